@@ -71,10 +71,10 @@ pub use exec::report::{Report, ReportKey, SliceStatus, Withheld};
 pub use future::{Known, Lookahead};
 pub use lower::error::CompileError;
 pub use lower::quantifier::{Evaluation, Quantifier};
-pub use monitor::doubt::{Blind, Missed, SeenAgain, UnseenFrom};
 pub use monitor::program::Program;
+pub use monitor::uncertainty::{Blind, Missed, SeenAgain, UnseenFrom};
 pub use monitor::{
-    Ambiguity, Anew, Continued, EndedInstance, Fate, FieldPlaces, KEY_HASHES, Monitor, PartsError, Snapshot,
-    TermValue, key_hash,
+    Ambiguity, Continued, EditOutcome, EndedInstance, FieldPlaces, KEY_HASHES, Monitor, PartsError,
+    RestartReason, Snapshot, TermValue, key_hash,
 };
 pub use rondel_event::SnapshotError;

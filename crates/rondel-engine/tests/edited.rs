@@ -9,7 +9,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use numbers::Numbers;
-use rondel_engine::{Anew, Continued, Fate, Monitor, Program, Report, SeenAgain, SnapshotError};
+use rondel_engine::{
+    Continued, EditOutcome, Monitor, Program, Report, RestartReason, SeenAgain, SnapshotError,
+};
 use rondel_event::{Block, Slot, Timestamp, TopicId, Value};
 use rondel_spec::Spec;
 
@@ -320,15 +322,20 @@ fn case(seed: u64, compared: &mut Compared) {
             topics.reverse();
         }
         let spec = spec(&topics, &declarations);
-        let Continued { monitor, fates, spec: marked } = Monitor::continue_edited(&spec, &bytes)
+        let Continued { monitor, outcomes, spec: marked } = Monitor::continue_edited(&spec, &bytes)
             .unwrap()
             .unwrap_or_else(|error| panic!("seed {seed}: {error}"));
         // Unchanged properties must continue.
         let old = edited;
-        for (property, fate) in spec.properties.iter().zip(&fates) {
+        for (property, outcome) in spec.properties.iter().zip(&outcomes) {
             let own = old.program().properties().iter().position(|name| *name == property.name);
-            compared.lost += usize::from(*fate == Fate::Anew(Anew::Form));
-            assert_eq!(own.is_none(), *fate == Fate::Anew(Anew::New), "seed {seed}: {}", property.name);
+            compared.lost += usize::from(*outcome == EditOutcome::Restarts(RestartReason::Form));
+            assert_eq!(
+                own.is_none(),
+                *outcome == EditOutcome::Restarts(RestartReason::New),
+                "seed {seed}: {}",
+                property.name
+            );
         }
         edited = monitor;
         edited.report_every(every);
@@ -336,8 +343,8 @@ fn case(seed: u64, compared: &mut Compared) {
         edited = Monitor::restore(Arc::new(Program::compile(&marked).unwrap()), &edited.snapshot()).unwrap();
         edited.report_every(every);
         let names = |is_new: bool| {
-            let fates = spec.properties.iter().zip(&fates);
-            let meant = fates.filter(move |(_, fate)| (**fate == Fate::Continues) != is_new);
+            let outcomes = spec.properties.iter().zip(&outcomes);
+            let meant = outcomes.filter(move |(_, outcome)| (**outcome == EditOutcome::Continues) != is_new);
             meant.map(|(property, _)| property.name.clone()).collect::<Vec<String>>()
         };
         let continued = names(false);

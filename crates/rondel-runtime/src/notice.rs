@@ -5,7 +5,7 @@ mod types;
 
 use rondel_align::Refusal;
 use rondel_decode::NoNumber;
-use rondel_engine::Anew;
+use rondel_engine::RestartReason;
 use rondel_event::{Path, Timestamp, TopicId};
 use serde_json::{Map, Value, json};
 
@@ -252,7 +252,7 @@ impl Notice {
     /// The time on `/clock` went back: the simulation has begun anew, and checking with it.
     pub fn simulation_restarted(from: Timestamp, time: Timestamp) -> Notice {
         let sentence = format!(
-            "the time on /clock went back from {} to {}: checking begins anew; pending verdicts are inconclusive",
+            "the time on /clock went back from {} to {}: checking restarts; pending verdicts are inconclusive",
             At(from),
             At(time)
         );
@@ -341,12 +341,13 @@ impl Notice {
             if continued.len() == 1 { "its" } else { "their" }
         );
         for (name, why) in anew {
-            sentence += &format!("; `{name}` begins anew: {why}");
+            sentence += &format!("; `{name}` restarts: {why}");
         }
         if !removed.is_empty() {
             sentence += &format!("; removed: {}", removed.join(", "));
         }
-        let begun = |(name, why): &(String, Anew)| json!({"property": name, "reason": why.to_string()});
+        let begun =
+            |(name, why): &(String, RestartReason)| json!({"property": name, "reason": why.to_string()});
         let members = vec![
             ("continued", json!(continued)),
             ("anew", json!(anew.iter().map(begun).collect::<Vec<_>>())),

@@ -260,8 +260,8 @@ fn it_says_what_became_of_the_properties() {
         let notice = notices.iter().find(|notice| notice.kind == "edited").unwrap();
         assert_eq!(
             notice.text(&mut |time: Timestamp| time.to_string()),
-            "the specification was edited since the snapshot: `kept` continues with its state; `new` begins anew: it is \
-             new; `changed` begins anew: its formula, or what that refers to, has changed; removed: gone"
+            "the specification was edited since the snapshot: `kept` continues with its state; `new` restarts: it is \
+             new; `changed` restarts: its formula, or what that refers to, has changed; removed: gone"
         );
         session.finish();
         let last = |name: &str| statistics(&session, &second, name).last;

@@ -297,8 +297,8 @@ const AFTER: &str = "topic a { v: bool, n: int }\n\
     @time(steps) property kept = once a.v\n";
 
 /// What is said of it.
-const SAID: &str = "the specification was edited since the snapshot: `kept` continues with its state; `new` begins anew: \
-    it is new; `edited` begins anew: its formula, or what that refers to, has changed; removed: gone";
+const SAID: &str = "the specification was edited since the snapshot: `kept` continues with its state; `new` restarts: \
+    it is new; `edited` restarts: its formula, or what that refers to, has changed; removed: gone";
 
 #[test]
 fn an_edited_specification_keeps_what_is_the_same() {

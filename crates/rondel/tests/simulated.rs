@@ -72,7 +72,7 @@ fn follows_the_simulation(mut case: Case) {
     assert!((silent - first - 2.0).abs() < 1e-6, "{silent}");
     // It begins anew.
     case.tell("clock 0");
-    case.run.wait_stderr("checking begins anew");
+    case.run.wait_stderr("checking restarts");
     (0..5).for_each(|i| case.tell(&format!("clock {}", f64::from(i) / 10.0)));
     let (again, verdict) = case.verdict(|i| if i == 0 { "say b".to_owned() } else { "clock 0.4".to_owned() });
     assert_eq!(verdict, "satisfied");

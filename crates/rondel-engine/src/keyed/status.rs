@@ -89,7 +89,7 @@ impl Instances {
         }
     }
 
-    /// The premises that were not certainly true in any instance, as [`Monitor::untried`](crate::Monitor::untried).
+    /// The premises that were not certainly true in any instance, as [`Monitor::unexercised`](crate::Monitor::unexercised).
     pub(crate) fn untried<'a>(&'a self, sliced: &'a Sliced) -> impl Iterator<Item = (u32, u32)> + 'a {
         self.untried.of(&sliced.section.premises)
     }

@@ -1,5 +1,5 @@
-//! What a snapshot says about the program that wrote it: which property keeps what, by identities, so that a program of
-//! an edited specification finds it.
+//! Description of a program in its snapshots: the identities of all states, by which the program of an edited
+//! specification finds them.
 
 use std::collections::HashMap;
 
@@ -13,22 +13,22 @@ use crate::linear::LinearOutline;
 use crate::lower::identity::{hash, of_topic};
 use crate::monitor::program::Program;
 
-/// What the monitor of a program keeps.
+/// Identities of everything that the monitor of a program keeps.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Contents {
-    /// The release that wrote it: identities are those of one release.
+    /// Release that wrote it; identities are comparable within one release only.
     pub(super) release: String,
     pub(super) topics: Vec<String>,
     pub(super) properties: Vec<PropertyContent>,
     pub(super) sections: Vec<SectionContent>,
     pub(super) sliced: Vec<SlicedOutline>,
-    /// For each topic what is read of its messages, in the order of its projection: what, and at which place.
+    /// For each topic, in the order of its projection: hashes of the fields read, with and without the kind of read.
     pub(super) fields: Vec<Vec<[u64; 2]>>,
-    /// The identities of the chains.
+    /// Identities of the chains.
     pub(super) chains: Vec<u64>,
 }
 
-/// A property.
+/// Identity of a property.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct PropertyContent {
     pub(super) name: String,
@@ -36,7 +36,7 @@ pub(super) struct PropertyContent {
     pub(super) generation: u32,
 }
 
-/// A section that is not divided by key.
+/// Identities of a section without instances.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct SectionContent {
     pub(super) outline: Outline,
@@ -86,8 +86,9 @@ impl Contents {
         }
     }
 
-    /// For each property of another program the position of the property here that it continues: with the same name,
-    /// meaning and generation. Parts that are watched for explanations, whose names have a `#`, may have other names.
+    /// For each property of another program: position of the property here that it continues, i.e. with the same name,
+    /// meaning and generation. The parts of formulas that explanations watch, whose names contain `#`, may have other
+    /// names.
     pub(super) fn origins(&self, other: &Contents) -> Origins {
         let find = |property: &PropertyContent| {
             let is_part = |name: &str| name.contains('#');
@@ -100,7 +101,7 @@ impl Contents {
         Origins(other.properties.iter().map(find).collect())
     }
 
-    /// For each topic its position in another program, if that has it.
+    /// For each topic: its position in another program, if it exists there.
     pub(super) fn topics_in(&self, other: &Contents) -> Vec<Option<TopicId>> {
         let of = |name: &String| other.topics.iter().position(|other| other == name);
         self.topics.iter().map(|name| of(name).map(|at| TopicId(at as u32))).collect()

@@ -1,4 +1,4 @@
-//! Continuing from the snapshot of an edited specification: every property that is still the same keeps its state.
+//! Resuming from the snapshot of an edited specification: every unchanged property keeps its state.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,45 +15,46 @@ use crate::monitor::program::Program;
 use crate::monitor::snapshot::{MONITOR, VERSION, split};
 use crate::monitor::{Monitor, SavedMonitor};
 
-/// What becomes of a property where a monitor continues from the snapshot of an edited specification.
+/// Outcome of an edit for one property when a monitor resumes from a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
-    /// It continues with its state.
+pub enum EditOutcome {
+    /// The property continues with its state.
     Continues,
-    /// It begins with the next message, for this reason.
-    Anew(Anew),
+    /// The property restarts with the next message.
+    Restarts(RestartReason),
 }
 
-/// Why a property begins anew.
+/// Reason why a property restarts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Anew {
+pub enum RestartReason {
     /// The snapshot has no property of this name.
     New,
-    /// It means something else than the property of this name in the snapshot; or it counts the messages of all topics,
-    /// and these are others.
+    /// The meaning differs from that of the property of this name in the snapshot; or the property counts the messages
+    /// of all topics, and these differ.
     Changed,
-    /// It reads a chain that a property reads which begins anew.
+    /// It reads a chain that another restarted property reads.
     Chain,
-    /// In the snapshot its state has another form: it was evaluated together with properties that are gone or changed.
+    /// Its state has another form in the snapshot: it was evaluated together with properties that are gone or changed.
     Form,
 }
 
-impl fmt::Display for Anew {
+impl fmt::Display for RestartReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Anew::New => "it is new",
-            Anew::Changed => "its formula, or what that refers to, has changed",
-            Anew::Chain => "a property that reads the same chain begins anew",
-            Anew::Form => "its state was kept together with that of properties that have changed",
+            RestartReason::New => "it is new",
+            RestartReason::Changed => "its formula, or what that refers to, has changed",
+            RestartReason::Chain => "a property that reads the same chain restarts",
+            RestartReason::Form => "its state was kept together with that of properties that have changed",
         })
     }
 }
 
-/// For each field that a program reads of a topic where another program had it, and whether it was read in the same way.
+/// For each field that a program reads of a topic: its position in another program, and whether it was read in the same
+/// way.
 pub type FieldPlaces = Vec<Option<(usize, bool)>>;
 
-/// A snapshot that was read.
+/// Deserialised snapshot.
 pub struct Snapshot {
     contents: Contents,
     saved: SavedMonitor,
@@ -66,10 +67,10 @@ impl fmt::Debug for Snapshot {
 }
 
 impl Snapshot {
-    /// Reads a [snapshot](Monitor::snapshot), of whatever program of this release.
+    /// Reads a [snapshot](Monitor::snapshot) of any program of this release.
     ///
     /// # Errors
-    /// [`SnapshotError`] when the bytes are no snapshot, not whole, or of another release.
+    /// [`SnapshotError`] when the bytes are no snapshot, truncated, or of another release.
     pub fn read(bytes: &[u8]) -> Result<Snapshot, SnapshotError> {
         let (_, state) = open_any(MONITOR, VERSION, bytes)?;
         let (saved, contents) = split(state).ok_or(SnapshotError::Altered)?;
@@ -81,19 +82,19 @@ impl Snapshot {
         Ok(Snapshot { contents, saved })
     }
 
-    /// The names of the properties in the snapshot.
+    /// Names of the properties in the snapshot.
     pub fn properties(&self) -> impl Iterator<Item = &str> {
         self.contents.properties.iter().map(|property| &*property.name)
     }
 
-    /// The names of the topics of its specification.
+    /// Names of the topics of its specification.
     pub fn topics(&self) -> impl Iterator<Item = &str> {
         self.contents.topics.iter().map(|name| &**name)
     }
 
-    /// For each topic of its specification where it is in a program, and for each field that the program reads of it
-    /// where that was, and whether it was read in the same way: if not, only whether something came there is known. So
-    /// events are rearranged that waited for the program of the snapshot.
+    /// For each topic of its specification: position of the topic in a program and, for each field that the program
+    /// reads of it, the former position and whether it was read in the same way. If not, only the presence of the field
+    /// is known. Rearranges events that waited for the program of the snapshot.
     pub fn rearranged(&self, program: &Program) -> Vec<Option<(TopicId, FieldPlaces)>> {
         let own = Contents::new(program);
         let topics = self.contents.topics_in(&own);
@@ -108,64 +109,66 @@ impl Snapshot {
         topics.iter().zip(&self.contents.fields).map(of).collect()
     }
 
-    /// A generation that is later than all in the snapshot.
+    /// Generation later than all in the snapshot.
     pub fn next_generation(&self) -> u32 {
         let generations = self.contents.properties.iter().map(|property| property.generation);
         generations.max().map_or(0, |latest| latest.saturating_add(1))
     }
 
-    /// Says of the properties of an edited specification which of them continue, and sets their generations so. A program
-    /// of the specification may still have another form: see [`Snapshot::lost`].
-    pub fn assign(&self, spec: &mut Spec) -> Vec<Fate> {
+    /// Decides for each property of an edited specification whether it continues, and sets its generation accordingly.
+    /// A program of the specification may still need another form: see [`Snapshot::lost`].
+    pub fn assign(&self, spec: &mut Spec) -> Vec<EditOutcome> {
         let generation = self.next_generation();
-        let mut fates = self.assign_from(spec, generation);
-        Snapshot::begin_chains_anew(spec, generation, &mut fates);
-        fates
+        let mut outcomes = self.assign_from(spec, generation);
+        Snapshot::restart_chains(spec, generation, &mut outcomes);
+        outcomes
     }
 
-    /// The same, where properties that begin anew are of this generation. Chains are not heeded: see
-    /// [`Snapshot::begin_chains_anew`].
-    pub fn assign_from(&self, spec: &mut Spec, generation: u32) -> Vec<Fate> {
+    /// Like [`Snapshot::assign`], with a given generation for restarted properties and without regard to chains: see
+    /// [`Snapshot::restart_chains`].
+    pub fn assign_from(&self, spec: &mut Spec, generation: u32) -> Vec<EditOutcome> {
         let known = |name: &str| self.contents.properties.iter().find(|property| property.name == name);
-        let mut fates = Vec::new();
+        let mut outcomes = Vec::new();
         for i in 0..spec.properties.len() {
             let property = &spec.properties[i];
             let known = known(&property.name).map(|known| (known, spec.identity(property)));
-            let (fate, generation) = match known {
-                Some((known, identity)) if known.identity == identity => (Fate::Continues, known.generation),
-                Some(_) => (Fate::Anew(Anew::Changed), generation),
-                None => (Fate::Anew(Anew::New), generation),
+            let (outcome, generation) = match known {
+                Some((known, identity)) if known.identity == identity => {
+                    (EditOutcome::Continues, known.generation)
+                }
+                Some(_) => (EditOutcome::Restarts(RestartReason::Changed), generation),
+                None => (EditOutcome::Restarts(RestartReason::New), generation),
             };
-            fates.push(fate);
+            outcomes.push(outcome);
             spec.properties[i].generation = generation;
         }
-        fates
+        outcomes
     }
 
-    /// Lets properties, by their positions, begin anew, as their states were found to have another form.
-    pub fn begin_anew(spec: &mut Spec, properties: &[u32], generation: u32, fates: &mut [Fate]) {
-        Snapshot::begin(spec, properties.iter().copied(), (Anew::Form, generation), fates);
+    /// Restarts properties, by their positions, whose states have another form.
+    pub fn restart(spec: &mut Spec, properties: &[u32], generation: u32, outcomes: &mut [EditOutcome]) {
+        Snapshot::begin(spec, properties.iter().copied(), (RestartReason::Form, generation), outcomes);
     }
 
     fn begin(
         spec: &mut Spec,
         properties: impl Iterator<Item = u32>,
-        (why, generation): (Anew, u32),
-        fates: &mut [Fate],
+        (why, generation): (RestartReason, u32),
+        outcomes: &mut [EditOutcome],
     ) {
         for property in properties {
             let at = property as usize;
-            if let (Some(property), Some(fate @ Fate::Continues)) =
-                (spec.properties.get_mut(at), fates.get_mut(at))
+            if let (Some(property), Some(outcome @ EditOutcome::Continues)) =
+                (spec.properties.get_mut(at), outcomes.get_mut(at))
             {
                 property.generation = generation;
-                *fate = Fate::Anew(why);
+                *outcome = EditOutcome::Restarts(why);
             }
         }
     }
 
-    /// Lets all properties of a program begin anew that read a chain which a property reads that does: it is one for all.
-    pub fn begin_chains_anew(spec: &mut Spec, generation: u32, fates: &mut [Fate]) {
+    /// Restarts all properties that share a chain with a restarted property: a chain has one state for all its readers.
+    pub fn restart_chains(spec: &mut Spec, generation: u32, outcomes: &mut [EditOutcome]) {
         if spec.chains.is_empty() {
             return;
         }
@@ -175,22 +178,22 @@ impl Snapshot {
             let of_new = |chain: &ChainId| {
                 chains
                     .iter()
-                    .zip(&*fates)
-                    .any(|(chains, fate)| *fate != Fate::Continues && chains.contains(chain))
+                    .zip(&*outcomes)
+                    .any(|(chains, outcome)| *outcome != EditOutcome::Continues && chains.contains(chain))
             };
-            let is_drawn = |(at, fate): (usize, &Fate)| {
-                (*fate == Fate::Continues && chains[at].iter().any(of_new)).then_some(at as u32)
+            let is_drawn = |(at, outcome): (usize, &EditOutcome)| {
+                (*outcome == EditOutcome::Continues && chains[at].iter().any(of_new)).then_some(at as u32)
             };
-            let drawn: Vec<u32> = fates.iter().enumerate().filter_map(is_drawn).collect();
+            let drawn: Vec<u32> = outcomes.iter().enumerate().filter_map(is_drawn).collect();
             if drawn.is_empty() {
                 return;
             }
-            Snapshot::begin(spec, drawn.into_iter(), (Anew::Chain, generation), fates);
+            Snapshot::begin(spec, drawn.into_iter(), (RestartReason::Chain, generation), outcomes);
         }
     }
 
-    /// The properties of a program, by their positions, that should continue, but whose state is not in the snapshot in
-    /// the form that the program needs.
+    /// Positions of the properties that should continue, but whose state is not in the snapshot in the form that the
+    /// program needs.
     pub fn lost(&self, program: &Program) -> Vec<u32> {
         let own = Contents::new(program);
         let origins = self.contents.origins(&own);
@@ -218,11 +221,12 @@ impl Snapshot {
                 None => lost.extend(continuing(&sliced.outline, &origins)),
             }
         }
-        if !self.saved.doubts.is_empty() {
+        if !self.saved.uncertainties.is_empty() {
             let plans = program.reaches().iter().map(|plan| plan.identity);
-            let doubts = &self.saved.doubts;
-            let is_other =
-                |(at, reach): &(u32, u64)| origins.get(*at).is_some_and(|of| !doubts.is_as(of, *reach));
+            let uncertainties = &self.saved.uncertainties;
+            let is_other = |(at, reach): &(u32, u64)| {
+                origins.get(*at).is_some_and(|of| !uncertainties.is_as(of, *reach))
+            };
             lost.extend((0..).zip(plans).filter(is_other).map(|(at, _)| at));
         }
         lost.sort_unstable();
@@ -230,12 +234,12 @@ impl Snapshot {
         lost
     }
 
-    /// Whether some property of a program has no origin in it.
+    /// Whether some property of a program has no origin in the snapshot.
     pub(super) fn is_new_to(&self, program: &Program) -> bool {
         self.contents.origins(&Contents::new(program)).0.contains(&None)
     }
 
-    /// The same of a section, given where its properties were.
+    /// Lost properties of one section.
     fn lost_of(&self, program: &Program, own: &Outline, other: &Outline, origins: &Origins) -> Vec<u32> {
         let elsewhere = |property: &u32| {
             let of = origins.get(*property);
@@ -254,7 +258,7 @@ impl Snapshot {
         if has_all(own, other) {
             return lost;
         }
-        // Of each property alone it can be seen what it needs.
+        // The needs of a single property show when it is compiled alone.
         let needs_more = |property: &u32| {
             let mut alone = program.spec.clone();
             alone.properties = alone.properties.get(*property as usize).cloned().into_iter().collect();
@@ -269,7 +273,7 @@ impl Snapshot {
         if lost.len() == before { all } else { lost }
     }
 
-    /// The section in which the properties of a section were.
+    /// Section of the snapshot that contains the properties of a section.
     fn section_of(&self, own: &Outline, origins: &Origins) -> Option<&SectionContent> {
         Some(&self.contents.sections[self.place_of(own, origins)?])
     }
@@ -289,12 +293,12 @@ impl Snapshot {
     }
 }
 
-/// The properties of a section that are to continue.
+/// Properties of a section that are to continue.
 fn continuing<'a>(own: &'a Outline, origins: &'a Origins) -> impl Iterator<Item = u32> + 'a {
     own.all_properties().filter(|property| origins.get(*property).is_some())
 }
 
-/// Whether another section keeps all that this one does.
+/// Whether another section keeps every state of this one.
 fn has_all(own: &Outline, other: &Outline) -> bool {
     let has = |own: &Inventory, other: &Inventory| own.is_within(other);
     let has_eager = match (&own.eager, &other.eager) {
@@ -305,25 +309,25 @@ fn has_all(own: &Outline, other: &Outline) -> bool {
     has_eager && has(&own.inventory, &other.inventory)
 }
 
-/// A monitor of an edited specification.
+/// Monitor of an edited specification.
 #[derive(Debug)]
 pub struct Continued {
     /// The specification, with the generations of its properties.
     pub spec: Spec,
     /// The monitor, with its program.
     pub monitor: Monitor,
-    /// What becomes of each property.
-    pub fates: Vec<Fate>,
+    /// Outcome of the edit for each property.
+    pub outcomes: Vec<EditOutcome>,
 }
 
 impl Monitor {
-    /// A monitor of an edited specification that continues from a snapshot: the properties that mean the same as in the
-    /// snapshot keep their states, and say what they would say without the edit. The others begin with the next event,
-    /// as if the monitor did; while the steps of their reports go on to count all events.
+    /// Resumes a monitor of an edited specification from a snapshot. Unchanged properties keep their states and report
+    /// as without the edit. The others begin with the next event like a new monitor, except that the steps of their
+    /// reports still count all events.
     ///
     /// # Errors
-    /// [`CompileError`] when a property cannot be monitored, in the outer result; [`SnapshotError`] when the bytes are no
-    /// snapshot, not whole, or of another release, in the inner one.
+    /// [`CompileError`] when a property cannot be monitored, in the outer result; [`SnapshotError`] when the bytes are
+    /// no snapshot, truncated, or of another release, in the inner one.
     pub fn continue_edited(
         spec: &Spec,
         bytes: &[u8],
@@ -333,7 +337,7 @@ impl Monitor {
             Err(error) => return Ok(Err(error)),
         };
         let mut spec = spec.clone();
-        let mut fates = snapshot.assign(&mut spec);
+        let mut outcomes = snapshot.assign(&mut spec);
         loop {
             let program = Arc::new(Program::compile(&spec)?);
             let lost = snapshot.lost(&program);
@@ -341,18 +345,18 @@ impl Monitor {
                 return Ok(Monitor::adopt(program, snapshot).map(|monitor| Continued {
                     spec,
                     monitor,
-                    fates,
+                    outcomes,
                 }));
             }
             let generation = snapshot.next_generation();
-            Snapshot::begin_anew(&mut spec, &lost, generation, &mut fates);
-            Snapshot::begin_chains_anew(&mut spec, generation, &mut fates);
+            Snapshot::restart(&mut spec, &lost, generation, &mut outcomes);
+            Snapshot::restart_chains(&mut spec, generation, &mut outcomes);
         }
     }
 
-    /// A monitor that takes over from a snapshot what its properties continue. Those without an origin there, of a
-    /// [later generation](rondel_spec::Property::generation), begin with the next event. None of the others may be
-    /// [lost](Snapshot::lost).
+    /// Creates a monitor with the states of the snapshot that its properties continue. Properties without an origin,
+    /// which have a [later generation](rondel_spec::Property::generation), begin with the next event. No other property
+    /// may be [lost](Snapshot::lost).
     ///
     /// # Errors
     /// [`SnapshotError::Altered`] when the snapshot is damaged.
@@ -405,7 +409,7 @@ impl Monitor {
             }
         }
         (to.position, to.time, to.beyond) = (saved.position, saved.time, saved.beyond);
-        to.doubts = saved.doubts.moved(&program, &origins, &contents.topics_in(&own));
+        to.uncertainties = saved.uncertainties.moved(&program, &origins, &contents.topics_in(&own));
         Monitor::from_saved(program, to).ok_or(SnapshotError::Altered)
     }
 }

@@ -1,9 +1,9 @@
-//! The elements of messages, as events of instances.
+//! Elements of messages as events of instances.
 
 use rondel_event::{Block, PackedTable, Projection, Slot, TableCell};
 
 use super::Monitor;
-use super::tell::{Occasion, Out, tell};
+use super::emit::{Occasion, Out, emit};
 use crate::keyed::plan::Sliced;
 use crate::keyed::{Events, Moment};
 use crate::lower::elements::ElementPlan;
@@ -129,8 +129,8 @@ impl Monitor {
         let times = &times[..block.len()];
         let events = Occasion { block: Some(block), times, position: *position, rows: Some(&room.rows) };
         let mut out = Out { reports, keys, noted };
-        let mut tell = |moment: &Moment<'_>| tell(moment, sliced, events, *every, &mut out);
-        instances[i].advance(sliced, time, times, &mut tell);
+        let mut emit = |points: &Moment<'_>| emit(points, sliced, events, *every, &mut out);
+        instances[i].advance(sliced, time, times, &mut emit);
         self.element_room = Some(room);
     }
 
@@ -179,9 +179,9 @@ impl Monitor {
         let times = &times[..block.len()];
         let events = Occasion { block: Some(block), times, position: *position, rows: Some(rows) };
         let mut out = Out { reports, keys, noted };
-        let mut tell = |moment: &Moment<'_>| tell(moment, sliced, events, *every, &mut out);
+        let mut emit = |points: &Moment<'_>| emit(points, sliced, events, *every, &mut out);
         let given = Events { block: own, times: &own_times[..own.len()], rows: own.rows(), inputs: &[] };
-        instances[i].step(sliced, given, &mut tell);
+        instances[i].step(sliced, given, &mut emit);
         own.clear();
     }
 }

@@ -1,4 +1,4 @@
-//! Properties that look ahead, at the moments of their section.
+//! Properties with future operators, at the time points of their section.
 
 use std::ops::Range;
 
@@ -15,11 +15,11 @@ use crate::future::{Decision, EventRows, Survey};
 use crate::relation::asking::Asking;
 use crate::relation::told;
 
-/// What was noted of a moment that is an event.
+/// Tag of a time point that is an event.
 const EVENT: i64 = 1;
 
 impl Monitor {
-    /// Takes the events of a block, which have been evaluated.
+    /// Passes the events of an evaluated block to the future operators.
     pub(super) fn future_events(&mut self, i: usize, section: &Section, block: &Block) {
         for (k, future) in section.futures.iter().enumerate() {
             let serial = &self.sections[i];
@@ -28,7 +28,7 @@ impl Monitor {
             let survey = Survey::new(&future.plan, &self.words, &mut self.room);
             let mut first = 0;
             while first < block.len() {
-                tell_news(section, &mut self.sections[i], (k, future), first);
+                resolve_at_row(section, &mut self.sections[i], (k, future), first);
                 let times = &self.times[..block.len()];
                 let events = EventRows { position: self.position, times, pasts: &self.words };
                 let pending = &mut self.sections[i].pending[k];
@@ -41,7 +41,7 @@ impl Monitor {
         self.robust_events(i, section, block);
     }
 
-    /// The same for the properties whose robustness is asked for.
+    /// Like [`Monitor::future_events`], for properties with robustness.
     fn robust_events(&mut self, i: usize, section: &Section, block: &Block) {
         for (k, future) in section.robust_futures.iter().enumerate() {
             for row in 0..block.len() {
@@ -57,7 +57,7 @@ impl Monitor {
         }
     }
 
-    /// Reports decisions that were made at some rows: those about the rows themselves are about all of them.
+    /// Reports decisions made at some rows. A decision about the present applies to all of them.
     fn report_at_rows(&mut self, property: u32, model: TimeModel, block: &Block, rows: Range<usize>) {
         for decision in self.decisions.drain(..) {
             self.noted.level(property, decision.robustness);
@@ -87,15 +87,15 @@ impl Monitor {
         }
     }
 
-    /// Takes moments of the dense model, which have been evaluated, as they are there.
-    pub(super) fn future_moments(&mut self, i: usize, section: &Section, times: &[i64], next_event: &[u8]) {
+    /// Passes evaluated time points of dense time to the future operators.
+    pub(super) fn future_points(&mut self, i: usize, section: &Section, times: &[i64], next_event: &[u8]) {
         for (k, future) in section.futures.iter().enumerate() {
             for (n, &time) in times.iter().enumerate() {
                 let is_event = self.is_event(next_event, n);
-                let moment = Some((time, is_event, next_event[n].into()));
-                let earlier = self.learn(i, section, (k, future), n);
+                let point = Some((time, is_event, next_event[n].into()));
+                let earlier = self.resolve_dense(i, section, (k, future), n);
                 if earlier {
-                    self.report_decisions(future.property, TimeModel::Dense, moment);
+                    self.report_decisions(future.property, TimeModel::Dense, point);
                 }
                 let serial = &mut self.sections[i];
                 let (mut at, mut after) = std::mem::take(&mut self.pasts);
@@ -108,34 +108,34 @@ impl Monitor {
                 let (scratch, decisions) = (&mut self.room, &mut self.decisions);
                 serial.pending[k].moment(&future.plan, (time, tag), (&at, &after), scratch, decisions);
                 self.pasts = (at, after);
-                self.report_decisions(future.property, TimeModel::Dense, moment);
+                self.report_decisions(future.property, TimeModel::Dense, point);
             }
         }
         for (k, future) in section.robust_futures.iter().enumerate() {
             for (n, &time) in times.iter().enumerate() {
                 let is_event = self.is_event(next_event, n);
                 let serial = &mut self.sections[i];
-                for (side, levels) in self.levels.iter_mut().enumerate() {
+                for (half, levels) in self.levels.iter_mut().enumerate() {
                     levels.clear();
-                    levels.extend(future.pasts.iter().map(|past| serial.levels(past, n, side)));
+                    levels.extend(future.pasts.iter().map(|past| serial.levels(past, n, half)));
                 }
-                let moment = (time, if is_event { EVENT } else { 0 });
+                let point = (time, if is_event { EVENT } else { 0 });
                 let (room, decisions) = (&mut self.delayed_room, &mut self.decisions);
-                let sides = self.levels.each_ref().map(|levels| &levels[..]);
-                serial.delayed[k].moment(&future.plan, moment, sides, room, decisions);
-                let moment = Some((time, is_event, next_event[n].into()));
-                self.report_decisions(future.property, TimeModel::Dense, moment);
+                let halves = self.levels.each_ref().map(|levels| &levels[..]);
+                serial.delayed[k].moment(&future.plan, point, halves, room, decisions);
+                let point = Some((time, is_event, next_event[n].into()));
+                self.report_decisions(future.property, TimeModel::Dense, point);
             }
         }
     }
 
-    /// Whether a moment is an event, and not brought by time or by what runs straight.
+    /// Whether a time point is an event, as opposed to a deadline or a crossing of interpolated numbers.
     pub(super) fn is_event(&self, next_event: &[u8], n: usize) -> bool {
         let row = u32::from(next_event[n]);
         next_event[n] != next_event[n + 1] && self.crossings.checked_shr(row).unwrap_or(0) & 1 == 0
     }
 
-    /// Lets time pass.
+    /// Advances the future operators to just before `now`.
     pub(super) fn future_until(&mut self, i: usize, section: &Section, now: i64) {
         for (k, future) in section.futures.iter().enumerate() {
             if future.plan.time == TimeModel::Steps {
@@ -150,9 +150,9 @@ impl Monitor {
                 }
             }
             if future.plan.time == TimeModel::Dense {
-                self.learn(i, section, (k, future), 0);
+                self.resolve_dense(i, section, (k, future), 0);
             } else {
-                tell_news(section, serial, (k, future), 0);
+                resolve_at_row(section, serial, (k, future), 0);
             }
             let pending = &mut self.sections[i].pending[k];
             pending.advance(&future.plan, now, &mut self.room, &mut self.decisions);
@@ -165,18 +165,24 @@ impl Monitor {
         }
     }
 
-    /// In dense time: takes in what has been decided elsewhere, by the moment in a row. Whether anything became so
-    /// before that moment.
-    fn learn(&mut self, i: usize, section: &Section, (k, future): (usize, &Future), row: usize) -> bool {
+    /// Resolves obligations in dense time that relations have decided by the time point in a row. Returns whether any
+    /// decision falls before that time point.
+    fn resolve_dense(
+        &mut self,
+        i: usize,
+        section: &Section,
+        (k, future): (usize, &Future),
+        row: usize,
+    ) -> bool {
         if !future.givens.is_empty() {
             let Serial { state, pending, .. } = &mut self.sections[i];
-            let asked = asked(section, state, future);
-            told::learn(&mut pending[k], &future.plan, asked, row, &mut self.room, &mut self.decisions);
+            let obligations = obligations(section, state, future);
+            told::learn(&mut pending[k], &future.plan, obligations, row, &mut self.room, &mut self.decisions);
         }
         !self.decisions.is_empty()
     }
 
-    /// Ends the trace: what is still open is inconclusive.
+    /// Ends the trace: pending time points become inconclusive.
     pub(super) fn future_end(&mut self, i: usize, section: &Section) {
         let first = self.reports.len();
         for (k, future) in section.futures.iter().enumerate() {
@@ -192,20 +198,20 @@ impl Monitor {
         }
     }
 
-    /// Reports decisions: those that time brought, up to a moment, and those made at it. Of that there is
-    /// the time, whether it is an event, and the row of that or of the next.
-    fn report_decisions(&mut self, property: u32, model: TimeModel, moment: Option<(i64, bool, usize)>) {
+    /// Reports decisions by time alone up to a time point, and those made at it. `point` is its time, whether it is an
+    /// event, and the row of that or the next event.
+    fn report_decisions(&mut self, property: u32, model: TimeModel, point: Option<(i64, bool, usize)>) {
         let mut decisions = std::mem::take(&mut self.decisions);
         for decision in decisions.drain(..) {
             self.noted.level(property, decision.robustness);
             let is_event = model != TimeModel::Dense
                 || decision.is_instant() && decision.is_fresh && decision.tag == EVENT;
-            let is_asked_for = self.every && (is_event || decision.moved);
-            if !(decision.changed || is_asked_for) {
+            let is_requested = self.every && (is_event || decision.moved);
+            if !(decision.changed || is_requested) {
                 continue;
             }
             let time = decision.certain_time(model);
-            let (row, order) = match moment {
+            let (row, order) = match point {
                 Some((now, true, row)) if time >= now => (Some(row), at(row)),
                 Some((.., row)) => (None, before(row)),
                 None => (None, 0),
@@ -232,8 +238,8 @@ impl Monitor {
     }
 }
 
-/// What is asked of tuples for a property, by its number.
-fn asked<'a>(
+/// Obligations of relation tuples that a property refers to, with the numbers of its operands.
+fn obligations<'a>(
     section: &'a Section,
     state: &'a State,
     future: &'a Future,
@@ -245,13 +251,13 @@ fn asked<'a>(
     future.givens.iter().filter_map(move |&(given, relation)| Some((given, of(relation)?)))
 }
 
-/// Tells a property what has been decided elsewhere by the event in a row, in steps or points.
-fn tell_news(section: &Section, serial: &mut Serial, (k, future): (usize, &Future), row: usize) {
+/// Resolves obligations that relations have decided by the event in a row, in discrete or point-based time.
+fn resolve_at_row(section: &Section, serial: &mut Serial, (k, future): (usize, &Future), row: usize) {
     let Serial { state, pending, .. } = serial;
-    told::hear(&mut pending[k], &future.plan, asked(section, state, future), row);
+    told::hear(&mut pending[k], &future.plan, obligations(section, state, future), row);
 }
 
-/// The time that a decision is about, if it is not given at the moment that it is about.
+/// Time that a decision is about, if it differs from the time of the decision.
 fn about(decision: &Decision, model: TimeModel) -> Option<Timestamp> {
     (decision.from != decision.certain).then(|| Timestamp::from_nanos(decision.about_time(model)))
 }

@@ -1,4 +1,4 @@
-//! Sections that lag: they compare numbers that run straight from message to message.
+//! Sections with linear interpolation: their verdicts lag until the compared numbers are known.
 
 use rondel_event::{Block, Timestamp};
 
@@ -7,7 +7,7 @@ use crate::exec::section::Section;
 use crate::linear::{Frontier, Linear};
 
 impl Monitor {
-    /// Takes in the events of a block, and evaluates what waits no more.
+    /// Adds the events of a block and evaluates those that are ready.
     pub(super) fn linear_events(&mut self, i: usize, section: &Section, block: &Block) {
         let (Some(plan), Some(mut linear)) = (&section.linear, self.linear[i].take()) else { return };
         linear.frontiers.clear();
@@ -26,7 +26,7 @@ impl Monitor {
         self.linear[i] = Some(linear);
     }
 
-    /// Lets time pass. It brings something on only where nothing is waited for.
+    /// Advances time. This has an effect only while no event waits.
     pub(super) fn linear_until(&mut self, i: usize, section: &Section, now: i64) {
         let Some(mut linear) = self.linear[i].take() else { return };
         if linear.is_free() {
@@ -37,23 +37,23 @@ impl Monitor {
         self.linear[i] = Some(linear);
     }
 
-    /// Evaluates what waits for what will not come.
+    /// Evaluates the remaining events, whose next numbers will never come.
     pub(super) fn linear_end(&mut self, i: usize, section: &Section) {
         let Some(mut linear) = self.linear[i].take() else { return };
         linear.end();
         let time = self.time;
         linear.frontiers.clear();
         linear.frontiers.push(Frontier { until: time, time, row: None, was_free: false });
-        // The last moment is one, whatever would follow.
-        self.moments_before(i, section, &mut linear, time.saturating_add(1));
+        // The last time point needs no successor.
+        self.points_before(i, section, &mut linear, time.saturating_add(1));
         self.evaluate(i, section, &mut linear, time);
         self.linear[i] = Some(linear);
     }
 
-    /// Evaluates all that is known at a time.
+    /// Evaluates everything that is known at a time.
     fn evaluate(&mut self, i: usize, section: &Section, linear: &mut Linear, now: i64) {
         let until = linear.until(now);
-        self.moments_before(i, section, linear, until);
+        self.points_before(i, section, linear, until);
         let first = self.reports.len();
         linear.block.clear();
         if self.sections[i].time > i64::MIN && self.sections[i].time < until {
@@ -67,7 +67,7 @@ impl Monitor {
     }
 
     /// Evaluates events and crossings before a time.
-    fn moments_before(&mut self, i: usize, section: &Section, linear: &mut Linear, until: i64) {
+    fn points_before(&mut self, i: usize, section: &Section, linear: &mut Linear, until: i64) {
         let Some(plan) = &section.linear else { return };
         loop {
             let first = self.reports.len();
@@ -86,7 +86,7 @@ impl Monitor {
         }
     }
 
-    /// Says of reports from `first` on, on the block of what lags, when they became certain, and what they are about.
+    /// Sets the times of the reports from `first` on: when they became certain, and what they are about.
     fn date(&mut self, first: usize, linear: &Linear) {
         let frontiers = &linear.frontiers;
         let mut reports = std::mem::take(&mut self.reports);
@@ -95,7 +95,8 @@ impl Monitor {
             let known = frontiers.partition_point(|frontier| frontier.until <= time);
             let Some(frontier) = frontiers.get(known).or(frontiers.last()) else { continue };
             let certain = if frontier.was_free { time } else { frontier.time.max(time) };
-            // What is certain at the event that it is about has the number of that, also where only a later one shows it.
+            // A report that is certain at the event that it is about has the step of that event, even where only a
+            // later one decides it.
             let own = report.row.and_then(|row| linear.step(row)).filter(|_| certain == time);
             report.about = report.about.or((time < certain).then_some(report.time));
             report.time = Timestamp::from_nanos(certain);

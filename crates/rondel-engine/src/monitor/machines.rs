@@ -1,4 +1,4 @@
-//! What becomes of machines at the end, and what was wrong with them.
+//! Machines at the end of a trace, and ambiguous transitions.
 
 use rondel_event::{Timestamp, Verdict};
 
@@ -6,17 +6,17 @@ use super::Monitor;
 use crate::exec::report::Report;
 use crate::exec::section::Section;
 
-/// A machine that could have taken two transitions at once, and has taken none since.
+/// Machine with two transitions enabled at once; it has taken none since.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ambiguity<'a> {
-    /// Its name.
+    /// Name of the machine.
     pub machine: &'a str,
-    /// The two transitions, as they are written.
+    /// Source text of the two transitions.
     pub transitions: [&'a str; 2],
 }
 
 impl Monitor {
-    /// The machines that could have taken two transitions at once. Of machines for each key one is named.
+    /// Machines with two transitions enabled at once. At most one instance of each machine is listed.
     pub fn ambiguities(&self) -> Vec<Ambiguity<'_>> {
         let undivided = self
             .program
@@ -36,7 +36,7 @@ impl Monitor {
         found
     }
 
-    /// Says which machines have not come to a state in which the trace may end. What is violated stays so.
+    /// Reports the machines that are not in a final state. A violated property stays violated.
     pub(super) fn machines_end(&mut self, i: usize, section: &Section) {
         if self.position == 0 {
             // Nothing has begun.
@@ -60,7 +60,7 @@ impl Monitor {
         }
     }
 
-    /// The time of the last event, or of what came after it.
+    /// Time of the last event, or the later time that was advanced to.
     fn reported_time(&self) -> Timestamp {
         Timestamp::from_nanos(self.time)
     }

@@ -1,18 +1,18 @@
 mod contents;
-pub(crate) mod doubt;
 mod edited;
 mod elements;
+mod emit;
 mod future;
 mod linear;
 mod machines;
-mod moments;
 mod noted;
 mod parts;
+mod points;
 pub(crate) mod program;
 mod snapshot;
 mod status;
-mod tell;
 pub(crate) mod term_values;
+pub(crate) mod uncertainty;
 pub(crate) mod witness;
 
 use std::cmp::Ordering;
@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-pub use edited::{Anew, Continued, Fate, FieldPlaces, Snapshot};
+pub use edited::{Continued, EditOutcome, FieldPlaces, RestartReason, Snapshot};
 pub use machines::Ambiguity;
 pub use noted::EndedInstance;
 pub use parts::{KEY_HASHES, PartsError, key_hash};
@@ -37,19 +37,19 @@ use crate::keyed::plan::Sliced;
 use crate::keyed::saved::SavedInstances;
 use crate::keyed::{Events, Instances, Moment};
 use crate::linear::{LineRows, Linear, LinearState};
-use crate::monitor::doubt::Doubts;
 use crate::monitor::elements::ElementRoom;
-use crate::monitor::moments::Grid;
+use crate::monitor::emit::{Occasion, Out, emit};
 use crate::monitor::noted::Noted;
+use crate::monitor::points::Grid;
 use crate::monitor::program::Program;
 use crate::monitor::status::has_begun;
-use crate::monitor::tell::{Occasion, Out, tell};
+use crate::monitor::uncertainty::Uncertainties;
 use crate::monitor::witness::Violating;
 
-/// The engine doubles times, and adds one.
+/// Largest magnitude of a time in nanoseconds: the engine doubles times and adds one.
 const FARTHEST: i64 = i64::MAX / 2 - 1;
 
-/// A program on its way over a trace: all that it remembers of the events so far.
+/// Execution of a [`Program`] over a trace: all state that depends on the events so far.
 ///
 /// The verdicts are a function of the events alone; how they are cut into blocks does not matter.
 /// A step allocates nothing once queues and texts have reached the size they need.
@@ -57,49 +57,48 @@ const FARTHEST: i64 = i64::MAX / 2 - 1;
 pub struct Monitor {
     pub(crate) program: Arc<Program>,
     pub(crate) sections: Vec<Serial>,
-    /// Whether the verdict at every event is reported, and not only changes.
+    /// Whether a report is generated at every event, and not only at changes: for the caller or for the uncertainty.
     pub(crate) every: bool,
-    /// Whether the caller asked for that.
-    pub(crate) asked: bool,
-    pub(crate) doubts: Doubts,
+    /// Whether the caller requested a report at every event.
+    pub(crate) every_requested: bool,
+    pub(crate) uncertainties: Uncertainties,
     pub(crate) position: u64,
-    /// The latest time so far.
+    /// Latest time so far.
     pub(crate) time: i64,
     beyond: u64,
-    /// The times of the block's events; one that is earlier than the event before counts as that one's.
+    /// Times of the block's events, made monotone: an earlier time counts as that of the event before.
     pub(crate) times: [i64; Block::CAPACITY],
-    /// What is evaluated where time alone brings a change.
+    /// Input of evaluations that time alone causes.
     no_event: Block,
     grid: Grid,
-    /// For every section that lags what it waits for.
+    /// Waiting events of each section with linear interpolation.
     linear: Vec<Option<Box<Linear>>>,
-    /// What the straight lines of such a section are in the rows that it is evaluated in, and which of these are no
-    /// events.
+    /// Interpolated values in the rows of such a section, and the rows that are crossings and not events.
     lines: Vec<LineRows>,
     crossings: Rows,
     outcomes: Vec<(u32, Outcome)>,
-    /// For every section that is divided by key its instances.
+    /// Instances of each slice.
     pub(crate) instances: Vec<Instances>,
     chains: Vec<ChainState>,
     chain_rows: Vec<ChainRows>,
     pub(crate) reports: Vec<Report>,
-    /// The keys of the instances that the reports are of.
+    /// Parameters of the instances of the reports.
     pub(crate) keys: ReportKeys,
-    /// Room for what properties with operators of the future need while they are evaluated.
+    /// Scratch space for properties with future operators.
     words: Vec<[Rows; 2]>,
     pasts: (Vec<u8>, Vec<u8>),
     room: Scratch,
     levels: [Vec<Levels>; 2],
     delayed_room: Room,
     decisions: Vec<Decision>,
-    /// The values of violations by relations in the last call.
+    /// Values that violate relations in the last call.
     pub(crate) witnesses: Vec<Violating>,
     pub(crate) noted: Noted,
-    /// Room for the elements of messages, where a program has any.
+    /// Scratch space for the elements of messages, where a program has any.
     element_room: Option<Box<ElementRoom>>,
 }
 
-/// What of a [`Monitor`] goes into a snapshot.
+/// Part of a [`Monitor`] that goes into a snapshot.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct SavedMonitor {
     sections: Vec<SavedSerial>,
@@ -109,14 +108,14 @@ pub(crate) struct SavedMonitor {
     position: u64,
     time: i64,
     beyond: u64,
-    doubts: Doubts,
+    uncertainties: Uncertainties,
 }
 
 impl Monitor {
     pub(crate) fn saved(&self) -> SavedMonitor {
-        let mut doubts = self.doubts.clone();
-        if !doubts.is_empty() {
-            doubts.save(&self.program);
+        let mut uncertainties = self.uncertainties.clone();
+        if !uncertainties.is_empty() {
+            uncertainties.save(&self.program);
         }
         SavedMonitor {
             sections: self.sections.iter().map(Serial::saved).collect(),
@@ -126,20 +125,21 @@ impl Monitor {
             position: self.position,
             time: self.time,
             beyond: self.beyond,
-            doubts,
+            uncertainties,
         }
     }
 
-    /// A monitor with what was saved; none if that does not belong to the program.
+    /// Restores a monitor. `None` if the saved state does not belong to the program.
     pub(crate) fn from_saved(program: Arc<Program>, saved: SavedMonitor) -> Option<Monitor> {
         let mut monitor = Monitor::new(program);
-        let SavedMonitor { sections, instances, chains, linear, position, time, beyond, doubts } = saved;
-        if !doubts.fits(&monitor.program) {
+        let SavedMonitor { sections, instances, chains, linear, position, time, beyond, uncertainties } =
+            saved;
+        if !uncertainties.fits(&monitor.program) {
             return None;
         }
-        monitor.doubts = doubts;
+        monitor.uncertainties = uncertainties;
         let program = Arc::clone(&monitor.program);
-        if !monitor.doubts.restore(&program) {
+        if !monitor.uncertainties.restore(&program) {
             return None;
         }
         (monitor.position, monitor.time, monitor.beyond) = (position, time, beyond);
@@ -173,7 +173,7 @@ impl Monitor {
         all.then_some(monitor)
     }
 
-    /// A monitor before the first event. It reports changes of verdicts.
+    /// Creates a monitor before the first event. It reports changes of verdicts.
     pub fn new(program: Arc<Program>) -> Monitor {
         let no_event = Block::new(program.layout());
         Monitor {
@@ -182,8 +182,8 @@ impl Monitor {
             chains: program.chains.iter().map(ChainState::new).collect(),
             chain_rows: vec![ChainRows::default(); program.chains.len()],
             every: false,
-            asked: false,
-            doubts: Doubts::new(&program),
+            every_requested: false,
+            uncertainties: Uncertainties::new(&program),
             position: 0,
             time: -FARTHEST,
             beyond: 0,
@@ -215,33 +215,33 @@ impl Monitor {
         }
     }
 
-    /// Whether it reports the verdict at every event (and the changes in between), or changes only.
+    /// Selects reports at every event (in addition to the changes in between), or at changes only.
     pub fn report_every(&mut self, every: bool) {
-        self.asked = every;
-        // Not where the monitor reports every verdict to itself: what waits must not depend on that.
+        self.every_requested = every;
+        // Not for internal reports of uncertain properties: the pending queues must not depend on these.
         let pending = self.sections.iter_mut().flat_map(|section| &mut section.pending);
         pending.for_each(|pending| pending.keep_apart(every));
         self.instances.iter_mut().for_each(|instances| instances.report_every(every));
         self.choose_reports();
     }
 
-    /// Limits the bytes of the instances of each division by key: events with a new key are then left out, as with
+    /// Limits the memory of the instances of each slice in bytes: events with new parameters are then left out, as with
     /// [`@limit`](crate::SliceStatus::refused).
     pub fn limit_instances(&mut self, bytes: usize) {
         self.instances.iter_mut().for_each(|instances| instances.limit_bytes(bytes));
     }
 
-    /// The program it runs.
+    /// Program that the monitor runs.
     pub fn program(&self) -> &Arc<Program> {
         &self.program
     }
 
-    /// Takes the events of a block and reports, in the order of the events, what became of the
-    /// properties. Of an event that is earlier than the one before the time is that one's.
+    /// Evaluates the events of a block and returns the reports in the order of the events. An event earlier than its
+    /// predecessor counts as simultaneous with it.
     ///
     /// # Panics
-    /// When the block has not the [layout](Program::layout) of the program: a mistake of the caller,
-    /// never of the input.
+    /// If the block does not have the [layout](Program::layout) of the program: a mistake of the caller, never of the
+    /// input.
     pub fn step(&mut self, block: &Block) -> &[Report] {
         self.begin_call();
         if block.is_empty() {
@@ -253,8 +253,8 @@ impl Monitor {
         }
         let position = self.position;
         let states = self.sections.iter_mut().flat_map(|serial| &mut serial.state.relations);
-        let asking = states.filter_map(|state| state.asking_mut());
-        asking.for_each(|asking| asking.begin_call(position));
+        let obligations = states.filter_map(|state| state.asking_mut());
+        obligations.for_each(|obligations| obligations.begin_call(position));
         let program = Arc::clone(&self.program);
         let chains = self.chains.iter_mut().zip(&program.chains).zip(&mut self.chain_rows);
         for ((chain, plan), rows) in chains {
@@ -270,9 +270,8 @@ impl Monitor {
         for i in 0..program.sliced.len() {
             self.divided(i, &program.sliced[i], Some(block), self.time);
         }
-        // Those of a single section of events come in order, unless an event concerns all instances.
-        let mixes =
-            |s: &Section| s.time_points == TimePoints::Dense || s.looks_ahead() || s.has_obligations();
+        // Reports of a single event section are in order, unless an event concerns all instances.
+        let mixes = |s: &Section| s.time_points == TimePoints::Dense || s.looks_ahead() || s.has_obligations();
         let shares = |sliced: &Sliced| !sliced.plan.shared.is_empty();
         let is_ordered = match (&program.sections[..], &program.sliced[..]) {
             ([], []) => true,
@@ -283,35 +282,34 @@ impl Monitor {
         if !is_ordered {
             self.sort();
         }
-        // Their words say whether anything changed; the reports need not be gone through.
+        // The outcome words show whether anything changed, without a pass over the reports.
         let is_plain = is_ordered && program.sliced.is_empty();
         let changes = !is_plain || self.outcomes.iter().any(|(_, outcome)| outcome.changed != 0);
         self.position = self.position.saturating_add(len as u64);
         self.noted.sort();
         self.collect_witnesses();
-        if self.doubts.finals.is_open() && changes && !self.reports.is_empty() {
+        if self.uncertainties.finals.is_open() && changes && !self.reports.is_empty() {
             self.note_finals();
         }
-        if self.doubts.is_active() {
+        if self.uncertainties.is_active() {
             self.withhold(Some(block));
         }
         &self.reports
     }
 
-    /// Forgets the reports of the last call.
+    /// Clears the reports of the last call.
     pub(crate) fn begin_call(&mut self) {
         self.reports.clear();
         self.keys.words.clear();
         self.witnesses.clear();
-        self.doubts.missed.clear();
+        self.uncertainties.missed.clear();
         self.noted.ended.clear();
         self.noted.terms.clear();
-        self.noted.is_doubtful = self.doubts.is_active();
+        self.noted.is_uncertain = self.uncertainties.is_active();
     }
 
-    /// Lets time pass up to `now` without an event, and reports what that brings: what becomes certain
-    /// *before* `now`, since an event at `now` may still come. An event that is earlier than `now` counts
-    /// as of `now` from here on.
+    /// Advances time to `now` without an event, and returns the reports that become certain *before* `now`, since an
+    /// event at `now` may still come. A later event that is earlier than `now` counts as of `now`.
     pub fn advance(&mut self, now: Timestamp) -> &[Report] {
         self.begin_call();
         self.chains.iter_mut().for_each(ChainState::clear_missing);
@@ -323,7 +321,7 @@ impl Monitor {
                 chain.pass(plan, now);
             }
             for (i, section) in program.sections.iter().enumerate() {
-                // One that has joined begins with an event.
+                // A property that joined later begins with an event.
                 if !has_begun(&self.sections[i], self.linear[i].as_deref()) {
                     continue;
                 }
@@ -346,17 +344,17 @@ impl Monitor {
             self.time = now;
             self.noted.sort();
             self.collect_witnesses();
-            if self.doubts.finals.is_open() && !self.reports.is_empty() {
+            if self.uncertainties.finals.is_open() && !self.reports.is_empty() {
                 self.note_finals();
             }
-            if self.doubts.is_active() {
+            if self.uncertainties.is_active() {
                 self.withhold(None);
             }
         }
         &self.reports
     }
 
-    /// Ends the trace, and reports what is then left open.
+    /// Ends the trace, and reports the verdicts left open.
     pub fn end(&mut self) -> &[Report] {
         self.begin_call();
         self.chains.iter_mut().for_each(ChainState::clear_missing);
@@ -373,22 +371,22 @@ impl Monitor {
         for (i, (instances, sliced)) in (0..).zip(instances.iter_mut().zip(&program.sliced)) {
             keys.slice = i;
             let out = &mut Out { reports: &mut *reports, keys: &mut *keys, noted: &mut *noted };
-            let tell = &mut |moment: &Moment<'_>| tell(moment, sliced, events, *every, out);
-            instances.finish(sliced, *time, tell);
+            let emit = &mut |points: &Moment<'_>| emit(points, sliced, events, *every, out);
+            instances.finish(sliced, *time, emit);
         }
         self.sort();
-        if self.doubts.is_active() {
+        if self.uncertainties.is_active() {
             self.withhold(None);
         }
         &self.reports
     }
 
-    /// The reports of the last call of [`Monitor::step`], [`Monitor::advance`] or [`Monitor::end`].
+    /// Reports of the last call of [`Monitor::step`], [`Monitor::advance`] or [`Monitor::end`].
     pub fn reports(&self) -> &[Report] {
         &self.reports
     }
 
-    /// The times of the events of a block, as the engine measures them.
+    /// Sets [`Monitor::times`] from a block: within the range of the engine, and monotone.
     fn clamp(&mut self, block: &Block) {
         let (mut latest, mut beyond) = (self.time, 0);
         for (row, time) in self.times[..block.len()].iter_mut().enumerate() {
@@ -402,12 +400,12 @@ impl Monitor {
         self.beyond += beyond;
     }
 
-    /// The order of the reports is that of the events, of the properties, of the values of their keys, and of the times that
-    /// they are about: none of it depends on which instances there were before, or on other properties. Verdicts that become
-    /// certain at one time may be found at several moments, if another property brings one between.
+    /// Sorts the reports by event, property, parameters and the time that they are about: none of it depends on
+    /// existing instances or on other properties. Verdicts that become certain at the same time may be found at
+    /// different time points, if another property adds one between.
     fn sort(&mut self) {
         let Monitor { reports, keys, program, .. } = self;
-        // The lowest bit of the order tells the span after a moment from the moment.
+        // The lowest bit of the order distinguishes a time point from the interval after it.
         let place = |r: &Report| (r.order & !1, r.time, r.order & 1, r.property);
         let about = |r: &Report| (r.about.unwrap_or(r.time), r.after);
         reports.sort_by(|a, b| {
@@ -424,8 +422,8 @@ impl Monitor {
         });
     }
 
-    /// Evaluates the events of a block, if there is one, for the instances that they concern, and what time
-    /// brings before `time`.
+    /// Evaluates the events of a block, if there is one, for the instances concerned, and changes by time alone before
+    /// `time`.
     fn divided(&mut self, i: usize, sliced: &Sliced, block: Option<&Block>, time: i64) {
         if let Some(block) = block
             && !sliced.plan.elements.is_empty()
@@ -437,30 +435,30 @@ impl Monitor {
         let times = &times[..block.map_or(0, Block::len)];
         let events = Occasion { block, times, position: *position, rows: None };
         let mut out = Out { reports, keys, noted };
-        let mut tell = |moment: &Moment<'_>| tell(moment, sliced, events, *every, &mut out);
+        let mut emit = |points: &Moment<'_>| emit(points, sliced, events, *every, &mut out);
         if let Some(block) = block {
-            instances[i].step(sliced, Events { block, times, rows: block.rows(), inputs: &[] }, &mut tell);
+            instances[i].step(sliced, Events { block, times, rows: block.rows(), inputs: &[] }, &mut emit);
         }
-        instances[i].advance(sliced, time, times, &mut tell);
+        instances[i].advance(sliced, time, times, &mut emit);
     }
 
-    /// The number of the last event before this place in the order of reports.
+    /// Step of the last event before a position in the order of reports.
     fn step_before(&self, order: u32) -> u64 {
         step_before(self.position, order)
     }
 }
 
-/// The place in the order of reports of what happens at a row; right after it comes the span that follows.
+/// Position of a row in the order of reports; the interval after the row follows directly.
 pub(crate) fn at(row: usize) -> u32 {
     4 * row as u32 + 2
 }
 
-/// The number of the last event before a place in the order of the reports on a block that begins with this event.
+/// Step of the last event before a position in the order of reports, for a block that begins with step `position`.
 pub(crate) fn step_before(position: u64, order: u32) -> u64 {
     (position + u64::from(order / 4)).saturating_sub(1)
 }
 
-/// The place of what time brings before a row.
+/// Position of changes by time alone before a row.
 pub(crate) fn before(row: usize) -> u32 {
     4 * row as u32
 }

@@ -1,4 +1,5 @@
-//! What a monitor notes beside its reports: the least robustness, and instances that ended while they were violated.
+//! Records that a monitor keeps beside its reports: least robustness, ended instances with violations, and values of
+//! terms.
 
 use rondel_event::{Rows, Timestamp, Value, Verdict};
 
@@ -9,7 +10,7 @@ use crate::exec::serial::Serial;
 use crate::monitor::term_values::TermValue;
 use crate::ops::words::low;
 
-/// An instance that ended while a property was violated in it.
+/// Instance that ended while a property was violated in it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ended {
     pub(crate) property: u32,
@@ -18,16 +19,16 @@ pub(crate) struct Ended {
     pub(crate) order: u32,
 }
 
-/// What is noted beside the reports.
+/// Records of a monitor beside its reports.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Noted {
-    /// For each property the least robustness that was evaluated, or not a number.
+    /// Least robustness of each property, or NaN before the first one.
     least: Vec<f64>,
-    /// Whether verdicts may be uncertain: then only what is reported counts.
-    pub(crate) is_doubtful: bool,
-    /// Those of the last call.
+    /// Whether verdicts may be uncertain: then only reported robustness counts.
+    pub(crate) is_uncertain: bool,
+    /// Instances that ended in the last call.
     pub(crate) ended: Vec<Ended>,
-    /// The values of terms in the last call.
+    /// Values of terms in the last call.
     pub(crate) terms: Vec<TermValue>,
 }
 
@@ -36,15 +37,16 @@ impl Noted {
         Noted { least: vec![f64::NAN; properties], ..Noted::default() }
     }
 
-    /// Takes a robustness that was evaluated for a property, if it is known.
+    /// Records an evaluated robustness of a property, if it is known.
     #[inline]
     pub(crate) fn level(&mut self, property: u32, robustness: Option<f64>) {
-        if !self.is_doubtful {
+        if !self.is_uncertain {
             self.certain(property, robustness);
         }
     }
 
-    /// Takes the robustness of the properties of a section at so many rows. The path of others has no room for this.
+    /// Records the robustness of the properties of a section at the first `rows` rows. Not inlined, to keep the path of
+    /// sections without robustness small.
     #[inline(never)]
     pub(crate) fn levels(&mut self, serial: &Serial, section: &Section, rows: usize) {
         for (formula, &property) in section.properties.iter().enumerate() {
@@ -52,7 +54,8 @@ impl Noted {
         }
     }
 
-    /// Takes that of one property at so many moments in dense time, and on the spans between those that are not together.
+    /// Records the robustness of one property at time points in dense time, and on the intervals between those that are
+    /// not simultaneous.
     #[inline(never)]
     pub(crate) fn dense_levels(
         &mut self,
@@ -65,15 +68,15 @@ impl Noted {
             return;
         }
         let spans = !together >> 1 & low(rows as u64) >> 1;
-        for (row, side) in (0..rows).flat_map(|row| [(row, 0), (row, 1)]) {
-            if side == 0 || spans >> row & 1 == 1 {
-                let level = serial.robustness(section, formula, row, side, Verdict::Inconclusive);
+        for (row, half) in (0..rows).flat_map(|row| [(row, 0), (row, 1)]) {
+            if half == 0 || spans >> row & 1 == 1 {
+                let level = serial.robustness(section, formula, row, half, Verdict::Inconclusive);
                 self.level(section.properties[formula], level);
             }
         }
     }
 
-    /// Takes that of one property on the span after the last moment.
+    /// Records the robustness of one property on the interval after the last time point.
     #[inline(never)]
     pub(crate) fn span_level(&mut self, serial: &Serial, (section, formula): (&Section, usize)) {
         if has_levels(section.robust[formula]) {
@@ -84,12 +87,12 @@ impl Noted {
 
     fn certain(&mut self, property: u32, robustness: Option<f64>) {
         if let (Some(robustness), Some(least)) = (robustness, self.least.get_mut(property as usize)) {
-            // Also if there is none yet.
+            // `min` ignores NaN, so this also sets the first one.
             *least = least.min(robustness);
         }
     }
 
-    /// Orders the instances that ended like reports.
+    /// Sorts the ended instances like reports.
     #[inline]
     pub(crate) fn sort(&mut self) {
         if self.ended.len() > 1 {
@@ -97,7 +100,7 @@ impl Noted {
         }
     }
 
-    /// Takes a report as it is emitted.
+    /// Records the robustness of an emitted report.
     pub(crate) fn report(&mut self, report: &Report) {
         if report.withheld == Withheld::No {
             self.certain(report.property, report.robustness);
@@ -105,25 +108,25 @@ impl Noted {
     }
 }
 
-/// Whether the robustness of a property is a number of its own, and not only infinite as the verdict says.
+/// Whether the robustness of a property is numeric, and not only infinite according to the verdict.
 pub(crate) fn has_levels(margin: Option<Margin>) -> bool {
     matches!(margin, Some(Margin::Levels(_)))
 }
 
-/// An instance that ended while a property was violated in it.
+/// Instance that ended while a property was violated in it.
 #[derive(Clone, Copy, Debug)]
 pub struct EndedInstance<'a> {
-    /// The property, by its position.
+    /// Position of the property.
     pub property: u32,
-    /// The key, as in [`Monitor::instance`].
+    /// Parameters as words, as in [`Monitor::instance`].
     pub key: &'a [u64],
-    /// When it ended.
+    /// Time at which it ended.
     pub time: Timestamp,
     order: u32,
 }
 
 impl EndedInstance<'_> {
-    /// Whether it ended before what a report of the same call is about: a report on an instance that began afterwards.
+    /// Whether the instance ended before a report of the same call, which then belongs to a later instance.
     #[inline]
     pub fn is_before(&self, report: &Report) -> bool {
         self.order < report.order
@@ -131,13 +134,13 @@ impl EndedInstance<'_> {
 }
 
 impl Monitor {
-    /// The least robustness of a property, by its position, that was evaluated since the monitor began or was restored:
-    /// at events, and in dense time where anything changed between them. `None` without robustness.
+    /// Least robustness of a property evaluated since the monitor began or was restored: at events, and in dense time
+    /// also at changes between them. `None` without robustness.
     pub fn least_robustness(&self, property: u32) -> Option<f64> {
         self.noted.least.get(property as usize).copied().filter(|least| !least.is_nan())
     }
 
-    /// The instances that ended in the last call while a property was violated in them, in the order of the
+    /// Instances that ended in the last call while a property was violated in them, in the order of the
     /// [reports](Monitor::reports).
     pub fn ended(&self) -> impl Iterator<Item = EndedInstance<'_>> {
         self.noted.ended.iter().map(|ended| EndedInstance {
@@ -148,13 +151,13 @@ impl Monitor {
         })
     }
 
-    /// The division by key and the key of the instance that a report of the last call is of, as the words that keys are
-    /// compared by; `None` where the property is not divided by key.
+    /// Slice and parameters of the instance of a report of the last call, as the words that parameters are compared by;
+    /// `None` without `for each`.
     pub fn instance(&self, report: &Report) -> Option<(u32, &[u64])> {
         report.key.map(|key| (key.slice, self.keys.of(key)))
     }
 
-    /// The values of a key that [`Monitor::instance`] returned.
+    /// Parameters that [`Monitor::instance`] returned as words.
     pub fn values_of(&self, slice: u32, key: &[u64]) -> Vec<Value> {
         let mut values = Vec::new();
         if let Some(sliced) = self.program.sliced.get(slice as usize) {

@@ -12,22 +12,22 @@ use crate::exec::inventory::Origins;
 use crate::keyed::Instances;
 use crate::keyed::moved::{SlicedOutline, Which};
 use crate::keyed::saved::SavedInstances;
-use crate::monitor::doubt::Instance;
 use crate::monitor::program::Program;
+use crate::monitor::uncertainty::Instance;
 use crate::monitor::{Monitor, SavedMonitor};
 
-/// The kind of a part.
+/// Kind of a snapshot part.
 const PART: &snapshot::Kind = b"RONDELpt";
-/// The version of the saved form. It goes up with every change of the saved state.
+/// Version of the saved form, incremented with every change of the saved state.
 const VERSION: u32 = 1;
 
-/// The number of hashes of parameters: they are below it.
+/// Number of hashes of parameters: all hashes are below it.
 pub const KEY_HASHES: u64 = 1 << 32;
 
-/// A hash of the parameters of an instance, below [`KEY_HASHES`]. It is the same in every release and on every machine:
-/// FNV-1a (Fowler, Noll, Vo) of 64 bits over the parameters in their order, of a text its length in bytes and these, of
-/// anything else its number, and numbers as eight bytes, the lowest first; the result `x` as `x ^ x >> 32`, times
-/// `0x9E37_79B9_7F4A_7C15`, of which the upper 32 bits.
+/// Hash of the parameters of an instance, below [`KEY_HASHES`]. It is the same in every release and on every machine:
+/// 64-bit FNV-1a (Fowler, Noll, Vo) over the parameters in order. A text contributes its length in bytes and its bytes,
+/// any other value its number; numbers are eight bytes, little-endian. With the result `x`, the hash is the upper 32
+/// bits of `(x ^ x >> 32) * 0x9E37_79B9_7F4A_7C15`.
 ///
 /// ```
 /// use rondel_engine::key_hash;
@@ -52,17 +52,17 @@ pub fn key_hash(parameters: &[Value]) -> u64 {
     (hash ^ hash >> 32).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32
 }
 
-/// Why parts are not restored into one monitor.
+/// Reason why parts cannot be restored into one monitor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PartsError {
     /// There is no part.
     Empty,
-    /// A part, by its position, is not whole, of another version, or of another program.
+    /// The part at this position is damaged, of another version, or of another program.
     Part(usize, SnapshotError),
-    /// The ranges of two parts, by their positions, overlap.
+    /// The ranges of the parts at two positions overlap.
     Overlap(usize, usize),
-    /// A part, by its position, was taken at another time than the first one, or of another monitor.
+    /// The part at this position was taken at another time than the first one, or of another monitor.
     OtherTime(usize),
 }
 
@@ -81,20 +81,20 @@ impl fmt::Display for PartsError {
 
 impl std::error::Error for PartsError {}
 
-/// What is uncertain of the instances of each property, by their keys.
-type Doubtful = Vec<(u32, BTreeMap<Vec<u64>, Instance>)>;
+/// Uncertain instances of each property, by parameter.
+type UncertainInstances = Vec<(u32, BTreeMap<Vec<u64>, Instance>)>;
 
 #[derive(Serialize, Deserialize)]
-struct DoubtPart {
+struct PartContents {
     from: u64,
     until: u64,
-    /// All but the instances, which is in every part.
+    /// Everything except the instances, the same in every part.
     common: Vec<u8>,
     instances: Vec<SavedInstances>,
-    doubtful: Doubtful,
+    uncertain: UncertainInstances,
 }
 
-/// The instances of a division before the first event, and those of `of` with keys that are meant.
+/// A slice before the first event, with those instances of `of` that `which` selects.
 fn only(program: &Program, sliced: usize, of: SavedInstances, which: Which<'_>) -> Option<SavedInstances> {
     let sliced = program.sliced.get(sliced)?;
     let mut own = Instances::new(sliced, &rondel_event::Block::new(program.layout())).saved();
@@ -107,10 +107,10 @@ fn same(program: &Program) -> Origins {
 }
 
 impl Monitor {
-    /// A part of a [snapshot](Monitor::snapshot): of the instances of `for each` those whose parameters have a
-    /// [hash](key_hash) in the range, and everything that is not of one instance. Parts with different ranges are
-    /// [restored](Monitor::restore_parts) into one monitor, or each into a monitor of its own, which then takes the
-    /// messages with these parameters.
+    /// Writes a part of a [snapshot](Monitor::snapshot): the `for each` instances whose parameters have a
+    /// [hash](key_hash) in the range, and all state outside of instances. Parts with different ranges are
+    /// [restored](Monitor::restore_parts) into one monitor, or each into its own, which then takes the messages with
+    /// these parameters.
     pub fn snapshot_part(&self, hashes: Range<u64>) -> Vec<u8> {
         let program = self.program();
         let is_meant = |sliced: usize, key: &[u64]| {
@@ -120,7 +120,7 @@ impl Monitor {
         let mut common = self.saved();
         let (mut rests, mut instances) = (Vec::new(), Vec::new());
         for (at, own) in self.instances.iter().enumerate() {
-            // What was written just now can be read.
+            // Just serialised, so that it can be read.
             instances.extend(only(program, at, own.saved(), (false, &|key| is_meant(at, key))));
             rests.extend(only(program, at, own.saved(), (true, &|_| false)));
         }
@@ -131,18 +131,18 @@ impl Monitor {
                 .iter()
                 .position(|sliced| sliced.section.all_properties().any(|own| own == property))
         };
-        let mut doubtful: Doubtful = common.doubts.take_keys();
-        for (property, keys) in &mut doubtful {
+        let mut uncertain: UncertainInstances = common.uncertainties.take_keys();
+        for (property, keys) in &mut uncertain {
             keys.retain(|key, _| slice_of(*property).is_some_and(|sliced| is_meant(sliced, key)));
         }
         // Plain data always serialises.
         let common = postcard::to_stdvec(&common).unwrap_or_default();
-        let part = DoubtPart { from: hashes.start, until: hashes.end, common, instances, doubtful };
+        let part = PartContents { from: hashes.start, until: hashes.end, common, instances, uncertain };
         snapshot::seal(PART, VERSION, program.fingerprint(), &postcard::to_stdvec(&part).unwrap_or_default())
     }
 
-    /// A monitor that goes on with the instances of all these parts, of one monitor at one time, and the ranges of
-    /// hashes that they cover, in order. An instance whose parameters are in none of them begins anew with its next event.
+    /// Restores a monitor from parts of one monitor at one time. Returns it with the covered ranges of hashes, in
+    /// order. An instance whose parameters are in none of them restarts with its next event.
     ///
     /// # Errors
     /// [`PartsError`] when a part is damaged or of another program, when ranges overlap, or times differ.
@@ -154,11 +154,11 @@ impl Monitor {
             let (fingerprint, other) = (program.fingerprint(), SnapshotError::OtherProgram);
             let state = snapshot::open(PART, VERSION, fingerprint, other, bytes);
             let part = state.and_then(|state| {
-                postcard::from_bytes::<DoubtPart>(state).map_err(|_| SnapshotError::Altered)
+                postcard::from_bytes::<PartContents>(state).map_err(|_| SnapshotError::Altered)
             });
             part.map_err(|error| PartsError::Part(at, error))
         };
-        let parts: Vec<DoubtPart> = parts.iter().enumerate().map(read).collect::<Result<_, _>>()?;
+        let parts: Vec<PartContents> = parts.iter().enumerate().map(read).collect::<Result<_, _>>()?;
         let first = parts.first().ok_or(PartsError::Empty)?;
         if let Some(other) = parts.iter().position(|part| part.common != first.common) {
             return Err(PartsError::OtherTime(other));
@@ -182,7 +182,7 @@ impl Monitor {
                     return Err(altered(at));
                 }
             }
-            saved.doubts.add_keys(part.doubtful);
+            saved.uncertainties.add_keys(part.uncertain);
         }
         Monitor::from_saved(program, saved).map(|monitor| (monitor, covered)).ok_or(altered(0))
     }

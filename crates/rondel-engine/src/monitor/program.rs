@@ -22,11 +22,11 @@ use crate::lower::identity::{of_field, of_lines};
 use crate::lower::quantifier::Quantifier;
 use crate::lower::translate::{FieldRead, Lines, Translator, groups};
 use crate::monitor::contents::Contents;
-use crate::monitor::doubt::{ReachPlan, finality};
+use crate::monitor::uncertainty::{ReachPlan, finality};
 use crate::monitor::witness::Named;
 
-/// A specification compiled: its properties as lists of instructions, in which equal parts are computed
-/// once. Immutable; any number of [`Monitor`](crate::Monitor)s share it.
+/// Compiled specification: its properties as lists of instructions, in which equal subformulas are computed once.
+/// Immutable; any number of [`Monitor`](crate::Monitor)s share it.
 #[derive(Debug)]
 pub struct Program {
     topics: Vec<Topic>,
@@ -34,27 +34,27 @@ pub struct Program {
     layout: Layout,
     projections: Vec<Projection>,
     pub(crate) sections: Vec<Section>,
-    /// Whether anything in it measures time.
+    /// Whether any property measures time.
     pub(crate) reads_time: bool,
     fingerprint: u64,
     quantifiers: Vec<Quantifier>,
-    /// For every property the quantified formulas whose values can be named when they violate it.
+    /// Quantified formulas of each property whose values are named in violations.
     pub(crate) named: Vec<Vec<Named>>,
-    /// Those that are divided by key.
+    /// Sections of properties with `for each`.
     pub(crate) sliced: Vec<Sliced>,
-    /// How the elements of messages become events for instances.
+    /// Plans that turn the elements of messages into events of instances.
     pub(crate) elements: Vec<ElementPlan>,
     pub(crate) chains: Vec<ChainPlan>,
-    /// What it was compiled from, without tests.
+    /// Source specification, without tests.
     pub(crate) spec: Spec,
-    /// Which verdicts of each property are final; empty if none are.
+    /// Final verdicts of each property; empty if none are final.
     pub(crate) finality: Vec<Finality>,
-    /// How far the properties reach, once that was asked for.
+    /// Reach of the properties, computed at the first request.
     pub(crate) reaches: OnceLock<Vec<ReachPlan>>,
-    /// The same program, whose nodes are known by what they compute once there were events: see
+    /// The same program with nodes identified by their values once there were events: see
     /// [`Program::compile_assuming`].
     simplified: OnceLock<Option<Box<Program>>>,
-    /// What its monitors keep, as bytes, once that was asked for.
+    /// Serialised [`Contents`], computed at the first request.
     contents: OnceLock<Vec<u8>>,
 }
 
@@ -62,14 +62,14 @@ impl Program {
     /// Compiles a specification.
     ///
     /// # Errors
-    /// [`CompileError`] when the nodes are no specification, e.g. refer forwards or have operands of
-    /// wrong types, and when the engine cannot monitor a property.
+    /// [`CompileError`] when the nodes are no valid specification, e.g. refer forwards or have operands of wrong types,
+    /// and when the engine cannot monitor a property.
     pub fn compile(spec: &Spec) -> Result<Program, CompileError> {
         Program::compiled(spec, None, None)
     }
 
-    /// Compiles a specification whose properties may be terms. A monitor notes the values of terms as
-    /// [`Monitor::term_values`](crate::Monitor::term_values), and gives no verdicts on them. Blocks have columns for
+    /// Compiles a specification whose properties may be terms. A monitor records the values of terms as
+    /// [`Monitor::term_values`](crate::Monitor::term_values), and has no verdicts for them. Blocks have columns for
     /// `reads` too.
     ///
     /// # Errors
@@ -78,13 +78,13 @@ impl Program {
         Program::compiled(spec, None, Some(reads))
     }
 
-    /// Compiles properties in dense time that take over the state of others, which are the same if the topics from this
-    /// one on have no messages.
+    /// Compiles properties in dense time that take over the state of others: those that are equal if the topics from
+    /// `first` on have no messages.
     pub(crate) fn compile_assuming(spec: &Spec, first: TopicId) -> Result<Program, CompileError> {
         Program::compiled(spec, Some(first), None)
     }
 
-    /// The same program with the identities that [`Program::compile_assuming`] gives.
+    /// The same program with the identities of [`Program::compile_assuming`].
     pub(crate) fn simplified(&self) -> Option<&Program> {
         let compile = || {
             let first = TopicId(self.spec.topics.len() as u32);
@@ -103,8 +103,8 @@ impl Program {
         let spec = elements.as_ref().map_or(spec, |elements| &elements.spec);
         let mut binding = Binding::new(spec.topics.len());
         let (mut sections, mut quantifiers) = (Vec::new(), Vec::new());
-        let straight = groups(spec)?;
-        let lagging: HashSet<u32> = straight.values().flatten().copied().collect();
+        let interpolated = groups(spec)?;
+        let lagging: HashSet<u32> = interpolated.values().flatten().copied().collect();
         let generations: BTreeSet<u32> = spec.properties.iter().map(|property| property.generation).collect();
         let models = [
             (TimePoints::Events, &[TimeModel::Steps, TimeModel::Points][..]),
@@ -134,7 +134,7 @@ impl Program {
                 sections.push(ordered.assemble(properties, &slots));
             }
         }
-        for ((_, names), group) in &straight {
+        for ((_, names), group) in &interpolated {
             let mut translator = Translator::linear(spec);
             let properties = translator.add(TimeModel::Dense, group)?;
             let mut translation = translator.finish();
@@ -201,8 +201,8 @@ impl Program {
         Ok(program)
     }
 
-    /// Why a specification is refused: all that [`Program::compile`] would say of its properties, one by one, and
-    /// each thing once. Empty if it is not refused.
+    /// Errors of [`Program::compile`] for each property alone, without repetitions. Empty if the specification is
+    /// accepted.
     ///
     /// ```
     /// use rondel_engine::Program;
@@ -221,60 +221,59 @@ impl Program {
             let refusal = Program::compile(&alone).err().filter(|refusal| !refusals.contains(refusal));
             refusals.extend(refusal);
         }
-        // What is wrong with all of them together, or with what no property has.
+        // The error concerns the properties together, or a part outside of any property.
         if refusals.is_empty() {
             refusals.push(first);
         }
         refusals
     }
 
-    /// What tells it from other programs, and from the same specification in other releases.
+    /// Fingerprint of the specification and the release.
     pub fn fingerprint(&self) -> u64 {
         self.fingerprint
     }
 
-    /// What its monitors keep, as bytes.
+    /// Serialised description of the states of its monitors.
     pub(super) fn contents(&self) -> &[u8] {
         // Plain data always serialises.
         self.contents.get_or_init(|| postcard::to_stdvec(&Contents::new(self)).unwrap_or_default())
     }
 
-    /// The columns that its blocks must have.
+    /// Columns that its blocks must have.
     pub fn layout(&self) -> Layout {
         self.layout
     }
 
-    /// What a decoder must read from the messages of each topic, in the order of the topics of the specification. Behind
-    /// them stand those of topics that only the program has.
+    /// Fields that a decoder must read from the messages of each topic, in the order of the topics of the
+    /// specification, followed by internal topics.
     pub fn projections(&self) -> &[Projection] {
         &self.projections
     }
 
-    /// How the formulas with quantifiers are evaluated that do not look ahead. Those that do are asked of what
-    /// relations keep.
+    /// Evaluation of the quantified formulas without future operators. Those with future operators use obligations of
+    /// relation tuples.
     pub fn quantifiers(&self) -> &[Quantifier] {
         &self.quantifiers
     }
 
-    /// The names of the properties, in order of declaration.
+    /// Names of the properties, in order of declaration.
     pub fn properties(&self) -> &[String] {
         &self.properties
     }
 
-    /// The fields whose next values a property, by its position, waits for: those of numbers that run straight
-    /// between messages.
+    /// Fields whose next values a property, by its position, waits for: those of interpolated numbers.
     pub fn waits_for(&self, property: u32) -> &[(TopicId, Path)] {
         let is_its = |section: &&Section| section.all_properties().any(|own| own == property);
         let plans = self.sections.iter().filter(is_its).filter_map(|section| section.linear.as_ref());
         plans.map(|plan| &plan.names[..]).next().unwrap_or(&[])
     }
 
-    /// The topics, in order of declaration, and behind them those that only the program has.
+    /// Topics, in order of declaration, followed by internal topics.
     pub fn topics(&self) -> &[Topic] {
         &self.topics
     }
 
-    /// Topics, with those of the elements of their messages.
+    /// Topics together with those of the elements of their messages.
     pub(crate) fn with_elements<'t>(&self, topics: &'t [TopicId]) -> Cow<'t, [TopicId]> {
         let mut all = Cow::Borrowed(topics);
         for plan in self.elements.iter().filter(|plan| topics.contains(&plan.parent)) {
@@ -283,27 +282,27 @@ impl Program {
         all
     }
 
-    /// Whether a property asks when events arrived: who fills blocks then sets that of each, if it is known
+    /// Whether a property reads arrival times: whoever fills blocks then sets the arrival time of each event, if known
     /// (see [`Block::set_arrival`](rondel_event::Block::set_arrival)).
     pub fn reads_arrivals(&self) -> bool {
         let instructions = self.sections.iter().flat_map(|section| &section.instructions);
         instructions.into_iter().any(|i| matches!(i, Instruction::Latency { .. }))
     }
 
-    /// How many instructions are run for every block: the size of the program after sharing.
+    /// Number of instructions run for every block: the size of the program after sharing.
     pub fn node_count(&self) -> usize {
         let sliced = self.sliced.iter().map(|sliced| &*sliced.section);
         self.sections.iter().chain(sliced).map(|section| section.instructions.len() - section.constant).sum()
     }
 
-    /// What a monitor of it keeps.
+    /// Memory that a monitor of this program keeps.
     pub fn memory(&self) -> Vec<Memory> {
         let whole = self.sections.iter().map(Section::memory);
         whole.chain(self.sliced.iter().map(Sliced::memory)).collect()
     }
 }
 
-/// The chains, with a column for the stamp in each of their topics.
+/// Plans of the chains, with a column for the stamp in each of their topics.
 fn chains(spec: &Spec, binding: &mut Binding) -> Result<Vec<ChainPlan>, CompileError> {
     let plan = |chain: &Chain| {
         let is_known = |(topic, _): &(TopicId, Path)| topic.index() < spec.topics.len();
@@ -338,7 +337,7 @@ fn fingerprint(spec: &Spec) -> u64 {
     rondel_event::snapshot::checksum(text.as_bytes())
 }
 
-/// The positions of the properties that are meant.
+/// Positions of the properties for which `is_meant` is true.
 fn positions(spec: &Spec, is_meant: impl Fn(&Property) -> bool) -> Vec<u32> {
     let meant = spec.properties.iter().enumerate().filter(|(_, property)| is_meant(property));
     meant.map(|(i, _)| i as u32).collect()

@@ -1,4 +1,4 @@
-//! What is remembered, as bytes, and back.
+//! Snapshots of monitors: serialised state.
 
 use std::sync::Arc;
 
@@ -7,14 +7,14 @@ use rondel_event::{SnapshotError, snapshot};
 use crate::monitor::program::Program;
 use crate::monitor::{Monitor, SavedMonitor};
 
-/// The kind of a monitor's snapshot.
+/// Kind of a monitor's snapshot.
 pub(super) const MONITOR: &snapshot::Kind = b"RONDELss";
-/// The version of the saved form. It goes up with every change of the saved state.
+/// Version of the saved form, incremented with every change of the saved state.
 pub(super) const VERSION: u32 = 24;
 
 impl Monitor {
-    /// All that the monitor remembers, as bytes. A monitor that is [restored](Monitor::restore) from them gives
-    /// the same reports from there on.
+    /// Serialises the state of the monitor. A monitor [restored](Monitor::restore) from it emits the same reports from
+    /// there on.
     pub fn snapshot(&self) -> Vec<u8> {
         // Plain data always serialises.
         let mut state = postcard::to_stdvec(&self.saved()).unwrap_or_default();
@@ -24,10 +24,10 @@ impl Monitor {
         snapshot::seal(MONITOR, VERSION, self.program().fingerprint(), &state)
     }
 
-    /// A monitor that goes on where the one went on that the snapshot is of.
+    /// Restores a monitor that continues where the snapshot was taken.
     ///
     /// # Errors
-    /// [`SnapshotError`] when the bytes are no snapshot, not whole, or of another program: then some properties may
+    /// [`SnapshotError`] when the bytes are no snapshot, truncated, or of another program: then some properties may
     /// still [continue](Monitor::continue_edited).
     pub fn restore(program: Arc<Program>, bytes: &[u8]) -> Result<Monitor, SnapshotError> {
         let (fingerprint, other) = (program.fingerprint(), SnapshotError::OtherProgram);
@@ -38,7 +38,7 @@ impl Monitor {
     }
 }
 
-/// What is remembered, and what the program is made of.
+/// Splits a snapshot into the saved state and the description of the program.
 pub(super) fn split(state: &[u8]) -> Option<(&[u8], &[u8])> {
     let (rest, len) = state.split_last_chunk()?;
     let len = usize::try_from(u64::from_le_bytes(*len)).ok()?;

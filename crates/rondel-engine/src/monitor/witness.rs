@@ -1,4 +1,4 @@
-//! The values that violate a property with quantifiers.
+//! Witnesses: values that violate a property with quantifiers.
 
 use rondel_event::{Block, Path, Read, Slot, TopicId, Value, ValueType};
 use rondel_spec::{Expr, ExprId, Spec, TimeModel, VariableId};
@@ -9,35 +9,36 @@ use crate::monitor::Monitor;
 use crate::monitor::program::Program;
 use crate::relation::witness::WantedAnswer;
 
-/// A quantified formula that violates its property when it fails.
+/// Quantified formula whose failure violates its property.
 #[derive(Clone, Debug)]
 pub(crate) enum Named {
-    /// By relations: the formula.
+    /// Evaluated by a relation: the formula.
     Relation(ExprId),
-    /// By relations that are asked of tuples, as it looks ahead: each with its section.
-    Asked(Vec<(usize, usize)>),
-    /// By value: for each variable the column in the messages of each topic.
+    /// Evaluated by obligations of relation tuples, because it has future operators: section and position of each
+    /// relation.
+    Obligations(Vec<(usize, usize)>),
+    /// Evaluated by value: for each variable, its column in the messages of each topic.
     ByValue(Vec<(VariableId, Vec<WitnessColumn>)>),
 }
 
-/// Where the messages of a topic have a value of this type.
+/// Column and type of a value in the messages of a topic.
 type WitnessColumn = (TopicId, Slot, ValueType);
 
-/// The values of a violation by relations: when, of which formula.
+/// Values of a violation that a relation found, with its time and formula.
 #[derive(Clone, Debug)]
 pub(crate) struct Violating {
     node: ExprId,
     steps: bool,
-    /// A number of an event in steps, otherwise a time in nanoseconds.
+    /// Step in discrete time, otherwise a time in nanoseconds.
     at: i64,
     is_span: bool,
-    /// The row of the event in its block, at an event.
+    /// Row of the event in its block, at an event.
     row: Option<u8>,
     values: Vec<(VariableId, Value)>,
 }
 
-/// The quantified formulas that violate a property each by itself: what it is made of by `and`, and by `or` and
-/// `exists` under `not`.
+/// Quantified formulas each of which violates the property alone: its conjuncts, and its disjuncts and `exists` under
+/// `not`.
 pub(crate) fn parts(spec: &Spec, formula: ExprId) -> Vec<(ExprId, bool)> {
     let (mut found, mut open) = (Vec::new(), vec![(formula, true)]);
     while let Some((id, positive)) = open.pop() {
@@ -52,7 +53,7 @@ pub(crate) fn parts(spec: &Spec, formula: ExprId) -> Vec<(ExprId, bool)> {
             Some(Expr::Exists(..)) if !positive => found.push((id, positive)),
             _ => {}
         }
-        // A formula of more parts is one that nobody wrote by hand.
+        // More parts occur in generated formulas only.
         if found.len() + open.len() > 1000 {
             return found;
         }
@@ -61,7 +62,7 @@ pub(crate) fn parts(spec: &Spec, formula: ExprId) -> Vec<(ExprId, bool)> {
 }
 
 impl Program {
-    /// For every property the formulas whose values can be named.
+    /// Finds the formulas of every property whose values can be named.
     pub(crate) fn find_named(&mut self, spec: &Spec) {
         self.named = spec
             .properties
@@ -75,7 +76,7 @@ impl Program {
 
     fn named_part(&self, node: ExprId) -> Option<Named> {
         let Some(quantifier) = self.quantifiers().iter().find(|quantifier| quantifier.node == node) else {
-            return self.asked_of(node);
+            return self.obligations_of(node);
         };
         let Evaluation::ByValue(places) = &quantifier.evaluation else {
             return Some(Named::Relation(node));
@@ -94,21 +95,22 @@ impl Program {
 }
 
 impl Program {
-    /// What is asked of tuples for a formula that looks ahead, at the time points of the formula itself.
-    fn asked_of(&self, node: ExprId) -> Option<Named> {
-        let mut asked = Vec::new();
+    /// Relations whose tuples have obligations for a formula with future operators, at the time points of the formula
+    /// itself.
+    fn obligations_of(&self, node: ExprId) -> Option<Named> {
+        let mut obligations = Vec::new();
         for (i, section) in self.sections.iter().enumerate() {
             let its = section.relations.iter().enumerate();
             let its =
                 its.filter(|(_, of)| of.node == node && of.plan.ask.is_some() && !of.plan.named.is_empty());
-            asked.extend(its.map(|(k, _)| (i, k)));
+            obligations.extend(its.map(|(k, _)| (i, k)));
         }
-        (!asked.is_empty()).then_some(Named::Asked(asked))
+        (!obligations.is_empty()).then_some(Named::Obligations(obligations))
     }
 }
 
 impl Monitor {
-    /// Takes what the relations have found in a call.
+    /// Collects the witnesses that relations found in a call.
     pub(crate) fn collect_witnesses(&mut self) {
         let Monitor { program, sections, witnesses, .. } = self;
         for (section, serial) in program.sections.iter().zip(sections) {
@@ -124,8 +126,8 @@ impl Monitor {
         }
     }
 
-    /// Adds the values of the quantified variables that made a property turn violated, as a report of the last
-    /// call says, if they are known. `block` is that of the call.
+    /// Adds the values of the quantified variables that made a property violated according to a report of the last
+    /// call, if they are known. `block` is that of the call.
     #[inline]
     pub fn write_witness(&self, report: &Report, block: Option<&Block>, out: &mut Vec<(VariableId, Value)>) {
         let named = self.program.named.get(report.property as usize);
@@ -149,7 +151,7 @@ impl Monitor {
                         let at = if found.steps { report.step as i64 } else { report.time.as_nanos() };
                         found.node == *node && found.at == at && found.is_span == report.after
                     };
-                    // Of several messages at one time each has its own, and the last decides what follows.
+                    // Simultaneous messages have a witness each; the last one decides the interval after them.
                     let mut all = self.witnesses.iter().filter(is_it);
                     let found = match report.row {
                         Some(_) => all.find(|found| found.row == report.row),
@@ -160,7 +162,7 @@ impl Monitor {
                         return;
                     }
                 }
-                Named::Asked(places) => {
+                Named::Obligations(places) => {
                     let found = places.iter().find_map(|(section, relation)| {
                         let of = self.program.sections.get(*section)?.relations.get(*relation)?;
                         let state = self.sections.get(*section)?.state.relations.get(*relation)?;

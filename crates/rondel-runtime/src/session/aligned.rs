@@ -609,7 +609,7 @@ impl Aligned {
             }
             let of_all =
                 |(own, number): (u32, u32)| Some((*group.evaluated.properties.get(own as usize)?, number));
-            summary.untried.extend(monitor.untried().filter_map(of_all));
+            summary.untried.extend(monitor.unexercised().filter_map(of_all));
             for (own, messages) in unchecked(monitor, Some(&group.specification.spec)) {
                 // The parts watched for explanations are not among them.
                 if let Some(property) = group.evaluated.properties.get(own as usize) {

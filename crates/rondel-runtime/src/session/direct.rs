@@ -869,7 +869,7 @@ impl Direct {
             }
         }
         summary.backwards = self.backwards.count;
-        summary.untried = self.monitor.untried().collect();
+        summary.untried = self.monitor.unexercised().collect();
         summary.omissions = omissions(&self.monitor, &self.specification.spec);
         for topic in summary.topics.iter().filter(|topic| topic.gaps > 0) {
             let messages = counted(topic.gaps, "message is", "messages are");

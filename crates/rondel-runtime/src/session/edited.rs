@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use rondel_engine::{Anew, Fate, Monitor, Program, Snapshot};
+use rondel_engine::{EditOutcome, Monitor, Program, RestartReason, Snapshot};
 use rondel_event::SnapshotError;
 use rondel_spec::Spec;
 
@@ -21,7 +21,7 @@ pub struct Edited {
     /// The properties that continue with their states.
     pub continued: Vec<String>,
     /// Those that begin with the next message, each with the reason.
-    pub anew: Vec<(String, Anew)>,
+    pub anew: Vec<(String, RestartReason)>,
     /// Those of the snapshot that are gone.
     pub removed: Vec<String>,
 }
@@ -68,27 +68,28 @@ impl SessionPlan {
             saved.states.iter().map(|state| Kept::read(state, is_aligned)).collect::<Result<_, _>>()?;
         let generation = kept.iter().map(|kept| kept.snapshot.next_generation()).max().unwrap_or(0);
         let mut spec = Spec::clone(&self.specification.spec);
-        let (mut fates, origins) = assign(&kept, &mut spec, generation);
+        let (mut outcomes, origins) = assign(&kept, &mut spec, generation);
         let (plan, groups) = loop {
             if !is_aligned {
-                Snapshot::begin_chains_anew(&mut spec, generation, &mut fates);
+                Snapshot::restart_chains(&mut spec, generation, &mut outcomes);
             }
-            if !fates.contains(&Fate::Continues) {
+            if !outcomes.contains(&EditOutcome::Continues) {
                 return Err(
                     "it belongs to another specification: no property there has the same meaning".into()
                 );
             }
             let plan = self.marked(&spec)?;
             let groups = plan.monitors(is_aligned)?;
-            let lost = lost(&groups, &kept, &fates, &origins);
+            let lost = lost(&groups, &kept, &outcomes, &origins);
             if lost.is_empty() {
                 break (plan, groups);
             }
-            Snapshot::begin_anew(&mut spec, &lost, generation, &mut fates);
+            Snapshot::restart(&mut spec, &lost, generation, &mut outcomes);
         };
         let mut states = Vec::new();
         for Planned { properties, program, rule } in groups {
-            let from = properties.iter().find(|property| fates[**property as usize] == Fate::Continues);
+            let from =
+                properties.iter().find(|property| outcomes[**property as usize] == EditOutcome::Continues);
             let from = from.and_then(|property| origins[*property as usize]);
             // The properties of a group have one origin, or none.
             let own = from.and_then(|from| saved.states.get(from)).map(|state| Kept::read(state, is_aligned));
@@ -106,8 +107,8 @@ impl SessionPlan {
                 (None, Some(rule)) => AlignedMonitor::new(program, rule).snapshot(),
             });
         }
-        let saved = Saved { known: plan.moved(known, &fates), states };
-        let edited = Edited::new(&spec, &fates, known);
+        let saved = Saved { known: plan.moved(known, &outcomes), states };
+        let edited = Edited::new(&spec, &outcomes, known);
         Ok((plan, saved, edited))
     }
 
@@ -131,7 +132,7 @@ impl SessionPlan {
     }
 
     /// What is known beside the monitors, for the properties and topics of this plan.
-    fn moved(&self, known: &Known, fates: &[Fate]) -> Known {
+    fn moved(&self, known: &Known, outcomes: &[EditOutcome]) -> Known {
         let spec = &self.specification.spec;
         let names = topic_names(spec);
         // For each topic its position in the snapshot, and the reverse.
@@ -142,13 +143,15 @@ impl SessionPlan {
             names.iter().position(|own| own == name).map(|at| at as u32)
         };
         let emitter = Emitter::new(spec, self.options.emit);
-        let statistics =
-            spec.properties.iter().zip(fates).zip(&emitter.statistics).map(|((property, fate), new)| {
+        let statistics = spec.properties.iter().zip(outcomes).zip(&emitter.statistics).map(
+            |((property, outcome), new)| {
                 let from = known.properties.iter().position(|name| *name == property.name);
-                let from =
-                    from.filter(|_| *fate == Fate::Continues).and_then(|from| known.statistics.get(from));
+                let from = from
+                    .filter(|_| *outcome == EditOutcome::Continues)
+                    .and_then(|from| known.statistics.get(from));
                 from.cloned().unwrap_or_else(|| new.saved())
-            });
+            },
+        );
         let waiting = known.waiting.as_ref().map(|waiting| Waiting {
             publishers: (waiting.publishers.iter())
                 .filter_map(|(topic, name, time)| Some((here(*topic)?, name.clone(), *time)))
@@ -163,7 +166,7 @@ impl SessionPlan {
             topics: names.clone(),
             properties: spec.properties.iter().map(|property| property.name.clone()).collect(),
             statistics: statistics.collect(),
-            missing: self.missing_in(known, fates, (&origins, &here)),
+            missing: self.missing_in(known, outcomes, (&origins, &here)),
             waiting,
             numbers: known.numbers.moved(&origins),
             unseen: (known.unseen.0.iter().filter_map(|topic| here(*topic)).collect(), known.unseen.1),
@@ -180,7 +183,7 @@ impl SessionPlan {
     fn missing_in(
         &self,
         known: &Known,
-        fates: &[Fate],
+        outcomes: &[EditOutcome],
         (origins, here): (&[Option<usize>], &dyn Fn(u32) -> Option<u32>),
     ) -> SavedMissing {
         let (topics, fields) = &known.missing;
@@ -189,40 +192,41 @@ impl SessionPlan {
         let before = fields.iter().filter_map(|((topic, path, value), has_come)| {
             Some(((here(*topic)?, path.clone(), *value), *has_come))
         });
-        let anew = (0..).zip(fates).filter(|(_, fate)| **fate != Fate::Continues);
+        let anew = (0..).zip(outcomes).filter(|(_, outcome)| **outcome != EditOutcome::Continues);
         let of_new = anew.flat_map(|(property, _)| self.needed.fields_of(property)).map(|key| (key, false));
         (topics, before.chain(of_new).collect())
     }
 }
 
 /// What becomes of each property, and in which of the monitors of the snapshot it was.
-fn assign(kept: &[Kept], spec: &mut Spec, generation: u32) -> (Vec<Fate>, Vec<Option<usize>>) {
+fn assign(kept: &[Kept], spec: &mut Spec, generation: u32) -> (Vec<EditOutcome>, Vec<Option<usize>>) {
     let count = spec.properties.len();
-    let (mut fates, mut origins) = (vec![Fate::Anew(Anew::New); count], vec![None; count]);
+    let (mut outcomes, mut origins) =
+        (vec![EditOutcome::Restarts(RestartReason::New); count], vec![None; count]);
     for (k, kept) in kept.iter().enumerate() {
         let names: HashSet<&str> = kept.snapshot.properties().collect();
         let mut marked = spec.clone();
         let own = kept.snapshot.assign_from(&mut marked, generation);
-        for (i, fate) in own.into_iter().enumerate() {
+        for (i, outcome) in own.into_iter().enumerate() {
             if names.contains(&*spec.properties[i].name) {
-                (fates[i], origins[i]) = (fate, Some(k));
+                (outcomes[i], origins[i]) = (outcome, Some(k));
                 spec.properties[i].generation = marked.properties[i].generation;
             }
         }
     }
-    for (property, fate) in spec.properties.iter_mut().zip(&fates) {
-        if *fate != Fate::Continues {
+    for (property, outcome) in spec.properties.iter_mut().zip(&outcomes) {
+        if *outcome != EditOutcome::Continues {
             property.generation = generation;
         }
     }
-    (fates, origins)
+    (outcomes, origins)
 }
 
 /// The properties that should continue, but whose states are not in the snapshot in the form that they need.
-fn lost(groups: &[Planned], kept: &[Kept], fates: &[Fate], origins: &[Option<usize>]) -> Vec<u32> {
+fn lost(groups: &[Planned], kept: &[Kept], outcomes: &[EditOutcome], origins: &[Option<usize>]) -> Vec<u32> {
     let mut all = Vec::new();
     for Planned { properties, program, .. } in groups {
-        let continues = |property: &&u32| fates[**property as usize] == Fate::Continues;
+        let continues = |property: &&u32| outcomes[**property as usize] == EditOutcome::Continues;
         let Some(first) = properties.iter().find(continues) else { continue };
         let from = origins[*first as usize];
         all.extend(properties.iter().filter(continues).filter(|of| origins[**of as usize] != from));
@@ -240,12 +244,12 @@ fn topic_names(spec: &Spec) -> Vec<String> {
 }
 
 impl Edited {
-    fn new(spec: &Spec, fates: &[Fate], known: &Known) -> Edited {
+    fn new(spec: &Spec, outcomes: &[EditOutcome], known: &Known) -> Edited {
         let mut edited = Edited::default();
-        for (property, fate) in spec.properties.iter().zip(fates) {
-            match *fate {
-                Fate::Continues => edited.continued.push(property.name.clone()),
-                Fate::Anew(why) => edited.anew.push((property.name.clone(), why)),
+        for (property, outcome) in spec.properties.iter().zip(outcomes) {
+            match *outcome {
+                EditOutcome::Continues => edited.continued.push(property.name.clone()),
+                EditOutcome::Restarts(why) => edited.anew.push((property.name.clone(), why)),
             }
         }
         let is_gone = |name: &&String| !spec.properties.iter().any(|property| property.name == **name);

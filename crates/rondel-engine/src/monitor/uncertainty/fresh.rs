@@ -1,5 +1,5 @@
-//! A second monitor that begins after a span in which messages were not seen, with everything before unknown: a
-//! verdict that it gives holds whatever was missed.
+//! A second monitor that begins after a span of missed messages with everything before unknown: its verdicts hold
+//! whatever was missed.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,13 +13,13 @@ use crate::exec::report::Report;
 use crate::monitor::program::Program;
 use crate::monitor::{Monitor, Snapshot};
 
-/// The program of such a monitor.
+/// Program of a [`Fresh`] monitor.
 #[derive(Debug)]
 pub(crate) struct FreshPlan {
     program: Arc<Program>,
-    /// The columns of the monitored program, and its own.
+    /// Pairs of columns: of the monitored program, and of this one.
     columns: Vec<(Slot, Slot)>,
-    /// The column of what is unknown before the first event.
+    /// Column of the field that is unknown before the first event.
     unknown: u32,
     topic: TopicId,
     rows: u64,
@@ -27,7 +27,7 @@ pub(crate) struct FreshPlan {
 }
 
 impl FreshPlan {
-    /// The plan for a property of a program, if its formula can be evaluated so.
+    /// Plan for a property, if its formula can be evaluated this way.
     pub(super) fn new(program: &Program, spec: &Spec, property: &Property) -> Option<FreshPlan> {
         let Rewritten { spec, topic, rows, back } = rewrite(spec, property)?;
         let own = Program::compile(&spec).ok()?;
@@ -45,7 +45,7 @@ impl FreshPlan {
         Some(FreshPlan { program: Arc::new(own), columns, unknown, topic, rows, back })
     }
 
-    /// A monitor before an event at a time, to which everything is unknown, and room for events.
+    /// Creates a monitor before an event at this time with everything unknown, and a block for events.
     fn begin(&self, time: i64) -> Box<(Monitor, Block)> {
         let mut monitor = Monitor::new(Arc::clone(&self.program));
         let mut own = Block::new(self.program.layout());
@@ -79,25 +79,25 @@ impl FreshPlan {
     }
 }
 
-/// A verdict of such a monitor: of an event in a row, or of a time or what follows it.
+/// Verdict of a fresh monitor: at an event in a row, or at a time or right after it.
 type FreshVerdict = (Option<u8>, Timestamp, bool, Verdict);
 
-/// Such a monitor, once it has begun.
+/// Fresh monitor that has begun.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Fresh {
-    /// The monitor, in a snapshot.
+    /// Serialised monitor, set in snapshots.
     saved: Vec<u8>,
     #[serde(skip)]
     monitor: Option<Box<(Monitor, Block)>>,
-    /// The last verdict, if it is known.
+    /// Last verdict, if it is known.
     #[serde(with = "crate::ops::saved::verdict")]
     last: Option<Verdict>,
-    /// Whether nothing depends any more on what was before.
+    /// Whether nothing depends on the time before the span any more.
     pub(super) is_over: bool,
-    /// Verdicts that are to be looked at.
+    /// Verdicts to be compared.
     #[serde(skip)]
     ahead: VecDeque<FreshVerdict>,
-    /// For each such event whether it is over.
+    /// For each such event: whether the monitor is over.
     #[serde(skip)]
     over: VecDeque<bool>,
     /// Whether the events of the block were evaluated before.
@@ -124,27 +124,27 @@ impl Fresh {
         self.step();
     }
 
-    /// Lets time pass up to a time.
+    /// Advances to a time.
     pub(super) fn advance(&mut self, now: i64) {
         let Some((monitor, _)) = self.monitor.as_deref_mut() else { return };
         let reports = monitor.advance(Timestamp::from_nanos(now)).iter().filter(|own| own.property == 0);
         self.ahead.extend(reports.map(|own| (None, own.time, own.after, own.verdict)));
     }
 
-    /// Lets time pass through the time of a report. Verdicts after the last event may have come with it: only without any
-    /// does time go on.
+    /// Advances past the time of a report. Verdicts after the last event may have been computed with it; time advances
+    /// only if there are none.
     pub(super) fn reach(&mut self, time: Timestamp) {
         if self.ahead.is_empty() {
             self.advance(time.as_nanos().saturating_add(1));
         }
     }
 
-    /// The least time that [`Fresh::advance`] does something for.
+    /// Earliest time for which [`Fresh::advance`] does something.
     pub(super) fn next_deadline(&self) -> Option<i64> {
         self.monitor.as_deref()?.0.next_deadline().map(Timestamp::as_nanos)
     }
 
-    /// Takes the next verdict that time brought before the next event, and before a time or what follows it.
+    /// Takes the next verdict by time alone, before the next event and before `until`.
     pub(super) fn by_time(&mut self, until: Option<(Timestamp, bool)>) -> Option<(Timestamp, bool, Verdict)> {
         let (None, time, after, verdict) = self.ahead.front().copied()? else { return None };
         if until.is_some_and(|until| (time, after) >= until) {
@@ -157,7 +157,7 @@ impl Fresh {
 
     /// Takes the verdict at the event.
     pub(super) fn take(&mut self) {
-        // It is there for every event.
+        // Every event has a verdict.
         while let Some((of, _, _, verdict)) = self.ahead.pop_front() {
             self.last = Some(verdict);
             if of.is_some() {
@@ -167,7 +167,7 @@ impl Fresh {
         self.is_over = self.over.pop_front().unwrap_or(self.is_over);
     }
 
-    /// Evaluates all events of a block at once, if it has begun: [`Fresh::event`] then reads what came of them.
+    /// Evaluates all events of a block at once, if the monitor has begun; [`Fresh::event`] reads the results.
     pub(super) fn look_ahead(&mut self, plan: &FreshPlan, block: &Block, times: impl Fn(usize) -> i64) {
         let Some((_, own)) = self.monitor.as_deref_mut() else { return };
         own.clear();
@@ -177,7 +177,7 @@ impl Fresh {
         }
     }
 
-    /// All verdicts of a call were looked at.
+    /// Ends a call; all its verdicts were compared.
     pub(super) fn end_call(&mut self) {
         self.is_ahead = false;
         self.over.clear();
@@ -197,7 +197,7 @@ impl Fresh {
         }
     }
 
-    /// Whether it gives the verdict of a report, which comes after the last event or with it.
+    /// Whether the monitor's verdict equals that of a report, which is at the last event or after it.
     pub(super) fn agrees(&mut self, report: &Report) -> bool {
         if self.monitor.is_none() {
             return false;
@@ -209,7 +209,7 @@ impl Fresh {
         report.verdict != Verdict::Inconclusive && self.last == Some(report.verdict)
     }
 
-    /// Passes over the verdicts up to a time, or up to what follows it, that no event brings.
+    /// Skips verdicts by time alone up to a time, or up to the interval after it.
     fn pass(ahead: &mut VecDeque<FreshVerdict>, last: &mut Option<Verdict>, wanted: (Timestamp, bool)) {
         while let Some((None, time, after, verdict)) = ahead.front().copied()
             && (time, after) <= wanted
@@ -219,7 +219,7 @@ impl Fresh {
         }
     }
 
-    /// The same for another program, from a snapshot.
+    /// Transfers the monitor to another program.
     pub(super) fn moved(mut self, plan: &FreshPlan) -> Option<Fresh> {
         let snapshot = Snapshot::read(&self.saved).ok()?;
         if !snapshot.lost(&plan.program).is_empty() || snapshot.is_new_to(&plan.program) {
@@ -229,14 +229,14 @@ impl Fresh {
         Some(self)
     }
 
-    /// Writes the monitor down.
+    /// Serialises the monitor.
     pub(super) fn save(&mut self) {
         if let Some(monitor) = self.monitor.take() {
             self.saved = monitor.0.snapshot();
         }
     }
 
-    /// Reads the monitor back. Returns whether there is one.
+    /// Restores the monitor. Returns whether there is one.
     pub(super) fn restore(&mut self, plan: &FreshPlan) -> bool {
         let Ok(mut monitor) = Monitor::restore(Arc::clone(&plan.program), &self.saved) else { return false };
         monitor.report_every(true);

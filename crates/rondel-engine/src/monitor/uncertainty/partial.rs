@@ -1,7 +1,7 @@
-//! Rewrites a formula of the past in dense time so that parts of a trace can be unknown.
+//! Rewrites a past formula in dense time so that parts of a trace can be unknown.
 //!
-//! The rewritten formula reads a further topic for each topic of the original, with boolean fields that have no value
-//! while something is not known, and are false otherwise:
+//! The rewritten formula reads an additional topic for each topic of the original, with boolean fields that have no
+//! value while something is unknown, and are false otherwise:
 //!
 //! - *lost*: messages of the topic may be missing now;
 //! - *held*: the last value of its fields may have been missed;
@@ -18,17 +18,17 @@ use rondel_spec::{Aggregate, Bounds, Expr, ExprId, Property, Spec, TimeModel, To
 
 use super::unknown::{below, is_operator, is_plain, is_truth};
 
-/// The path of the field that is unknown while messages may be missing.
+/// Path of the field that is unknown while messages may be missing.
 pub(super) fn lost_path() -> Path {
     Path::keys(["lost"])
 }
 
-/// The path of the field that is unknown until the first message may count again.
+/// Path of the field that is unknown until the first message may count again.
 pub(super) fn held_path() -> Path {
     Path::keys(["held"])
 }
 
-/// The path of the field of a counter, by its number.
+/// Path of the field of a counter, by its number.
 pub(super) fn counter_path(number: usize) -> Path {
     Path::keys([format!("counted{number}").as_str()])
 }
@@ -44,17 +44,17 @@ pub(super) struct Counter {
 
 /// A rewritten formula.
 pub(super) struct Partial {
-    /// Two properties: the formula, and whether nothing is unknown any more.
+    /// Two properties: the formula, and one that is true once nothing is unknown.
     pub(super) spec: Spec,
-    /// The first topic that the original does not have: for each of its topics one, and one that nothing reads.
+    /// First additional topic: one for each topic of the original, and one that nothing reads.
     pub(super) first: TopicId,
     pub(super) counters: Vec<Counter>,
     /// The sum of all bounds, in nanoseconds.
     pub(super) back: i64,
 }
 
-/// Rewrites the formula of a property; none if it is not of the past alone and in dense time, or reads instances, chains,
-/// machines or quantifiers.
+/// Rewrites the formula of a property. `None` unless it is a past formula in dense time without instances, chains,
+/// machines and quantifiers.
 pub(super) fn rewrite(spec: &Spec, property: &Property) -> Option<Partial> {
     if property.slice.is_some() || property.linear || property.time != TimeModel::Dense {
         return None;
@@ -81,7 +81,7 @@ pub(super) fn rewrite(spec: &Spec, property: &Property) -> Option<Partial> {
         back: 0,
     };
     let formula = rewriter.formula(property.formula)?;
-    let settled = rewriter.settled();
+    let settled = rewriter.fully_known();
     let PartialRewriter { mut out, counters, back, .. } = rewriter;
     for (name, formula) in [("formula", formula), ("settled", settled)] {
         out.properties.push(Property { time: TimeModel::Dense, ..Property::new(name, formula) });
@@ -90,14 +90,14 @@ pub(super) fn rewrite(spec: &Spec, property: &Property) -> Option<Partial> {
     Some(Partial { spec: out, first: TopicId(count), counters, back })
 }
 
-/// What an atom may not know.
+/// Source of an atom's uncertainty.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum Mask {
     Lost(TopicId),
     Held(TopicId),
     /// A counter, by its number, and one of its topics.
     Counted(usize, TopicId),
-    /// Whether messages of a topic may be missing within so long.
+    /// Messages of a topic may be missing within this duration.
     Recently(TopicId, u64),
 }
 
@@ -106,7 +106,7 @@ struct PartialRewriter<'a> {
     /// The number of topics of the original.
     count: u32,
     out: Spec,
-    /// Nodes of the original as formulas that may be unknown, and as they are.
+    /// Rewritten nodes: as formulas that may be unknown, and as plain copies.
     formulas: HashMap<ExprId, ExprId>,
     plain: HashMap<ExprId, ExprId>,
     masks: HashMap<Mask, ExprId>,
@@ -158,7 +158,7 @@ impl PartialRewriter<'_> {
                 bounds.upper.is_none()
             }
             Expr::Previously(_) => {
-                // What is true at events only depends on others of the same time, whatever their topic.
+                // Truths at events only depend on simultaneous events of any topic.
                 let operand = self.spec.nodes[id.index()].operands().next()?;
                 if !below(self.spec, operand)?.iter().all(|id| lasts(&self.spec.nodes[id.index()])) {
                     return None;
@@ -225,8 +225,8 @@ impl PartialRewriter<'_> {
         Some(unknown)
     }
 
-    /// An atom that missing messages can change in one direction only, with what may be missing; none if it is no such
-    /// atom.
+    /// Rewrites an atom that missing messages can change in one direction only. `None` inside if the atom is not of
+    /// this kind.
     fn bounded(&mut self, root: ExprId, atom: ExprId) -> Option<Option<ExprId>> {
         let Expr::Compare(comparison, x, y) = self.spec.nodes[root.index()] else { return Some(None) };
         let (lowers, masks) = match (self.measure(x, y), self.measure(y, x)) {
@@ -234,7 +234,7 @@ impl PartialRewriter<'_> {
             (_, Some((lowers, masks))) => (!lowers, masks),
             _ => return Some(None),
         };
-        // Whether they may make it true.
+        // Whether missing messages may make the atom true.
         let helps = match comparison {
             Comparison::Less | Comparison::LessOrEqual => lowers,
             Comparison::Greater | Comparison::GreaterOrEqual => !lowers,
@@ -378,8 +378,8 @@ impl PartialRewriter<'_> {
         Some(new)
     }
 
-    /// Whether all that can be unknown has been known for longer than all bounds.
-    fn settled(&mut self) -> ExprId {
+    /// Formula: everything that can be unknown has been known for longer than all bounds.
+    fn fully_known(&mut self) -> ExprId {
         let mut all = self.add(Expr::Literal(Value::Bool(true)));
         for of in std::mem::take(&mut self.known) {
             let not = self.add(Expr::Not(of));

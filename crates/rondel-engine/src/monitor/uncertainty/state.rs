@@ -1,4 +1,4 @@
-//! What is uncertain of one property, or of one instance of it, since messages were missed.
+//! Uncertainty of a property or an instance since messages were missed.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
@@ -12,36 +12,36 @@ use super::kleene::KleenePlan;
 use crate::lower::identity::{hash, of_topic};
 use crate::monitor::program::Program;
 
-/// A coordinate that does not come: what is uncertain up to there stays so until something is seen.
+/// Coordinate that is never reached: uncertain until a message is received.
 pub(super) const OPEN: i64 = i64::MAX;
-/// A coordinate before everything: nothing is uncertain.
+/// Coordinate before everything: nothing is uncertain.
 pub(super) const NEVER: i64 = i64::MIN;
 
-/// What a property depends on, compiled.
+/// Compiled dependencies of a property.
 #[derive(Clone, Debug)]
 pub(crate) struct ReachPlan {
     pub(super) reach: Reach,
-    /// For every part the columns of which a message must carry one to count; none if any message does.
+    /// For each part: columns of which a message must carry one to count; empty if any message counts.
     pub(super) slots: Vec<Vec<Slot>>,
     pub(super) model: TimeModel,
-    /// For every part whether a value that is held goes into it.
+    /// For each part: whether a held value enters into it.
     pub(super) holds: Vec<bool>,
-    /// The division of its instances, if it has any.
+    /// Slice of its instances, if it has any.
     pub(super) slice: Option<usize>,
-    /// Whether its verdicts come later than the times that they are about, as its numbers are interpolated.
+    /// Whether verdicts come later than the times that they are about, because numbers are interpolated.
     pub(super) lags: bool,
-    /// How far it looks back.
+    /// Maximum distance that verdicts look back, if bounded.
     pub(super) back: Option<u64>,
-    /// What the parts of a state are of, as a hash.
+    /// Hash of the dependencies that the parts of a state belong to.
     pub(crate) identity: u64,
-    /// How it is evaluated without what was before, found when it is first asked for.
+    /// Plan of evaluation with everything before unknown, made at the first request.
     pub(super) fresh: OnceLock<Option<Arc<FreshPlan>>>,
-    /// How it is evaluated with what was missed unknown, found when it is first asked for.
+    /// Plan of evaluation with missed messages unknown, made at the first request.
     pub(super) kleene: OnceLock<Option<Arc<KleenePlan>>>,
 }
 
 impl ReachPlan {
-    /// How the property at this place is evaluated without what was before, if it can be.
+    /// Plan for evaluating the property with everything before unknown, if possible.
     pub(super) fn fresh(&self, program: &Program, place: usize) -> Option<&FreshPlan> {
         let plan = || {
             let property = program.spec.properties.get(place)?;
@@ -50,12 +50,12 @@ impl ReachPlan {
         self.fresh.get_or_init(plan).as_deref()
     }
 
-    /// How the property at this place is evaluated with what was missed unknown, if it can be.
+    /// Plan for evaluating the property with missed messages unknown, if possible.
     pub(super) fn kleene(&self, program: &Program, place: usize) -> Option<&KleenePlan> {
         self.kleene.get_or_init(|| KleenePlan::new(program, place).map(Arc::new)).as_deref()
     }
 
-    /// A hash of what the parts of a state are of: equal in two programs where they are the same.
+    /// Hash of the dependencies that the parts of a state belong to; equal in two programs where the dependencies are.
     pub(super) fn identity_of(reach: &Reach, spec: &Spec) -> u64 {
         let of_topics =
             |topics: &[TopicId]| topics.iter().map(|topic| of_topic(spec, *topic)).collect::<BTreeSet<_>>();
@@ -73,7 +73,7 @@ impl ReachPlan {
         hash(parts.collect::<Vec<u64>>())
     }
 
-    /// For every part of a reach whether a value that is held goes into it: one that messages change.
+    /// For each part of a reach: whether a held value enters into it, which messages change.
     pub(super) fn held(reach: &Reach) -> Vec<bool> {
         let mut held: Vec<bool> = Vec::with_capacity(reach.parts.len());
         for part in &reach.parts {
@@ -95,12 +95,12 @@ impl ReachPlan {
         self.slice.is_some() && (self.model == TimeModel::Steps || self.reach.parts.iter().any(counts))
     }
 
-    /// Whether its verdicts depend on messages of these topics; `has_begun` if it began before.
+    /// Whether verdicts depend on messages of these topics. `has_begun`: the property began before.
     pub(super) fn reads(&self, topics: &[TopicId], has_begun: bool) -> bool {
         topics.iter().any(|topic| self.reads_topic(topic)) || !has_begun && self.begins_with(topics)
     }
 
-    /// Whether a message of these topics may be the first, and it matters which is.
+    /// Whether a message of these topics may be the first one and the first one matters.
     fn begins_with(&self, topics: &[TopicId]) -> bool {
         self.reach.parts.iter().any(|part| match part {
             ReachPart::Begun(own) => own.iter().any(|topic| topics.contains(topic)),
@@ -115,10 +115,10 @@ impl ReachPlan {
         })
     }
 
-    /// From which time on verdicts may depend on what was missed from `from` on.
+    /// Time from which verdicts may depend on messages missed from `from` on.
     fn start(&self, from: i64) -> i64 {
         let Reach { ahead, next, looks_ahead, .. } = self.reach;
-        // Verdicts about steps have no times; and of what lags or counts events ahead it is not known.
+        // Verdicts about steps have no times, and those that lag or count future events have unknown ones.
         let unknown = self.model == TimeModel::Steps || self.lags || next > 0;
         // A verdict in dense time may be about an interval.
         if unknown || looks_ahead && self.model == TimeModel::Dense {
@@ -128,7 +128,7 @@ impl ReachPlan {
     }
 }
 
-/// When messages of a topic are seen again.
+/// Condition under which messages of a topic are received again.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 enum Gate {
     /// Not yet.
@@ -137,7 +137,7 @@ enum Gate {
     After(i64),
     /// With the next event.
     Here,
-    /// They are.
+    /// Already.
     Passed,
 }
 
@@ -145,11 +145,11 @@ enum Gate {
 struct TopicGate {
     topic: u32,
     gate: Gate,
-    /// The last coordinate at which messages were missed.
+    /// Last coordinate at which messages were missed.
     end: i64,
 }
 
-/// When messages are seen again, in nanoseconds.
+/// End of a span of missed messages, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum End {
     Open,
@@ -181,19 +181,20 @@ impl End {
     }
 }
 
-/// What is uncertain. Coordinates are nanoseconds, or in steps the number of events since it began.
+/// State of the uncertainty. Coordinates are nanoseconds, or in discrete time the number of events since the property
+/// became uncertain.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct State {
     gates: Vec<TopicGate>,
-    /// For every part the last coordinate at which it is uncertain.
+    /// For each part: last uncertain coordinate.
     ends: Vec<i64>,
-    /// For every part how many messages are to come.
+    /// For each part: number of messages still needed.
     counts: Vec<u32>,
-    /// The number of events.
+    /// Number of events.
     row: i64,
-    /// The time from which on verdicts are uncertain.
+    /// Time from which verdicts are uncertain.
     start: i64,
-    /// The number of events since all was certain again.
+    /// Number of events since everything was certain again.
     after: u64,
 }
 
@@ -208,7 +209,7 @@ impl State {
         (self.ends.len(), self.counts.len()) == (parts, parts)
     }
 
-    /// Gives its topics the positions that they have in another program.
+    /// Renumbers topics for another program.
     pub(super) fn rename(&mut self, topics: &[Option<TopicId>]) {
         self.gates.retain_mut(|gate| match topics.get(gate.topic as usize).copied().flatten() {
             Some(topic) => {
@@ -219,23 +220,23 @@ impl State {
         });
     }
 
-    /// Whether messages are still missed, and until when is not known.
+    /// Whether messages are still missed, with no known end.
     pub(super) fn is_open(&self) -> bool {
         self.gates.iter().any(|gate| gate.gate == Gate::Open)
     }
 
-    /// Whether all messages are seen again from the last event on, which was at this time.
+    /// Whether all messages are received again from the last event on, which was at this time.
     pub(super) fn is_seen(&self, plan: &ReachPlan, time: i64) -> bool {
         let is_late = |gate: &TopicGate| plan.model == TimeModel::Steps || gate.end <= time;
         self.gates.iter().all(|gate| gate.gate == Gate::Passed && is_late(gate))
     }
 
-    /// The last coordinate that is uncertain.
+    /// Last uncertain coordinate.
     pub(super) fn root(&self) -> i64 {
         self.ends.last().copied().unwrap_or(NEVER)
     }
 
-    /// Messages of these topics were missed from this time on.
+    /// Records that messages of these topics were missed from this time on.
     pub(super) fn miss(
         &mut self,
         plan: &ReachPlan,
@@ -246,7 +247,7 @@ impl State {
     ) {
         self.start = self.start.min(plan.start(from));
         self.after = 0;
-        // A topic that does not matter does not keep it uncertain either.
+        // An unrelated topic does not keep the property uncertain.
         for topic in topics.iter().filter(|topic| plan.reads_topic(topic)) {
             let new = end.gate(topic.0, plan.model == TimeModel::Steps, self.row);
             match self.gates.iter_mut().find(|gate| gate.topic == topic.0) {
@@ -271,7 +272,7 @@ impl State {
         }
     }
 
-    /// Messages of these topics, of which it was not known when they are seen again, are seen again.
+    /// Ends the open spans of these topics.
     pub(super) fn see(&mut self, plan: &ReachPlan, topics: &[TopicId], end: End) {
         for gate in &mut self.gates {
             if gate.gate == Gate::Open && topics.contains(&TopicId(gate.topic)) {
@@ -281,8 +282,8 @@ impl State {
         self.renew(plan);
     }
 
-    /// Takes an event: its time, whether it is on a topic, whether it carries what a part asks for, and whether what
-    /// has not begun begins with it.
+    /// Processes an event. `is_on`: whether it is on a topic; `carries`: whether it carries the columns of a part;
+    /// `begins`: whether a property that has not begun begins with it.
     pub(super) fn event(
         &mut self,
         plan: &ReachPlan,
@@ -326,7 +327,7 @@ impl State {
             {
                 self.counts[i] = self.counts[i].saturating_sub(1);
                 if self.counts[i] == 0 {
-                    // A verdict about this time that was waited for may be one from before this event.
+                    // A delayed verdict about this time may precede this event.
                     self.ends[i] = if plan.reach.looks_ahead { at } else { at - 1 };
                 }
             }
@@ -355,8 +356,8 @@ impl State {
             ReachPart::Begun(_) => self.ends.get(index).copied().unwrap_or(NEVER),
             ReachPart::Later(part, by) => match of(part) {
                 NEVER => NEVER,
-                // A value that was held until just before a time counts as of then, in dense time. What happens at
-                // an instant does not.
+                // In dense time a value held until just before a time counts as of that time; an occurrence at an
+                // instant does not.
                 end => {
                     let margin = i64::from(plan.model != TimeModel::Steps && is_held(part));
                     end.saturating_add(i64::try_from(*by).unwrap_or(i64::MAX)).saturating_add(margin)
@@ -374,8 +375,9 @@ impl State {
         }
     }
 
-    /// Whether a verdict is uncertain: about this time, or in steps so many before the last event.
-    pub(super) fn is_doubtful(&self, plan: &ReachPlan, time: i64, back: u64) -> bool {
+    /// Whether a verdict is uncertain that is about this time, or in discrete time about the step `back` events before
+    /// the last.
+    pub(super) fn is_uncertain(&self, plan: &ReachPlan, time: i64, back: u64) -> bool {
         let at = match plan.model {
             TimeModel::Steps => self.row.saturating_sub(i64::try_from(back).unwrap_or(i64::MAX)),
             TimeModel::Points | TimeModel::Dense => time,
@@ -383,8 +385,7 @@ impl State {
         at <= self.root() && time >= self.start
     }
 
-    /// In dense time, when a verdict is certain again by time alone: the time that it is about, and the one at which it is
-    /// decided. `None` if that is not known yet.
+    /// Times about which and at which, in dense time, a verdict is certain again by time alone. `None` if unknown yet.
     pub(super) fn release(&self, plan: &ReachPlan) -> Option<(i64, i64)> {
         let root = self.root();
         if plan.model != TimeModel::Dense || plan.lags || root == OPEN {
@@ -396,13 +397,13 @@ impl State {
         (decided < i64::MAX / 4).then_some((about, decided))
     }
 
-    /// In dense time, from when on verdicts are uncertain if that is after a time.
+    /// Time from which verdicts are uncertain in dense time, if not from the beginning.
     pub(super) fn begins(&self, plan: &ReachPlan) -> Option<i64> {
         let is_past = plan.model == TimeModel::Dense && !plan.lags && !plan.reach.looks_ahead;
         (is_past && self.start > NEVER && self.start <= self.root()).then_some(self.start)
     }
 
-    /// Whether no verdict that comes now can be uncertain.
+    /// Whether no future verdict can be uncertain.
     pub(super) fn is_over(&self, plan: &ReachPlan, now: i64) -> bool {
         let (root, Reach { ahead, next, looks_ahead, .. }) = (self.root(), &plan.reach);
         let at = if plan.model == TimeModel::Steps { self.row } else { now };
@@ -413,17 +414,17 @@ impl State {
         root.saturating_add(ahead) < at && self.after > *next
     }
 
-    /// Whether events alone do not make it certain: messages are still missed, or what was missed is never forgotten.
+    /// Whether events alone cannot make the property certain: messages are still missed, or the reach is unbounded.
     pub(super) fn is_stuck(&self, plan: &ReachPlan) -> bool {
         let parts = plan.reach.parts.iter().zip(&self.ends);
         let never = |(part, end): (&ReachPart, &i64)| matches!(part, ReachPart::Never(_)) && *end == OPEN;
         parts.into_iter().any(never) || self.gates.iter().any(|gate| gate.gate == Gate::Open)
     }
 
-    /// The time after which an instance that begins is certain, if it does.
+    /// Time after which a new instance is certain, if there is one.
     pub(super) fn horizon(&self, plan: &ReachPlan) -> Option<i64> {
         let is_open = |gate: &TopicGate| gate.gate == Gate::Open;
-        // One that began within the span may show itself at any time.
+        // An instance that began within the span may appear at any time.
         let is_begun = |(part, end): (&ReachPart, &i64)| matches!(part, ReachPart::Begun(_)) && *end == OPEN;
         if plan.model == TimeModel::Steps
             || self.gates.iter().any(is_open)
@@ -438,7 +439,7 @@ impl State {
 }
 
 impl TopicGate {
-    /// Takes in that messages were missed once more.
+    /// Merges a further span.
     fn join(&mut self, new: TopicGate) {
         self.end = self.end.max(new.end);
         self.gate = match (self.gate, new.gate) {

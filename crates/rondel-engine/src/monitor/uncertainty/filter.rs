@@ -1,4 +1,4 @@
-//! Withholds verdicts that are uncertain.
+//! Withholding of uncertain verdicts.
 
 use std::collections::BTreeSet;
 
@@ -8,21 +8,21 @@ use super::exact::Call;
 use super::fresh::Fresh;
 use super::state::ReachPlan;
 use super::timed::{Before, FreshTurns, Turn, sooner};
-use super::{Doubt, Doubts, Instance, KEYS};
+use super::{Instance, KEYS, Uncertainties, Uncertainty};
 use crate::exec::report::Report;
 use crate::keyed::Instances;
 use crate::keyed::keys::Keys;
 use crate::monitor::Monitor;
 use crate::monitor::program::Program;
 
-/// After so many events instances that are gone are looked for.
+/// Number of events between sweeps for ended instances.
 const SWEEP: u32 = 4096;
 
-/// The events of a block, and their keys.
+/// Events of a block with the parameters of their instances.
 struct KeyedEvents<'a> {
     block: &'a Block,
     times: &'a [i64],
-    /// For every division by key the keys of the rows, which rows have one, and which concern all instances.
+    /// For each slice: parameters of the rows, rows with parameters, and rows that concern all instances.
     keys: Vec<(Keys, Rows, Rows)>,
 }
 
@@ -33,11 +33,11 @@ impl KeyedEvents<'_> {
 }
 
 impl Monitor {
-    /// Withholds the uncertain verdicts among the reports of this call, which are in order.
+    /// Withholds the uncertain verdicts among the reports of this call. The reports must be in order.
     #[cold]
     pub(crate) fn withhold(&mut self, block: Option<&Block>) {
         let program = std::sync::Arc::clone(&self.program);
-        let Monitor { doubts, reports, keys, instances, asked, times, noted, .. } = self;
+        let Monitor { uncertainties, reports, keys, instances, every_requested, times, noted, .. } = self;
         let events = block.map(|block| {
             let of = |sliced: &crate::keyed::plan::Sliced| {
                 let mut keys = Keys::new();
@@ -50,60 +50,66 @@ impl Monitor {
             KeyedEvents { block, times, keys: program.sliced.iter().map(of).collect() }
         });
         if let Some(events) = &events {
-            doubts.look_ahead(&program, events);
+            uncertainties.look_ahead(&program, events);
         }
         let len = block.map_or(0, Block::len);
         if block.is_none() {
-            doubts.fresh().for_each(|(_, fresh)| fresh.advance(self.time));
+            uncertainties.fresh().for_each(|(_, fresh)| fresh.advance(self.time));
         }
-        let taken = doubts.take_exact(reports);
+        let taken = uncertainties.take_exact(reports);
         let first_step = self.position.saturating_sub(len as u64);
         let mut row = 0;
-        let mut take = |doubts: &mut Doubts, until: usize| {
+        let mut take = |uncertainties: &mut Uncertainties, until: usize| {
             while row < until.min(len) {
                 if let Some(events) = &events {
                     let place = Before { row, position: first_step };
-                    doubts.turn(&program, events.time(row), place);
-                    doubts.event(&program, events, place, instances);
+                    uncertainties.turn(&program, events.time(row), place);
+                    uncertainties.event(&program, events, place, instances);
                 }
                 row += 1;
             }
         };
         reports.retain_mut(|report| {
             let first = report.row.map_or(report.order as usize / 4, |row| usize::from(row) + 1);
-            take(doubts, first);
+            take(uncertainties, first);
             let key = report.key.map(|key| keys.of(key));
             let time = match (report.row, report.about) {
                 (Some(row), None) => times.get(usize::from(row)).filter(|_| program.reads_time),
                 _ => None,
             };
-            if doubts.next_turn().is_some() {
+            if uncertainties.next_turn().is_some() {
                 let until = report.time.as_nanos().saturating_add(i64::from(report.after));
                 let place = Before { row: first, position: first_step };
-                doubts.turn_property(&program, report.property, until, place);
+                uncertainties.turn_property(&program, report.property, until, place);
             }
             if report.row.is_none() {
-                doubts.reach(report);
+                uncertainties.reach(report);
             }
             let place = Before { row: first, position: first_step };
-            doubts.turn_fresh(&program, report.property, Some((report.time, report.after)), place);
-            let is_kept = doubts.report(&program, report, key, time.copied(), *asked);
+            uncertainties.turn_fresh(&program, report.property, Some((report.time, report.after)), place);
+            let is_kept = uncertainties.report(&program, report, key, time.copied(), *every_requested);
             noted.report(report);
             is_kept
         });
-        take(doubts, len);
-        for property in 0..doubts.properties.len() as u32 {
-            doubts.turn_fresh(&program, property, None, Before { row: len, position: first_step });
+        take(uncertainties, len);
+        for property in 0..uncertainties.properties.len() as u32 {
+            uncertainties.turn_fresh(&program, property, None, Before { row: len, position: first_step });
         }
-        doubts.fresh().for_each(|(_, fresh)| fresh.end_call());
+        uncertainties.fresh().for_each(|(_, fresh)| fresh.end_call());
         if block.is_none() {
-            doubts.turn(&program, self.time, Before { row: 0, position: first_step });
+            uncertainties.turn(&program, self.time, Before { row: 0, position: first_step });
         }
         let (first, now) = (reports.len(), self.time);
-        let call = Call { block, times: &times[..len], position: first_step, now, asked: *asked };
-        doubts.add_exact(&program, (&taken, reports), &call);
+        let call = Call {
+            block,
+            times: &times[..len],
+            position: first_step,
+            now,
+            every_requested: *every_requested,
+        };
+        uncertainties.add_exact(&program, (&taken, reports), &call);
         let slice = |property: u32| program.reaches().get(property as usize)?.slice;
-        reports.extend(doubts.take_turned(|property, words| {
+        reports.extend(uncertainties.take_turned(|property, words| {
             keys.slice = slice(property)? as u32;
             Some(keys.add(|key| key.extend_from_slice(words)))
         }));
@@ -112,28 +118,28 @@ impl Monitor {
             self.sort();
         }
         if block.is_none() {
-            self.doubts.last = self.doubts.last.max(self.time);
+            self.uncertainties.last = self.uncertainties.last.max(self.time);
         }
         self.choose_reports();
     }
 }
 
-impl Doubts {
-    /// The monitors that have begun after a span, with the places of their properties.
+impl Uncertainties {
+    /// Monitors that began after a span, with the positions of their properties.
     fn fresh(&mut self) -> impl Iterator<Item = (usize, &mut Fresh)> {
-        let doubts = self.properties.iter_mut().enumerate();
-        doubts.filter_map(|(place, doubt)| Some((place, doubt.as_mut()?.fresh.as_mut()?)))
+        let uncertainties = self.properties.iter_mut().enumerate();
+        uncertainties.filter_map(|(place, uncertainty)| Some((place, uncertainty.as_mut()?.fresh.as_mut()?)))
     }
 
-    /// Lets the monitor of a property reach the time of a report.
+    /// Advances the fresh monitor of a property to the time of a report.
     fn reach(&mut self, report: &Report) {
-        let doubt = self.properties.get_mut(report.property as usize).and_then(Option::as_mut);
-        if let Some(fresh) = doubt.and_then(|doubt| doubt.fresh.as_mut()) {
+        let uncertainty = self.properties.get_mut(report.property as usize).and_then(Option::as_mut);
+        if let Some(fresh) = uncertainty.and_then(|uncertainty| uncertainty.fresh.as_mut()) {
             fresh.reach(report.time);
         }
     }
 
-    /// Evaluates a block with these monitors.
+    /// Evaluates a block with the fresh monitors.
     fn look_ahead(&mut self, program: &Program, events: &KeyedEvents<'_>) {
         let plans = program.reaches();
         for (place, fresh) in self.fresh() {
@@ -143,7 +149,7 @@ impl Doubts {
         }
     }
 
-    /// Takes the event in a row.
+    /// Processes the event in a row.
     fn event(
         &mut self,
         program: &Program,
@@ -154,7 +160,7 @@ impl Doubts {
         let KeyedEvents { block, keys, .. } = events;
         let row = before.row;
         let time = events.time(row);
-        // What is reported at this event may still be uncertain.
+        // Reports at this event may still be uncertain, so only earlier times end an uncertainty.
         self.events += 1;
         if self.events >= SWEEP {
             self.events = 0;
@@ -163,84 +169,90 @@ impl Doubts {
         self.end_whole(program, self.last);
         self.last = time;
         let is_on = |topic: TopicId| block.topic_rows(topic) >> row & 1 == 1;
-        let Doubts { properties, due, turned, blind, .. } = self;
-        for (place, (plan, doubt)) in program.reaches().iter().zip(properties).enumerate() {
-            let Some(doubt) = doubt else { continue };
+        let Uncertainties { properties, due, turned, blind, .. } = self;
+        for (place, (plan, uncertainty)) in program.reaches().iter().zip(properties).enumerate() {
+            let Some(uncertainty) = uncertainty else { continue };
             let carries = |part: usize| {
                 let slots = plan.slots.get(part).map_or(&[][..], Vec::as_slice);
                 slots.is_empty() || slots.iter().any(|slot| block.present(*slot) >> row & 1 == 1)
             };
             let of_slice = plan.slice.filter(|_| plan.by_key()).and_then(|slice| keys.get(slice));
             let Some((keys, keyed, shared)) = of_slice else {
-                let own = plan.fresh(program, place).filter(|_| doubt.kleene.is_none());
-                if let Some((own, fresh)) = own.zip(doubt.fresh.as_mut()) {
+                let own = plan.fresh(program, place).filter(|_| uncertainty.kleene.is_none());
+                if let Some((own, fresh)) = own.zip(uncertainty.fresh.as_mut()) {
                     fresh.event(own, block, row, time);
-                    // What time brought before the event depends on the state before it.
+                    // Changes by time before the event depend on the state before it.
                     let property = place as u32;
-                    FreshTurns { property, plan, doubt, turned, blind, due }.add(None, before);
+                    FreshTurns { property, plan, uncertainty, turned, blind, due }.add(None, before);
                 }
-                doubt.state.event(plan, time, is_on, carries, true);
-                sooner(due, doubt.whole.next(&doubt.state, plan));
-                if let Some(own) = own.filter(|_| doubt.fresh.is_none() && doubt.state.is_seen(plan, time)) {
-                    doubt.fresh.get_or_insert_default().event(own, block, row, time);
+                uncertainty.state.event(plan, time, is_on, carries, true);
+                sooner(due, uncertainty.whole.next(&uncertainty.state, plan));
+                if let Some(own) =
+                    own.filter(|_| uncertainty.fresh.is_none() && uncertainty.state.is_seen(plan, time))
+                {
+                    uncertainty.fresh.get_or_insert_default().event(own, block, row, time);
                 }
-                if let Some(fresh) = doubt.fresh.as_mut().filter(|_| own.is_some()) {
+                if let Some(fresh) = uncertainty.fresh.as_mut().filter(|_| own.is_some()) {
                     fresh.take();
                 }
                 continue;
             };
             if shared >> row & 1 == 1 {
-                let states = doubt.keys.values_mut().filter_map(|key| key.state.as_mut());
+                let states = uncertainty.keys.values_mut().filter_map(|key| key.state.as_mut());
                 states
-                    .chain([&mut doubt.state])
+                    .chain([&mut uncertainty.state])
                     .for_each(|state| state.event(plan, time, is_on, carries, false));
-                doubt.keys.values().for_each(|instance| sooner(due, instance.next(&doubt.state, plan)));
+                uncertainty
+                    .keys
+                    .values()
+                    .for_each(|instance| sooner(due, instance.next(&uncertainty.state, plan)));
             } else if keyed >> row & 1 == 1 {
                 let key = keys.key(row);
-                if !doubt.keys.contains_key(key) && doubt.keys.len() < KEYS {
-                    doubt.keys.insert(key.to_vec(), Instance::default());
+                if !uncertainty.keys.contains_key(key) && uncertainty.keys.len() < KEYS {
+                    uncertainty.keys.insert(key.to_vec(), Instance::default());
                 }
-                let Some(instance) = doubt.keys.get_mut(key) else { continue };
-                let state = instance.state.get_or_insert_with(|| doubt.state.clone());
+                let Some(instance) = uncertainty.keys.get_mut(key) else { continue };
+                let state = instance.state.get_or_insert_with(|| uncertainty.state.clone());
                 state.event(plan, time, is_on, carries, true);
-                sooner(due, instance.next(&doubt.state, plan));
+                sooner(due, instance.next(&uncertainty.state, plan));
             }
         }
     }
 
-    /// Withholds a verdict if it is uncertain; whether it is to be reported.
+    /// Withholds a verdict if it is uncertain. Returns whether it is to be reported.
     fn report(
         &mut self,
         program: &Program,
         report: &mut Report,
         key: Option<&[u64]>,
         time: Option<i64>,
-        asked: bool,
+        every_requested: bool,
     ) -> bool {
         let place = report.property as usize;
-        let (Some(plan), Some(Some(doubt))) = (program.reaches().get(place), self.properties.get_mut(place))
+        let (Some(plan), Some(Some(uncertainty))) =
+            (program.reaches().get(place), self.properties.get_mut(place))
         else {
-            return report.changed || asked;
+            return report.changed || every_requested;
         };
         let time = time.unwrap_or(report.about.unwrap_or(report.time).as_nanos());
-        let own = key.and_then(|key| doubt.keys.get(key));
-        let state = own.and_then(|instance| instance.state.as_ref()).unwrap_or(&doubt.state);
+        let own = key.and_then(|key| uncertainty.keys.get(key));
+        let state = own.and_then(|instance| instance.state.as_ref()).unwrap_or(&uncertainty.state);
         let was_shown =
-            if key.is_some() { own.is_some_and(|own| own.is_shown) } else { doubt.whole.is_shown };
+            if key.is_some() { own.is_some_and(|own| own.is_shown) } else { uncertainty.whole.is_shown };
         let seen = (report.verdict, state.begins(plan).is_some_and(|begins| begins <= time));
-        let agrees = doubt.fresh.as_mut().is_some_and(|fresh| fresh.agrees(report));
-        if agrees || !state.is_doubtful(plan, time, report.back) {
-            // A verdict that does not depend on the span is one about the time after it, too.
-            doubt.is_passed |= agrees || time > state.root();
+        let agrees = uncertainty.fresh.as_mut().is_some_and(|fresh| fresh.agrees(report));
+        if agrees || !state.is_uncertain(plan, time, report.back) {
+            // A verdict independent of the span counts as one about the time after it.
+            uncertainty.is_passed |= agrees || time > state.root();
             if was_shown {
                 report.changed = report.verdict != Verdict::Inconclusive;
             }
-            doubt.show(key, false, seen);
+            uncertainty.show(key, false, seen);
             if agrees && self.finals.note(&program.finality, report) {
                 self.properties[place] = None;
                 self.active -= 1;
             }
-            return report.changed || asked;
+            return report.changed || every_requested;
         }
         let blind = &mut self.blind[place];
         let was_inconclusive = was_shown || report.verdict == Verdict::Inconclusive && !report.changed;
@@ -249,44 +261,48 @@ impl Doubts {
             blind.verdicts += 1;
             blind.times += u64::from(!was_inconclusive);
         }
-        doubt.show(key, was_shown || seen.0 != Verdict::Inconclusive, seen);
-        sooner(&mut self.due, doubt.next(key, plan));
+        uncertainty.show(key, was_shown || seen.0 != Verdict::Inconclusive, seen);
+        sooner(&mut self.due, uncertainty.next(key, plan));
         (report.verdict, report.robustness, report.withheld) =
             (Verdict::Inconclusive, None, crate::exec::report::Withheld::Yes);
         report.changed = !was_inconclusive;
-        report.changed || asked && was_wanted
+        report.changed || every_requested && was_wanted
     }
 
-    /// Ends the doubts about properties without instances that are over.
+    /// Drops the uncertainties of properties without instances that are over.
     fn end_whole(&mut self, program: &Program, now: i64) {
         for (plan, place) in program.reaches().iter().zip(&mut self.properties) {
-            if place.as_ref().is_some_and(|doubt| plan.slice.is_none() && doubt.is_over(plan, now)) {
+            if place
+                .as_ref()
+                .is_some_and(|uncertainty| plan.slice.is_none() && uncertainty.is_over(plan, now))
+            {
                 *place = None;
                 self.active -= 1;
             }
         }
     }
 
-    /// Forgets instances that are gone, and ends the doubts about properties all of whose instances are certain.
+    /// Forgets ended instances, and drops the uncertainties of properties all of whose instances are certain.
     fn end_instances(&mut self, program: &Program, now: i64, instances: &[Instances]) {
         for (plan, place) in program.reaches().iter().zip(&mut self.properties) {
-            let (Some(slice), Some(doubt)) =
+            let (Some(slice), Some(uncertainty)) =
                 (plan.slice.and_then(|slice| instances.get(slice)), place.as_mut())
             else {
                 continue;
             };
             let live: BTreeSet<&[u64]> = slice.keys().collect();
-            doubt.keys.retain(|key, _| live.contains(&key[..]));
+            uncertainty.keys.retain(|key, _| live.contains(&key[..]));
             let is_over = if plan.by_key() {
                 let is_certain = |key: &&[u64]| {
-                    let state = doubt.keys.get(*key).and_then(|instance| instance.state.as_ref());
+                    let state = uncertainty.keys.get(*key).and_then(|instance| instance.state.as_ref());
                     state.is_some_and(|state| state.is_over(plan, now))
                 };
-                doubt.state.horizon(plan).is_some_and(|horizon| horizon < now) && live.iter().all(is_certain)
+                uncertainty.state.horizon(plan).is_some_and(|horizon| horizon < now)
+                    && live.iter().all(is_certain)
             } else {
-                doubt.state.is_over(plan, now)
+                uncertainty.state.is_over(plan, now)
             };
-            if is_over && !doubt.keys.values().any(|instance| instance.is_shown) {
+            if is_over && !uncertainty.keys.values().any(|instance| instance.is_shown) {
                 *place = None;
                 self.active -= 1;
             }
@@ -294,7 +310,7 @@ impl Doubts {
     }
 }
 
-impl Doubt {
+impl Uncertainty {
     fn is_over(&self, plan: &ReachPlan, now: i64) -> bool {
         if self.kleene.is_some() {
             return false;
@@ -303,8 +319,8 @@ impl Doubt {
         !self.whole.is_shown && (is_over || self.fresh.as_ref().is_some_and(|fresh| fresh.is_over))
     }
 
-    /// Notes whether the last verdict was withheld, and that verdict with whether it is about a time at which verdicts
-    /// were uncertain, or a later one.
+    /// Records the last verdict of an instance: whether it was withheld, its value, and whether it is about an
+    /// uncertain or later time.
     fn show(&mut self, key: Option<&[u64]>, is_shown: bool, (seen, has_begun): (Verdict, bool)) {
         let instance = match key {
             None => Some(&mut self.whole),
@@ -319,7 +335,7 @@ impl Doubt {
         }
     }
 
-    /// How the verdict of an instance turns next by time alone.
+    /// Next change of the verdict of an instance by time alone.
     fn next(&self, key: Option<&[u64]>, plan: &ReachPlan) -> Option<Turn> {
         let instance = key.map_or(Some(&self.whole), |key| self.keys.get(key));
         instance?.next(&self.state, plan)

@@ -1,5 +1,5 @@
-//! The moments of the properties that are not divided by key: the events of a block, and in dense time what lies between
-//! them.
+//! Evaluation of properties without instances at their time points: the events of a block, and in dense time also times
+//! between them.
 
 use rondel_event::{Block, Rows, Timestamp};
 
@@ -10,17 +10,17 @@ use crate::exec::serial::{ByItself, RowInput, Serial};
 use crate::exec::terms::RowValue;
 use crate::monitor::term_values::TermValue;
 
-/// The moments of a block: its events, and what lies between them.
+/// Time points of a block: its events, and the times between them at which something changes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Grid {
     times: Vec<i64>,
-    /// For each moment the row of the first event that is not before it, and at the end the number of events.
+    /// For each time point: row of the first event that is not before it; at the end the number of events.
     next_event: Vec<u8>,
     between: Vec<i64>,
 }
 
 impl Grid {
-    /// Puts the events at `times`, from the row `first` on, and what has been seen ahead in one order.
+    /// Merges the events at `times`, from the row `first` on, with the changes computed ahead.
     fn fill(&mut self, serial: &Serial, first: usize, times: &[i64]) {
         self.times.clear();
         self.next_event.clear();
@@ -32,10 +32,10 @@ impl Grid {
         self.between.dedup();
         let mut between = self.between.iter().copied().peekable();
         for (row, &time) in (first..).zip(times) {
-            while let Some(moment) = between.next_if(|&moment| moment <= time) {
-                // An event at that time is the moment.
-                if moment < time {
-                    self.times.push(moment);
+            while let Some(point) = between.next_if(|&point| point <= time) {
+                // An event at the same time already is the time point.
+                if point < time {
+                    self.times.push(point);
                     self.next_event.push(row as u8);
                 }
             }
@@ -47,7 +47,7 @@ impl Grid {
 }
 
 impl Monitor {
-    /// Evaluates a block whose rows are the moments.
+    /// Evaluates a block whose rows are the time points.
     pub(super) fn events(&mut self, i: usize, section: &Section, block: &Block) {
         let (serial, len) = (&mut self.sections[i], block.len() as u32);
         let times = if section.reads_time { &self.times[..len as usize] } else { &[] };
@@ -112,13 +112,12 @@ impl Monitor {
         self.future_events(i, section, block);
     }
 
-    /// Evaluates a block, and in between the times at which something changes by itself.
+    /// Evaluates a block, and between its events the times at which something changes by time alone.
     pub(super) fn dense(&mut self, i: usize, section: &Section, block: &Block) {
         let len = block.len();
         let mut first = 0;
         while first < len {
-            // Two events of one time are looked ahead of one after the other: what the second brings to an end held
-            // at the first.
+            // Simultaneous events are evaluated one after the other: the second may end a truth that held at the first.
             let together = |row: &usize| section.eager.is_some() && self.times[*row] == self.times[*row - 1];
             let end = (first + 1..len).find(together).unwrap_or(len);
             self.dense_rows(i, section, block, first, end);
@@ -126,7 +125,7 @@ impl Monitor {
         }
     }
 
-    /// The same for some rows of it.
+    /// Like [`Monitor::dense`], for some of the rows.
     fn dense_rows(&mut self, i: usize, section: &Section, block: &Block, first: usize, end: usize) {
         let times = &self.times[first..end];
         let len = times.len() as u32;
@@ -136,8 +135,8 @@ impl Monitor {
             .look_ahead(section, RowInput { block, start: first as u32, len, events, times, chains, lines });
         let mut grid = std::mem::take(&mut self.grid);
         grid.fill(&self.sections[i], first, times);
-        // What the rows to come bring about by themselves, and has not been looked ahead of, is not known before
-        // they are evaluated; but it is not sooner than so long after the first of them.
+        // Deadlines set by the rows to come are not known before these are evaluated, but they are at least `shortest`
+        // after the first of them.
         let shortest = i64::try_from(section.shortest).unwrap_or(i64::MAX);
         let mut start = 0;
         while start < grid.times.len() {
@@ -147,7 +146,7 @@ impl Monitor {
             let limit = first.saturating_add(shortest).min(deadline.unwrap_or(i64::MAX));
             let rest = grid.times[start..].iter().take(Block::CAPACITY);
             let len = rest.take_while(|&&time| time <= limit).count().max(1);
-            self.moments(
+            self.points(
                 i,
                 section,
                 Some(block),
@@ -159,7 +158,7 @@ impl Monitor {
         self.grid = grid;
     }
 
-    /// Evaluates the deadlines before `time` that have not been looked ahead of, and gives the next one.
+    /// Evaluates the deadlines before `time` that were not computed ahead. Returns the next deadline.
     fn fire(&mut self, i: usize, section: &Section, time: i64, order: u32) -> Option<i64> {
         loop {
             let deadline = self.sections[i].next_deadline(section);
@@ -170,20 +169,21 @@ impl Monitor {
         }
     }
 
-    /// Evaluates a moment that time alone brings, before that at `until`.
+    /// Evaluates a time point without an event, before the one at `until`.
     pub(super) fn alone(&mut self, i: usize, section: &Section, (time, until): (i64, i64), order: u32) {
         let (row, before) = ((order / 4) as u8, self.reports.len());
         if section.repeats {
             self.sections[i].count_by_itself(section, time, until);
         }
-        self.moments(i, section, None, &[time], &[row, row]);
+        self.points(i, section, None, &[time], &[row, row]);
         let quiet = &mut self.sections[i].by_itself.quiet;
         *quiet = if self.reports.len() == before { quiet.saturating_add(1) } else { 0 };
     }
 
-    /// Evaluates moments at these times: rows of a block, or brought by time itself. `next_event` has for each
-    /// the row of the first event that is not before it, and one more; where it does not rise there is no event.
-    fn moments(
+    /// Evaluates time points at these times: rows of a block, or changes by time alone. `next_event` has for each time
+    /// point the row of the first event that is not before it, and one more entry; where it does not increase there is
+    /// no event.
+    fn points(
         &mut self,
         i: usize,
         section: &Section,
@@ -232,8 +232,8 @@ impl Monitor {
         for (formula, &property) in section.properties.iter().enumerate() {
             let [now, after] = serial.outcomes(section, formula, len as u32, together);
             let every = if self.every { events & !crossings } else { 0 };
-            // A robustness may change at any of them, and on the span after it.
-            let levels = self.asked && section.robust[formula].is_some();
+            // Robustness may change at each time point, and on the interval after it.
+            let levels = self.every_requested && section.robust[formula].is_some();
             let rows = if levels { crate::ops::words::low(len as u64) } else { 0 };
             let spans = !together >> 1 & rows >> 1;
             if section.has_levels {
@@ -269,7 +269,7 @@ impl Monitor {
                 }
                 let changed = after.changed >> row & 1 == 1;
                 if changed || spans >> row & 1 == 1 {
-                    // Where [`Monitor::span`] puts it if this is the last moment of a block.
+                    // The order that [`Monitor::span`] gives it if this is the last time point of a block.
                     let order = before(next_event[row + 1].into()) + 1;
                     let verdict = after.verdict(row);
                     let robustness = serial.robustness(section, formula, row, 1, verdict);
@@ -290,10 +290,10 @@ impl Monitor {
                 }
             }
         }
-        self.future_moments(i, section, times, next_event);
+        self.future_points(i, section, times, next_event);
     }
 
-    /// Reports what is otherwise on the span after the last moment, if there is time before the next at `time`.
+    /// Reports changes on the interval after the last time point, if there is time before the next one at `time`.
     pub(super) fn span(&mut self, i: usize, section: &Section, time: i64, order: u32) {
         let step = self.step_before(order);
         let serial = &mut self.sections[i];
@@ -306,7 +306,7 @@ impl Monitor {
             if section.has_levels {
                 self.noted.span_level(serial, (section, formula));
             }
-            let levels = self.asked && section.robust[formula].is_some();
+            let levels = self.every_requested && section.robust[formula].is_some();
             if changed.is_some() || levels && serial.moves(section, formula) {
                 let verdict = changed.unwrap_or_else(|| serial.last_verdict(formula));
                 let robustness = serial.robustness(section, formula, serial.last_row(), 1, verdict);

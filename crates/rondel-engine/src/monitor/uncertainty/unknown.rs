@@ -1,8 +1,8 @@
 //! Rewrites a formula so that it can be evaluated from the middle of a trace, with everything before unknown.
 //!
-//! The rewritten formula reads one more field, *unknown*: it has no value before the first event that is evaluated,
-//! and is false from there on. An atom is compared with it by an exclusive or, so that it is unknown before that event
-//! and itself afterwards. Kleene's logic does the rest: what the operators say from then on holds whatever came before.
+//! The rewritten formula reads one more field, *unknown*: it has no value before the first evaluated event and is false
+//! from there on. Atoms are combined with it by exclusive or, so that they are unknown before that event and themselves
+//! afterwards. Kleene's logic does the rest: a known verdict from then on holds whatever came before.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use rondel_spec::{Aggregate, Bounds, Expr, ExprId, MachineId, Property, Spec, Ti
 
 /// Larger formulas are not rewritten.
 const NODES: usize = 4096;
-/// Most events before the first one that are unknown.
+/// Maximum number of unknown events before the first one.
 const ROWS: u64 = 1024;
 
 /// The path of the field that is unknown before the first event.
@@ -19,20 +19,20 @@ pub(super) fn unknown_path() -> Path {
     Path::keys(["unknown"])
 }
 
-/// A formula rewritten.
+/// Rewritten formula.
 pub(super) struct Rewritten {
     /// Two properties: the formula, and whether it has become independent of what is unknown.
     pub(super) spec: Spec,
-    /// The topic of the unknown events; the topics before it are those of the original.
+    /// Topic of the unknown events; the topics before it are those of the original.
     pub(super) topic: TopicId,
-    /// How many unknown events come before the first one.
+    /// Number of unknown events before the first one.
     pub(super) rows: u64,
-    /// How long before the first event the unknown begins, in nanoseconds.
+    /// Time from the first unknown event to the first event, in nanoseconds.
     pub(super) back: i64,
 }
 
-/// Rewrites the formula of a property; none if it is not of the past alone, or of instances, chains or quantifiers, or of
-/// machines that are not [rewritten](super::machine), or has neither an operator of the past nor a machine.
+/// Rewrites the formula of a property. `None` if it has operators other than past ones, instances, chains, quantifiers
+/// or machines that cannot be [rewritten](super::machine), or if it has neither a past operator nor a machine.
 pub(super) fn rewrite(spec: &Spec, property: &Property) -> Option<Rewritten> {
     if property.slice.is_some() || property.linear {
         return None;
@@ -60,14 +60,14 @@ pub(super) fn rewrite(spec: &Spec, property: &Property) -> Option<Rewritten> {
         return None;
     }
     let Rewriter { bounds, operators, .. } = rewriter;
-    let is_settled = rewriter.is_settled()?;
+    let is_independent = rewriter.is_independent()?;
     let rows = if property.time == TimeModel::Steps { bounds.checked_add(operators)? + 2 } else { 2 };
     let back = i64::try_from(bounds).ok().filter(|back| *back < i64::MAX / 8)? + 1_000_000_000;
     if rows > ROWS {
         return None;
     }
     let mut spec = rewriter.out;
-    for (name, formula) in [("formula", formula), ("settled", is_settled)] {
+    for (name, formula) in [("formula", formula), ("settled", is_independent)] {
         spec.properties.push(Property { time: property.time, ..Property::new(name, formula) });
     }
     Some(Rewritten { spec, topic, rows, back })
@@ -78,17 +78,17 @@ pub(super) struct Rewriter<'a> {
     pub(super) model: TimeModel,
     topic: TopicId,
     pub(super) out: Spec,
-    /// What nodes have become as formulas, and as values.
+    /// Rewritten nodes: as formulas that may be unknown, and as plain copies.
     formulas: HashMap<ExprId, ExprId>,
     plain: HashMap<ExprId, ExprId>,
-    /// The formulas that must be known for all others to be.
+    /// Formulas that must be known for all others to be known.
     atoms: Vec<ExprId>,
-    /// The sum of all bounds.
+    /// Sum of all bounds.
     bounds: u64,
-    /// The number of operators of the past.
+    /// Number of past operators.
     pub(super) operators: u64,
     unknown: ExprId,
-    /// What machines have become.
+    /// Rewritten machines, by their numbers in the original.
     pub(super) machines: HashMap<u32, Option<MachineId>>,
 }
 
@@ -104,7 +104,7 @@ impl Rewriter<'_> {
 
     fn formula(&mut self, root: ExprId) -> Option<ExprId> {
         let nodes = below(self.spec, root)?;
-        // Which of them are parts of formulas and not of atoms.
+        // Parts of formulas, as opposed to parts of atoms.
         let mut is_part = vec![false; root.index() + 1];
         is_part[root.index()] = true;
         for id in nodes.iter().rev().filter(|id| id.index() < self.spec.nodes.len()) {
@@ -135,7 +135,7 @@ impl Rewriter<'_> {
         }
         let bounds = match &node {
             Expr::Once(bounds, _) | Expr::Historically(bounds, _) | Expr::Since(bounds, ..) => Some(*bounds),
-            // In dense time it also depends on events of the same time that are on no topic of the formula.
+            // In dense time `previously` also depends on simultaneous events of topics outside the formula.
             Expr::Previously(_) if self.model == TimeModel::Dense => return None,
             Expr::Previously(_) | Expr::Prev(_) => None,
             _ => return Some(self.add(node)),
@@ -150,7 +150,7 @@ impl Rewriter<'_> {
         self.bounds = self.bounds.checked_add(upper.unwrap_or(lower))?;
         match upper {
             None => self.atoms.push(new),
-            // At points there may be any number of unknown events within the bounds.
+            // In point-based time any number of unknown events may fall within the bounds.
             Some(upper) if self.model == TimeModel::Points => {
                 let pending = self.unknown_for(upper)?;
                 return Some(if is_historically {
@@ -165,7 +165,7 @@ impl Rewriter<'_> {
         Some(new)
     }
 
-    /// Unknown until so long after the first event, then false.
+    /// Formula that is unknown until `long` nanoseconds (or steps) after the first event, then false.
     fn unknown_for(&mut self, long: u64) -> Option<ExprId> {
         match self.model {
             TimeModel::Points => {
@@ -195,13 +195,13 @@ impl Rewriter<'_> {
         Some(atom)
     }
 
-    /// A formula as it is.
+    /// Unchanged copy of a formula.
     pub(super) fn copied(&mut self, root: ExprId) -> Option<ExprId> {
         self.copy(root)?;
         self.plain.get(&root).copied()
     }
 
-    /// Copies the nodes below one; returns the longest window among them.
+    /// Copies the nodes below `root`. Returns the longest window among them.
     fn copy(&mut self, root: ExprId) -> Option<u64> {
         let mut longest = 0;
         for id in below(self.spec, root)? {
@@ -229,14 +229,14 @@ impl Rewriter<'_> {
                 | Expr::Latency(_)
                 | Expr::Jitter(_) => {}
                 Expr::Prev(operand) => {
-                    // A value is kept from before the first event.
+                    // The operand keeps a value from before the first event.
                     if !is_plain(self.spec, *operand) {
                         return None;
                     }
                     self.operators += 1;
                 }
                 Expr::Window { aggregate, over, operand, .. } => {
-                    // What is unknown is not counted.
+                    // Unknown samples are not counted.
                     let counts = matches!(aggregate, Aggregate::Count) && operand.is_some();
                     if counts || operand.is_some_and(|operand| !is_plain(self.spec, operand)) {
                         return None;
@@ -265,7 +265,7 @@ impl Rewriter<'_> {
         Some(longest)
     }
 
-    /// Whether a rewritten machine is in one of these states: unknown while it is not known where it is.
+    /// Formula: a rewritten machine is in one of these states; unknown while its state is.
     fn in_state(&mut self, machine: MachineId, states: Vec<u32>) -> ExprId {
         let unknown = self.out.machines[machine.0 as usize].states.len() as u32 - 1;
         let is_there = self.add(Expr::InState(machine, states));
@@ -275,8 +275,8 @@ impl Rewriter<'_> {
         self.add(Expr::Or(is_there, pending))
     }
 
-    /// Whether all atoms have been known for longer than all bounds.
-    fn is_settled(&mut self) -> Option<ExprId> {
+    /// Formula: all atoms have been known for longer than all bounds.
+    fn is_independent(&mut self) -> Option<ExprId> {
         let mut all = self.add(Expr::Literal(Value::Bool(true)));
         for atom in std::mem::take(&mut self.atoms) {
             let not = self.add(Expr::Not(atom));
@@ -284,17 +284,17 @@ impl Rewriter<'_> {
             all = self.add(Expr::And(all, known));
         }
         let bounds = Bounds { lower: 0, upper: Some(self.bounds) };
-        let settled = self.add(Expr::Historically(bounds, all));
+        let independent = self.add(Expr::Historically(bounds, all));
         if self.model != TimeModel::Points {
-            return Some(settled);
+            return Some(independent);
         }
         let pending = self.unknown_for(self.bounds)?;
         let over = self.add(Expr::Not(pending));
-        Some(self.add(Expr::And(settled, over)))
+        Some(self.add(Expr::And(independent, over)))
     }
 }
 
-/// The nodes below one, operands first, in an order that follows from the formula alone.
+/// Nodes below `root`, operands first, in an order determined by the formula alone.
 pub(super) fn below(spec: &Spec, root: ExprId) -> Option<Vec<ExprId>> {
     let (mut all, mut open) = (vec![false; root.index() + 1], vec![(root, false)]);
     let mut below = Vec::new();

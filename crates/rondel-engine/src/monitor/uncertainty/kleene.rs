@@ -1,8 +1,8 @@
-//! A second monitor of a property in dense time, which takes what was not seen for unknown.
+//! A second monitor of a property in dense time that treats missed messages as unknown.
 //!
-//! It evaluates the formula [rewritten](super::partial), and begins with the state of the monitor: a verdict that it
-//! gives is that of every trace that differs from what was seen in the missing messages only. It is fed the events, and
-//! further rows where a span begins and ends in which messages of a topic may be missing.
+//! It evaluates the [rewritten](super::partial) formula from the state of the monitor. Its verdict holds for every
+//! trace that differs from the received one only in the missing messages. Its input are the events and additional rows
+//! where spans of missing messages begin and end.
 
 use std::sync::Arc;
 
@@ -18,42 +18,42 @@ use crate::exec::serial::{Serial, StateTransfer};
 use crate::monitor::program::Program;
 use crate::monitor::{FARTHEST, Monitor, Snapshot, at, before};
 
-/// With more spans at a time the property is not evaluated so.
+/// Maximum number of simultaneous spans; with more, the property is not evaluated this way.
 const SPANS: usize = 64;
-/// Between the rows that all states begin with and what follows, beside all bounds.
+/// Time between the initial rows and the state that follows, in addition to all bounds, in nanoseconds.
 const APART: i64 = 1_000_000_000;
 
-/// The program of such a monitor.
+/// Program of a [`Kleene`] monitor.
 #[derive(Debug)]
 pub(crate) struct KleenePlan {
     program: Arc<Program>,
     transfer: StateTransfer,
-    /// The columns of the monitored program, and its own.
+    /// Pairs of columns: of the monitored program, and of this one.
     columns: Vec<(Slot, Slot)>,
     topics: Vec<TopicFields>,
     counters: Vec<(Counter, Vec<Option<u32>>)>,
-    /// The first topic that the monitored program does not have.
+    /// First topic that the monitored program does not have.
     first: TopicId,
     back: i64,
 }
 
-/// The columns of what is known of a topic.
+/// Columns that describe the knowledge about a topic.
 #[derive(Debug, Default)]
 struct TopicFields {
     lost: Option<u32>,
     held: Option<u32>,
-    /// The fields of its messages.
+    /// Fields of its messages.
     own: Vec<Slot>,
 }
 
 impl KleenePlan {
-    /// The plan for the property of a program at a place, if it can be evaluated so.
+    /// Plan for a property of a program, if it can be evaluated this way.
     pub(super) fn new(program: &Program, place: usize) -> Option<KleenePlan> {
         let property = program.spec.properties.get(place)?;
         let Partial { mut spec, first, counters, back } = rewrite(&program.spec, property)?;
         let own = Program::compile_assuming(&spec, first).ok()?;
         let other = section_of(program.simplified()?, place as u32)?;
-        // What only tells whether nothing is unknown any more has no state there.
+        // The property that is true once nothing is unknown has no state there.
         spec.properties.truncate(1);
         let formula = Program::compile_assuming(&spec, first).ok()?;
         let required = StateTransfer::required(formula.sections.first()?);
@@ -91,12 +91,12 @@ impl KleenePlan {
         Some(KleenePlan { transfer, columns, topics, counters, first, back, program: Arc::new(own) })
     }
 
-    /// The topic that nothing reads.
+    /// Topic that nothing reads.
     fn neutral(&self) -> TopicId {
         TopicId(self.first.0 * 2)
     }
 
-    /// Where a topic with the fields of another one is.
+    /// Topic with the knowledge fields of `topic`.
     fn beside(&self, topic: u32) -> TopicId {
         TopicId(self.first.0 + topic)
     }
@@ -115,12 +115,12 @@ impl KleenePlan {
     }
 }
 
-/// The section of a property in dense time that is not divided by key, if it is evaluated in one at events.
+/// Section of a dense-time property without instances, if it is evaluated at events.
 fn section_of(program: &Program, property: u32) -> Option<&Section> {
     program.sections.get(place_of(program, property)?)
 }
 
-/// Where the section of a property is.
+/// Position of the section of a property.
 pub(super) fn place_of(program: &Program, property: u32) -> Option<usize> {
     let is_its = |section: &Section| {
         section.time_points == TimePoints::Dense
@@ -130,10 +130,10 @@ pub(super) fn place_of(program: &Program, property: u32) -> Option<usize> {
     program.sections.iter().position(is_its)
 }
 
-/// When something ends.
+/// End of a part of a span.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 enum Edge {
-    /// That is not known yet.
+    /// Unknown yet.
     Open,
     /// With the next event.
     Next,
@@ -159,14 +159,14 @@ impl Edge {
     }
 }
 
-/// A span in which messages of a topic may be missing.
+/// Span in which messages of a topic may be missing.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Span {
     topic: u32,
     begins: Edge,
-    /// Until when no message counts.
+    /// End of the part in which no message counts.
     seen: Edge,
-    /// Until when messages may be missing.
+    /// End of the part in which messages may be missing.
     missed: Edge,
 }
 
@@ -198,43 +198,43 @@ impl Span {
     }
 }
 
-/// A verdict of such a monitor.
+/// Verdict of a [`Kleene`] monitor.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct KleeneVerdict {
     pub(super) verdict: Verdict,
-    /// The row of the event that it was given at.
+    /// Row of its event.
     pub(super) row: Option<u8>,
     pub(super) time: Timestamp,
     pub(super) after: bool,
-    /// Its place among the reports of the call.
+    /// Sort key among the reports of the call.
     pub(super) order: u32,
 }
 
-/// Such a monitor on its way.
+/// Monitor that treats missed messages as unknown.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Kleene {
-    /// The monitor, in a snapshot.
+    /// Serialised monitor, set in snapshots.
     saved: Vec<u8>,
     #[serde(skip)]
     monitor: Option<Box<(Monitor, Block)>>,
     spans: Vec<Span>,
-    /// For each counter how many messages are to come.
+    /// For each counter: number of messages still needed.
     counts: Vec<u32>,
-    /// The verdict of the monitored program, and the one that was reported.
+    /// Last verdict of the monitored program.
     #[serde(with = "crate::ops::saved::verdict")]
     pub(super) seen: Option<Verdict>,
     #[serde(with = "crate::ops::saved::verdict")]
     pub(super) shown: Option<Verdict>,
-    /// Whether nothing is unknown any more.
+    /// Whether nothing is unknown any more, so that this monitor is no longer needed.
     pub(super) is_over: bool,
-    /// For each row of the block the row of its event, or that of the next event.
+    /// For each row of the block: row of its event, or of the next event.
     #[serde(skip)]
     origins: Vec<(bool, u8)>,
     #[serde(skip)]
     entries: Vec<KleeneVerdict>,
 }
 
-/// Where the events of a call are.
+/// Position within a call.
 #[derive(Clone, Copy)]
 struct InCall<'a> {
     times: &'a [i64],
@@ -242,7 +242,7 @@ struct InCall<'a> {
 }
 
 impl Kleene {
-    /// A monitor with the state of a section at a time.
+    /// Creates a monitor with the state of a section at a time.
     pub(super) fn new(plan: &KleenePlan, from: &Serial, time: i64, position: u64) -> Kleene {
         let mut monitor = Monitor::new(Arc::clone(&plan.program));
         let mut own = Block::new(plan.program.layout());
@@ -280,20 +280,20 @@ impl Kleene {
         self.spans.len() <= SPANS
     }
 
-    /// Messages of these topics are seen again, of which that was not known.
+    /// Ends the open spans of these topics.
     pub(super) fn see(&mut self, topics: &[TopicId], end: End) {
         let is_open = |span: &&mut Span| span.missed == Edge::Open && topics.contains(&TopicId(span.topic));
         self.spans.iter_mut().filter(is_open).for_each(|span| span.end(end));
     }
 
-    /// The least time that [`Kleene::advance`] does something for.
+    /// Earliest time for which [`Kleene::advance`] does something.
     pub(super) fn next_deadline(&self) -> Option<i64> {
         let edge = self.spans.iter().filter_map(Span::edge).min().map(|time| time.saturating_add(1));
         let own = self.monitor.as_deref().and_then(|(monitor, _)| monitor.next_deadline());
         own.map(Timestamp::as_nanos).into_iter().chain(edge).min()
     }
 
-    /// Takes the events of a block, at these times.
+    /// Evaluates the events of a block at these times.
     pub(super) fn step(&mut self, plan: &KleenePlan, block: &Block, times: &[i64]) -> Vec<KleeneVerdict> {
         for (row, &time) in times.iter().enumerate() {
             let place = InCall { times, row: row as u8 };
@@ -306,7 +306,7 @@ impl Kleene {
         std::mem::take(&mut self.entries)
     }
 
-    /// Lets time pass, up to before a time.
+    /// Advances to just before a time.
     pub(super) fn advance(&mut self, plan: &KleenePlan, now: i64) -> Vec<KleeneVerdict> {
         let place = InCall { times: &[], row: 0 };
         self.pass(plan, now.saturating_sub(1), place);
@@ -318,7 +318,7 @@ impl Kleene {
         std::mem::take(&mut self.entries)
     }
 
-    /// Lets what has begun by a time be unknown.
+    /// Makes the spans take effect that have begun by a time.
     pub(super) fn begin(&mut self, plan: &KleenePlan, time: i64) -> Vec<KleeneVerdict> {
         self.pass(plan, time, InCall { times: &[], row: 0 });
         self.flush(&[]);
@@ -347,7 +347,7 @@ impl Kleene {
         }
     }
 
-    /// Messages are seen from the next event on, which is at this time.
+    /// Ends the spans whose messages are received from the next event on, which is at this time.
     fn see_next(&mut self, plan: &KleenePlan, time: i64, place: InCall<'_>) {
         let mut seen = Vec::new();
         for span in &mut self.spans {
@@ -359,7 +359,7 @@ impl Kleene {
         self.end_rows(plan, (&seen, &[]), time, place);
     }
 
-    /// What was missed up to the time of an event, and is seen again, is over right after it.
+    /// Ends the spans that end at the time of an event, right after it.
     fn end_now(&mut self, plan: &KleenePlan, time: i64, place: InCall<'_>) {
         let mut found = Vec::new();
         for span in self.spans.iter_mut().filter(|span| span.seen == Edge::Passed) {
@@ -374,7 +374,7 @@ impl Kleene {
         if topics.is_empty() {
             return;
         }
-        // Twice, so that what `prev` remembers is unknown, too.
+        // Two rows, so that the operand of `prev` is unknown too.
         for _ in 0..2 {
             let row = self.row(plan, time, place);
             let Some((_, own)) = self.monitor.as_deref_mut() else { return };
@@ -477,7 +477,7 @@ impl Kleene {
         let is_known = self.spans.is_empty() && self.counts.iter().all(|left| *left == 0);
         for report in monitor.reports() {
             if report.property != 0 {
-                // Once for all: a field may come without a value later, which the monitor does not know either.
+                // Final once reached: a field without a value later is unknown to the monitor as well.
                 self.is_over |= is_known && report.verdict == Verdict::Satisfied;
                 continue;
             }
@@ -493,7 +493,7 @@ impl Kleene {
         }
     }
 
-    /// The same for another program, from a snapshot, given for each topic where it is there.
+    /// Transfers the monitor to another program; `topics` maps topics to those there.
     pub(super) fn moved(mut self, plan: &KleenePlan, topics: &[Option<TopicId>]) -> Option<Kleene> {
         let snapshot = Snapshot::read(&self.saved).ok()?;
         if !snapshot.lost(&plan.program).is_empty() || snapshot.is_new_to(&plan.program) {
@@ -506,14 +506,14 @@ impl Kleene {
         Some(self)
     }
 
-    /// Writes the monitor down.
+    /// Serialises the monitor.
     pub(super) fn save(&mut self) {
         if let Some(monitor) = self.monitor.take() {
             self.saved = monitor.0.snapshot();
         }
     }
 
-    /// Reads the monitor back. Returns whether there is one.
+    /// Restores the monitor. Returns whether there is one.
     pub(super) fn restore(&mut self, plan: &KleenePlan) -> bool {
         let Ok(mut monitor) = Monitor::restore(Arc::clone(&plan.program), &self.saved) else { return false };
         monitor.report_every(true);
@@ -534,7 +534,7 @@ fn forget(plan: &KleenePlan, topic: u32, own: &mut Block, row: usize) {
 mod tests {
     use super::*;
 
-    /// The state that a formula needs is found in that of the monitor, whatever other properties there are.
+    /// Every state that a formula needs exists in the monitor, whatever the other properties are.
     #[test]
     fn formulas_of_the_past_take_over_their_state() {
         let formulas = [

@@ -1,4 +1,4 @@
-//! Since when verdicts are final: messages that are missed later do not matter to them.
+//! Times at which verdicts became final. Messages missed later do not affect them.
 
 use rondel_event::{Timestamp, Verdict};
 use rondel_spec::{Finality, Spec};
@@ -7,35 +7,35 @@ use serde::{Deserialize, Serialize};
 use crate::exec::inventory::Origins;
 use crate::exec::report::Report;
 
-/// Where a span begins in which messages were not seen.
+/// Beginning of a span of missed messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnseenFrom {
-    /// With messages of this time.
+    /// Messages of this time and later.
     Time(Timestamp),
-    /// After so many messages, as counted by [`Monitor::count`](crate::Monitor::count); at which time is not known.
+    /// Messages after the first N, as counted by [`Monitor::count`](crate::Monitor::count); their time is unknown.
     Count(u64),
 }
 
-/// When a verdict became final.
+/// Time and message count at which a verdict became final.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct FinalSince {
     time: i64,
-    /// The number of messages by then, or greater.
+    /// Number of messages by then, or greater.
     count: u64,
 }
 
-/// The final verdicts of a monitor.
+/// Final verdicts of a monitor.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Finals {
     /// By property; empty if no property has final verdicts.
     since: Vec<Option<FinalSince>>,
-    /// The number of properties with final verdicts that have none yet.
+    /// Number of properties that can still get a final verdict.
     open: usize,
-    /// The number of messages so far, or greater.
+    /// Number of messages so far, or greater.
     pub(crate) count: u64,
 }
 
-/// For each property its finality; empty if no property has final verdicts.
+/// Finality of each property; empty if no property has final verdicts.
 pub(crate) fn finality(spec: &Spec) -> Vec<Finality> {
     let all = spec.finality();
     if all.iter().any(|finality| finality.any()) { all } else { Vec::new() }
@@ -47,7 +47,7 @@ impl Finals {
         Finals { since: vec![None; plans.len()], open, count: 0 }
     }
 
-    /// Takes over from another program what its properties had, given for each where it was there.
+    /// Transfers final verdicts from another program; `origins` maps properties to those there.
     pub(super) fn take(&mut self, plans: &[Finality], other: &Finals, origins: &Origins) {
         for (at, since) in (0..).zip(&mut self.since) {
             *since = origins.get(at).and_then(|from| *other.since.get(from as usize)?);
@@ -68,7 +68,7 @@ impl Finals {
         self.open > 0
     }
 
-    /// Takes a certain verdict. Returns whether it is final.
+    /// Records a certain verdict. Returns whether it is final.
     pub(super) fn note(&mut self, plans: &[Finality], report: &Report) -> bool {
         let place = report.property as usize;
         let (Some(finality), Some(since)) = (plans.get(place), self.since.get_mut(place)) else {
@@ -86,7 +86,7 @@ impl Finals {
         is_final
     }
 
-    /// Whether a property has kept its final verdict since before a span. If not, the span may change it.
+    /// Whether a property's final verdict precedes a span. If not, the span may change it, and it is dropped.
     pub(super) fn outlives(&mut self, property: u32, from: UnseenFrom) -> bool {
         let Some(place) = self.since.get_mut(property as usize) else { return false };
         let Some(since) = *place else { return false };

@@ -1,10 +1,10 @@
-//! Rewrites a machine so that it begins in a state of its own, *unknown*, and leaves it where it is certain which state
-//! it is in, whatever it was in before.
+//! Rewrites a machine so that it begins in an additional state *unknown*, and leaves it once the current state is
+//! certain whatever the earlier one was.
 //!
-//! Of every state that the machine may have been in, an event must lead into the same one, or leave it there if no time
-//! runs in it. From then on it is where the machine is that saw everything, and entered it at the same time, if that
-//! matters. That holds only for a machine of which no two transitions can ever be possible at once: another one may have
-//! come to a halt in the span.
+//! An event makes the state certain if it leads from every possible state into the same one, or stays in that one
+//! without running timers. From then on the rewritten machine agrees with one that received everything and entered that
+//! state at the same time, where that matters. This requires that no two transitions are ever enabled at once:
+//! otherwise the original may have halted within the span.
 
 use std::collections::HashSet;
 
@@ -15,21 +15,21 @@ use super::unknown::Rewriter;
 
 /// Machines with more states, or with more transitions from one, are not rewritten.
 const STATES: usize = 64;
-/// Guards with more nodes are not looked at.
+/// Guards with more nodes are not analysed.
 const NODES: usize = 64;
 
 impl Rewriter<'_> {
-    /// The machine rewritten; none if it cannot be.
+    /// Rewritten machine; `None` if it cannot be rewritten.
     pub(super) fn machine(&mut self, id: MachineId) -> Option<MachineId> {
         if let Some(known) = self.machines.get(&id.0) {
             return *known;
         }
-        let found = self.machine_anew(id);
+        let found = self.rewritten_machine(id);
         self.machines.insert(id.0, found);
         found
     }
 
-    fn machine_anew(&mut self, id: MachineId) -> Option<MachineId> {
+    fn rewritten_machine(&mut self, id: MachineId) -> Option<MachineId> {
         let machine = self.spec.machines.get(id.0 as usize)?;
         if machine.slice.is_some() || !machine.variables.is_empty() || machine.time != self.model {
             return None;
@@ -62,13 +62,13 @@ impl Rewriter<'_> {
         states.push(State { name: "unknown".into(), ..states.first()?.clone() });
         let name = format!("machine{}", id.0);
         self.out.machines.push(Machine { name, states, initial: unknown, transitions, ..machine.clone() });
-        // It is known only from an event on.
+        // The state is known only from an event on.
         self.operators += 1;
         Some(MachineId(self.out.machines.len() as u32 - 1))
     }
 
-    /// That all fields are known that the guards read. A field that no message has carried since does not count as true
-    /// here, but may be true; once it is known, it is what the messages say.
+    /// Formula: all fields that the guards read are known. A field without a message so far makes the guard not true,
+    /// but possibly true; once known, it has the value of the messages.
     fn fields_are_known(&mut self, machine: &Machine) -> Option<ExprId> {
         let mut open: Vec<ExprId> = machine.transitions.iter().filter_map(|t| t.guard).collect();
         let mut seen: HashSet<ExprId> = open.iter().copied().collect();
@@ -95,13 +95,13 @@ impl Rewriter<'_> {
         Some(all)
     }
 
-    /// That an event leads from every state into this one; none if none does.
+    /// Formula: an event leads from every state into this one; `None` if no event does.
     fn leads_into(&mut self, transitions: &[Transition], states: u32, to: u32) -> Option<ExprId> {
         let mut all: Option<ExprId> = None;
         for from in 0..states {
             let own: Vec<&Transition> = transitions.iter().filter(|t| t.from == from).collect();
             let untimed = |t: &Transition| t.within.is_none() && t.after.is_none();
-            // Without a guard it is taken before any event.
+            // A transition without a guard is taken before any event.
             let into = own.iter().filter(|t| t.to == to && untimed(t)).filter_map(|t| t.guard);
             let into: Vec<ExprId> = into.collect();
             let mut leads = into.into_iter().reduce(|a, b| self.add(Expr::Or(a, b)));
@@ -126,7 +126,7 @@ impl Rewriter<'_> {
     }
 }
 
-/// Whether no two transitions can ever be possible at once.
+/// Whether no two transitions are ever enabled at once.
 fn is_deterministic(spec: &Spec, machine: &Machine) -> bool {
     let guards = machine.transitions.iter().filter_map(|transition| transition.guard);
     if !guards.into_iter().all(|guard| is_simple(spec, guard)) {
@@ -140,13 +140,13 @@ fn is_deterministic(spec: &Spec, machine: &Machine) -> bool {
     })
 }
 
-/// Whether a guard comes to be true at events only: it reads fields, and whether messages come.
+/// Whether a guard becomes true at events only: it reads fields and the presence of messages.
 fn is_simple(spec: &Spec, root: ExprId) -> bool {
     let mut open = vec![(root, true)];
     for _ in 0..NODES {
         let Some((id, is_positive)) = open.pop() else { return true };
         match &spec.nodes[id.index()] {
-            // That no message comes is true just after one.
+            // The absence of a message becomes true just after one, not at an event.
             Expr::On(_) | Expr::Carried { .. } if is_positive => {}
             Expr::And(a, b) | Expr::Or(a, b) => open.extend([(*a, is_positive), (*b, is_positive)]),
             Expr::Not(a) => open.push((*a, false)),
@@ -174,9 +174,9 @@ fn excludes_by_time(model: TimeModel, one: &Transition, other: &Transition) -> b
     let after = |t: &Transition| t.after.map(|after| after.max(1));
     let differ = after(one) != after(other);
     match [one, other].map(|t| (t.guard.is_some(), t.after.is_some())) {
-        // The first whose time runs out is taken.
+        // The transition with the earlier timeout is taken.
         [(false, true), (false, true)] => differ,
-        // Time runs out between events; in steps, at one.
+        // Timeouts fall between events; in discrete time, at an event.
         [(false, true), (true, _)] | [(true, _), (false, true)] => model != TimeModel::Steps && differ,
         _ => false,
     }

@@ -3,27 +3,27 @@
 use rondel_event::{Timestamp, Verdict};
 
 use super::state::{ReachPlan, State};
-use super::{Blind, Doubt, Doubts, Instance};
+use super::{Blind, Instance, Uncertainties, Uncertainty};
 use crate::exec::report::{Report, ReportKey, Withheld};
 use crate::monitor::program::Program;
 use crate::monitor::{before, step_before};
 
-/// Where reports of a call are added: before the event in a row.
+/// Position of reports added in a call: before the event in a row.
 #[derive(Clone, Copy)]
 pub(super) struct Before {
     pub(super) row: usize,
-    /// The number of the first event of the call.
+    /// Step of the first event of the call.
     pub(super) position: u64,
 }
 
-/// A verdict that time alone changes: of an instance, by its key.
+/// Verdict that changed by time alone, with the parameters of its instance.
 #[derive(Clone, Debug)]
 pub(super) struct Turned {
     pub(super) report: Report,
     pub(super) key: Option<Vec<u64>>,
 }
 
-/// When a verdict turns next by time alone, and what it is then.
+/// Next change of a verdict by time alone.
 #[derive(Clone, Copy)]
 pub(super) struct Turn {
     decided: i64,
@@ -32,19 +32,23 @@ pub(super) struct Turn {
     is_withheld: bool,
 }
 
-impl Doubts {
-    /// When time will bring a verdict by itself: the least time that [`Doubts::turn`] does something for.
+impl Uncertainties {
+    /// Earliest time at which a verdict may change by time alone: the least time for which [`Uncertainties::turn`] does
+    /// something.
     pub(super) fn next_turn(&self) -> Option<i64> {
         self.due.map(|due| due.saturating_add(1))
     }
 
-    /// Finds when a verdict turns next.
+    /// Computes the time of the next change by time alone.
     pub(super) fn find_turn(&mut self, program: &Program) {
         self.due = None;
-        for (plan, doubt) in program.reaches().iter().zip(&self.properties) {
-            let Some(doubt) = doubt.as_ref().filter(|doubt| doubt.kleene.is_none()) else { continue };
-            let instances = doubt.keys.values().chain([&doubt.whole]);
-            instances.for_each(|instance| sooner(&mut self.due, instance.next(&doubt.state, plan)));
+        for (plan, uncertainty) in program.reaches().iter().zip(&self.properties) {
+            let Some(uncertainty) = uncertainty.as_ref().filter(|uncertainty| uncertainty.kleene.is_none())
+            else {
+                continue;
+            };
+            let instances = uncertainty.keys.values().chain([&uncertainty.whole]);
+            instances.for_each(|instance| sooner(&mut self.due, instance.next(&uncertainty.state, plan)));
         }
     }
 
@@ -59,18 +63,18 @@ impl Doubts {
         }
     }
 
-    /// The same of one property.
+    /// Like [`Uncertainties::turn`], for one property.
     pub(super) fn turn_property(&mut self, program: &Program, property: u32, until: i64, place: Before) {
-        let Doubts { properties, blind, turned, due, last, .. } = self;
-        let (Some(plan), Some(Some(doubt))) =
+        let Uncertainties { properties, blind, turned, due, last, .. } = self;
+        let (Some(plan), Some(Some(uncertainty))) =
             (program.reaches().get(property as usize), properties.get_mut(property as usize))
         else {
             return;
         };
-        if doubt.kleene.is_some() {
+        if uncertainty.kleene.is_some() {
             return;
         }
-        let Doubt { state, whole, keys, is_passed, .. } = &mut **doubt;
+        let Uncertainty { state, whole, keys, is_passed, .. } = &mut **uncertainty;
         let undivided = plan.slice.is_none().then_some((whole, None));
         let divided = keys.iter_mut().map(|(key, instance)| (instance, Some(key)));
         for (instance, key) in undivided.into_iter().chain(divided) {
@@ -106,7 +110,7 @@ impl Doubts {
         }
     }
 
-    /// The same as a fresh monitor changes its verdict: see [`FreshTurns::add`].
+    /// Adds the changes of a property's fresh monitor: see [`FreshTurns::add`].
     pub(super) fn turn_fresh(
         &mut self,
         program: &Program,
@@ -114,14 +118,14 @@ impl Doubts {
         until: Option<(Timestamp, bool)>,
         place: Before,
     ) {
-        let Doubts { properties, blind, turned, due, .. } = self;
+        let Uncertainties { properties, blind, turned, due, .. } = self;
         let at = property as usize;
-        if let (Some(plan), Some(Some(doubt))) = (program.reaches().get(at), properties.get_mut(at)) {
-            FreshTurns { property, plan, doubt, turned, blind, due }.add(until, place);
+        if let (Some(plan), Some(Some(uncertainty))) = (program.reaches().get(at), properties.get_mut(at)) {
+            FreshTurns { property, plan, uncertainty, turned, blind, due }.add(until, place);
         }
     }
 
-    /// Takes the reports that time alone brought, in their order.
+    /// Takes the reports of changes by time alone, in order.
     pub(super) fn take_turned(
         &mut self,
         mut key: impl FnMut(u32, &[u64]) -> Option<ReportKey>,
@@ -136,7 +140,7 @@ impl Doubts {
 }
 
 impl Instance {
-    /// How its verdict turns next by time alone, given the state of the property.
+    /// Next change of the verdict by time alone, given the state of the property.
     pub(super) fn next(&self, whole: &State, plan: &ReachPlan) -> Option<Turn> {
         let state = self.state.as_ref().unwrap_or(whole);
         let verdict = self.seen?;
@@ -155,23 +159,23 @@ impl Instance {
 pub(super) struct FreshTurns<'a> {
     pub(super) property: u32,
     pub(super) plan: &'a ReachPlan,
-    pub(super) doubt: &'a mut Doubt,
+    pub(super) uncertainty: &'a mut Uncertainty,
     pub(super) turned: &'a mut Vec<Turned>,
     pub(super) blind: &'a mut Vec<Blind>,
     pub(super) due: &'a mut Option<i64>,
 }
 
 impl FreshTurns<'_> {
-    /// Adds the verdicts that become uncertain as the fresh monitor changes its verdict by time alone, before the next event
-    /// and before a time or what follows it. The verdict of the property itself stays meanwhile.
+    /// Adds the verdicts that become uncertain because the fresh monitor changes its verdict by time alone, before the
+    /// next event and before `until`. The verdict of the property itself stays meanwhile.
     pub(super) fn add(self, until: Option<(Timestamp, bool)>, place: Before) {
-        let FreshTurns { property, plan, doubt, turned, blind, due } = self;
-        let Doubt { state, fresh, whole, .. } = doubt;
+        let FreshTurns { property, plan, uncertainty, turned, blind, due } = self;
+        let Uncertainty { state, fresh, whole, .. } = uncertainty;
         let Some(fresh) = fresh else { return };
         while let Some((time, after, verdict)) = fresh.by_time(until) {
             let Some(seen) = whole.seen.filter(|seen| *seen != Verdict::Inconclusive) else { continue };
-            let is_doubtful = state.is_doubtful(plan, time.as_nanos(), 0);
-            if verdict == seen || whole.is_shown || !is_doubtful {
+            let is_uncertain = state.is_uncertain(plan, time.as_nanos(), 0);
+            if verdict == seen || whole.is_shown || !is_uncertain {
                 continue;
             }
             (whole.is_shown, whole.has_begun) = (true, true);
@@ -188,7 +192,7 @@ impl FreshTurns<'_> {
     }
 }
 
-/// Notes that a verdict may turn sooner than was known.
+/// Lowers the due time to that of a change, if it is earlier.
 pub(super) fn sooner(due: &mut Option<i64>, turn: Option<Turn>) {
     if let Some(Turn { decided, .. }) = turn {
         *due = Some(due.map_or(decided, |due| due.min(decided)));

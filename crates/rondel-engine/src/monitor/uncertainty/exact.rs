@@ -1,16 +1,16 @@
-//! Reports of properties that are evaluated with [what was not seen unknown](super::kleene).
+//! Reports of properties that are evaluated with [missed messages unknown](super::kleene).
 
 use rondel_event::{Block, Timestamp, TopicId, Verdict};
 
 use super::kleene::{Kleene, KleeneVerdict, place_of};
 use super::state::End;
-use super::{Blind, Doubt, Doubts};
+use super::{Blind, Uncertainties, Uncertainty};
 use crate::exec::report::{Report, Withheld};
 use crate::exec::serial::Serial;
 use crate::monitor::program::Program;
 use crate::monitor::step_before;
 
-/// The place of a report among those of a call.
+/// Sort key of a report within a call.
 fn place(order: u32, time: Timestamp) -> (u32, Timestamp, u32) {
     (order & !1, time, order & 1)
 }
@@ -18,17 +18,17 @@ fn place(order: u32, time: Timestamp) -> (u32, Timestamp, u32) {
 /// A call whose reports are replaced.
 pub(super) struct Call<'a> {
     pub(super) block: Option<&'a Block>,
-    /// The times of its events.
+    /// Times of its events.
     pub(super) times: &'a [i64],
-    /// The number of its first event, or of the next one.
+    /// Step of its first event, or of the next event.
     pub(super) position: u64,
-    /// Without a block, the time that has passed.
+    /// Current time, for calls without a block.
     pub(super) now: i64,
-    /// Whether verdicts at all events are reported.
-    pub(super) asked: bool,
+    /// Whether the caller requested verdicts at all events.
+    pub(super) every_requested: bool,
 }
 
-/// What the monitor knows of a property when messages were missed.
+/// State of the monitor when messages are missed.
 pub(super) struct BeforeSpan<'a> {
     pub(super) program: &'a Program,
     pub(super) sections: &'a [Serial],
@@ -41,18 +41,18 @@ impl BeforeSpan<'_> {
         self.sections.get(place_of(self.program, property)?)
     }
 
-    /// The last verdict of a property of the past in dense time.
+    /// Last verdict of a past-only property in dense time.
     pub(super) fn verdict(&self, property: u32) -> Option<Verdict> {
         let section = self.program.sections.get(place_of(self.program, property)?)?;
         let formula = section.properties.iter().position(|own| *own == property)?;
         Some(self.serial(property)?.last_verdict(formula))
     }
 
-    /// Takes note of a span for a property. It is evaluated with what was missed unknown if everything before the span
-    /// is known: the span begins now or later.
+    /// Records a span for a property. The property is evaluated with missed messages unknown if everything before the
+    /// span is known: the span begins now or later.
     pub(super) fn miss(
         &self,
-        doubt: &mut Doubt,
+        uncertainty: &mut Uncertainty,
         (property, is_new): (u32, bool),
         topics: &[TopicId],
         (from, end): (i64, End),
@@ -61,7 +61,7 @@ impl BeforeSpan<'_> {
         let Some(plan) = plan.and_then(|plan| plan.kleene(self.program, property as usize)) else { return };
         let serial = self.serial(property);
         let is_late = from < self.time || !serial.is_some_and(Serial::has_begun);
-        let mut kleene = match doubt.kleene.take() {
+        let mut kleene = match uncertainty.kleene.take() {
             _ if is_late => return,
             Some(kleene) => kleene,
             None if !is_new => return,
@@ -73,32 +73,35 @@ impl BeforeSpan<'_> {
                 Box::new(kleene)
             }
         };
-        doubt.kleene = kleene.miss(plan, topics, from, end).then_some(kleene);
+        uncertainty.kleene = kleene.miss(plan, topics, from, end).then_some(kleene);
     }
 }
 
-impl Doubts {
-    /// Whether a property is evaluated with what was missed unknown.
+impl Uncertainties {
+    /// Whether a property is evaluated with missed messages unknown.
     pub(super) fn is_exact(&self, property: u32) -> bool {
-        let doubt = self.properties.get(property as usize).and_then(Option::as_ref);
-        doubt.is_some_and(|doubt| doubt.kleene.is_some())
+        let uncertainty = self.properties.get(property as usize).and_then(Option::as_ref);
+        uncertainty.is_some_and(|uncertainty| uncertainty.kleene.is_some())
     }
 
-    /// When time will bring a verdict by itself, as messages were missed.
+    /// Earliest time at which a verdict may change by time alone because messages were missed.
     pub(crate) fn next_deadline(&self) -> Option<i64> {
         if !self.is_active() {
             return None;
         }
-        let doubts = self.properties.iter().flatten();
-        let exact = doubts.filter_map(|doubt| doubt.kleene.as_deref()?.next_deadline());
-        let fresh =
-            self.properties.iter().flatten().filter_map(|doubt| doubt.fresh.as_ref()?.next_deadline());
+        let uncertainties = self.properties.iter().flatten();
+        let exact = uncertainties.filter_map(|uncertainty| uncertainty.kleene.as_deref()?.next_deadline());
+        let fresh = self
+            .properties
+            .iter()
+            .flatten()
+            .filter_map(|uncertainty| uncertainty.fresh.as_ref()?.next_deadline());
         exact.chain(fresh).chain(self.next_turn()).min()
     }
 
-    /// Takes the reports of such properties out.
+    /// Removes and returns the reports of properties evaluated with missed messages unknown.
     pub(super) fn take_exact(&self, reports: &mut Vec<Report>) -> Vec<Report> {
-        if !self.properties.iter().flatten().any(|doubt| doubt.kleene.is_some()) {
+        if !self.properties.iter().flatten().any(|uncertainty| uncertainty.kleene.is_some()) {
             return Vec::new();
         }
         let (exact, others) = reports.drain(..).partition(|report| self.is_exact(report.property));
@@ -106,20 +109,22 @@ impl Doubts {
         exact
     }
 
-    /// Adds reports in the place of those that were taken out.
+    /// Adds reports that replace the `taken` ones.
     pub(super) fn add_exact(
         &mut self,
         program: &Program,
         (taken, reports): (&[Report], &mut Vec<Report>),
         call: &Call<'_>,
     ) {
-        let Doubts { properties, blind, active, finals, .. } = self;
+        let Uncertainties { properties, blind, active, finals, .. } = self;
         for ((property, place), (plan, blind)) in
             (0..).zip(properties).zip(program.reaches().iter().zip(blind))
         {
-            let Some(doubt) = place.as_mut().filter(|doubt| doubt.kleene.is_some()) else { continue };
+            let Some(uncertainty) = place.as_mut().filter(|uncertainty| uncertainty.kleene.is_some()) else {
+                continue;
+            };
             let Some(plan) = plan.kleene(program, property as usize) else { continue };
-            let Doubt { kleene, whole, is_passed, .. } = &mut **doubt;
+            let Uncertainty { kleene, whole, is_passed, .. } = &mut **uncertainty;
             let Some(kleene) = kleene.as_deref_mut() else { continue };
             let entries = match call.block {
                 Some(block) => kleene.step(plan, block, call.times),
@@ -142,45 +147,46 @@ impl Doubts {
         }
     }
 
-    /// Reports the properties that what was missed by now makes inconclusive at once.
+    /// Reports the properties that become inconclusive at once.
     pub(super) fn begin_exact(
         &mut self,
         program: &Program,
         reports: &mut Vec<Report>,
         (now, position): (i64, u64),
     ) {
-        let doubts = (0..).zip(&mut self.properties).zip(program.reaches().iter().zip(&mut self.blind));
-        for ((property, doubt), (plan, blind)) in doubts {
-            let Some(doubt) = doubt else { continue };
-            let Some(kleene) = doubt.kleene.as_deref_mut() else { continue };
+        let uncertainties =
+            (0..).zip(&mut self.properties).zip(program.reaches().iter().zip(&mut self.blind));
+        for ((property, uncertainty), (plan, blind)) in uncertainties {
+            let Some(uncertainty) = uncertainty else { continue };
+            let Some(kleene) = uncertainty.kleene.as_deref_mut() else { continue };
             let Some(plan) = plan.kleene(program, property as usize) else { continue };
             let Some(entry) = kleene.begin(plan, now).pop() else { continue };
             if kleene.shown == Some(entry.verdict) {
                 continue;
             }
             kleene.shown = Some(entry.verdict);
-            (doubt.whole.is_shown, doubt.whole.has_begun) = (kleene.is_withheld(), true);
-            if doubt.whole.is_shown {
+            (uncertainty.whole.is_shown, uncertainty.whole.has_begun) = (kleene.is_withheld(), true);
+            if uncertainty.whole.is_shown {
                 (blind.times, blind.verdicts) = (blind.times + 1, blind.verdicts + 1);
             }
             let step = position.saturating_sub(1);
-            // Of the time itself a verdict was given already.
+            // The verdict at the time itself was reported already.
             let after = Timestamp::from_nanos(now.saturating_add(1));
             let report = Report::at_event(entry.verdict, step, after);
-            let withheld = if doubt.whole.is_shown { Withheld::FromNow } else { Withheld::No };
+            let withheld = if uncertainty.whole.is_shown { Withheld::FromNow } else { Withheld::No };
             reports.push(Report { property, row: None, at_event: false, withheld, ..report });
         }
     }
 }
 
 impl Kleene {
-    /// Whether the verdict that was reported last is inconclusive, and that of the monitor is not.
+    /// Whether the last reported verdict is inconclusive although the monitor's own verdict is not.
     fn is_withheld(&self) -> bool {
         self.shown == Some(Verdict::Inconclusive) && self.seen != Some(Verdict::Inconclusive)
     }
 }
 
-/// The reports of a monitor and those that take what was missed for unknown.
+/// Combines the reports of a monitor with those of its [`Kleene`] monitor.
 struct Merged<'a> {
     property: u32,
     kleene: &'a mut Kleene,
@@ -198,8 +204,12 @@ impl Merged<'_> {
             while let Some(report) = own.next_if(|report| place(report.order, report.time) <= here) {
                 kleene.seen = Some(report.verdict);
                 same = Some(*report).filter(|report| place(report.order, report.time) == here);
-                // Of a certain verdict every change of its robustness is reported.
-                if same.is_none() && !report.at_event && kleene.shown == Some(report.verdict) && call.asked {
+                // Every change of robustness is reported while the verdict is certain.
+                if same.is_none()
+                    && !report.at_event
+                    && kleene.shown == Some(report.verdict)
+                    && call.every_requested
+                {
                     reports.push(Report { changed: false, ..**report });
                 }
             }
@@ -210,7 +220,7 @@ impl Merged<'_> {
                 blind.times += u64::from(changed);
             }
             kleene.shown = Some(entry.verdict);
-            if !changed && !(call.asked && (at_event || same.is_some())) {
+            if !changed && !(call.every_requested && (at_event || same.is_some())) {
                 continue;
             }
             let withheld = if kleene.is_withheld() { Withheld::Yes } else { Withheld::No };
@@ -233,7 +243,7 @@ impl Merged<'_> {
         }
         for report in own {
             kleene.seen = Some(report.verdict);
-            if kleene.shown == Some(report.verdict) && call.asked && !report.at_event {
+            if kleene.shown == Some(report.verdict) && call.every_requested && !report.at_event {
                 reports.push(Report { changed: false, ..**report });
             }
         }
