@@ -1,5 +1,5 @@
-//! What is known about the messages of each topic: how many came, and, where publishers number their messages,
-//! how many were lost or came twice.
+//! Accounts of the messages of each topic: how many were received and, where publishers number their messages, how many
+//! were lost or duplicated.
 
 use rondel_align::{NumberOutcome, SequenceNumbers};
 use rondel_event::{Origin, SnapshotError, Timestamp, TopicId};
@@ -18,21 +18,21 @@ pub struct Account {
     pub received: u64,
     /// Messages that could not be decoded.
     pub undecodable: u64,
-    /// Messages that are missing by the sequence numbers of their publishers.
+    /// Messages missing according to the sequence numbers of their publishers.
     pub lost: u64,
     /// Messages that were missed, and fetched again from their publishers.
     pub recovered: u64,
-    /// Messages that came more than once, by the same numbers.
+    /// Messages received more than once, according to the sequence numbers.
     pub duplicated: u64,
-    /// When messages were lost: since the last that came before the first loss, until the first that came
-    /// after the last one.
+    /// Interval in which messages were lost: from the last message before the first loss to the first one after the
+    /// last loss.
     pub lost_between: Option<(Timestamp, Timestamp)>,
-    /// Publishers given up because there were too many: their losses are not known.
+    /// Publishers no longer tracked because there were too many: their losses are unknown.
     pub forgotten: u64,
 }
 
 impl Account {
-    /// Adds what came afterwards, or in another recording.
+    /// Adds the account of later messages, or of another recording.
     pub(crate) fn add(&mut self, further: &Account) {
         let Account { received, undecodable, lost, recovered, duplicated, lost_between, forgotten } =
             *further;
@@ -70,8 +70,8 @@ impl Account {
         object
     }
 
-    /// Returns what was lost, recovered or received twice on the topic of this name as a sentence, if there is anything;
-    /// `time` writes a time.
+    /// Returns a sentence about lost, recovered and duplicated messages of the topic of this name, if there are any;
+    /// `time` formats a time.
     pub fn sentence(&self, name: &str, time: &mut dyn FnMut(Timestamp) -> String) -> Option<String> {
         let Account { lost, recovered, duplicated, lost_between, .. } = self;
         let mut parts = Vec::new();
@@ -94,18 +94,18 @@ impl Account {
     }
 }
 
-/// The account of one topic, as messages come.
+/// Account of one topic during a session.
 #[derive(Debug, Default)]
 struct Entry {
     account: Account,
-    /// The publisher of the last numbered message, and the number that follows.
+    /// Publisher of the last numbered message, with the number expected next.
     last: Option<Origin>,
-    /// The number of messages of the session when that one came, itself and those before a snapshot included.
+    /// Number of messages of the session up to that one, including those before a snapshot.
     at: u64,
-    /// The same of the message before the last loss, if that was the last message of the topic.
+    /// Like `at`, for the message before the last loss, if that was the last message of the topic.
     before_loss: Option<u64>,
     numbers: SequenceNumbers,
-    /// Losses of which no notice was made yet.
+    /// Losses not yet reported in a notice.
     pending: Option<Loss>,
 }
 
@@ -113,34 +113,34 @@ struct Entry {
 #[derive(Clone, Copy, Debug)]
 struct Loss {
     count: u64,
-    /// The publisher, unless there were several.
+    /// Publisher, unless there were several.
     publisher: Option<u64>,
     between: (Timestamp, Timestamp),
 }
 
-/// What the number of a line says.
+/// Outcome of checking the number of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LineNumber {
-    /// Nothing of note.
+    /// The number is the expected one.
     Fine,
-    /// The line came before.
+    /// The line is a duplicate.
     Again,
-    /// So many are missing before it; `before` is the number of messages of the session by the last one before them, if
-    /// it is known.
+    /// Lines are missing before it; `before` is the number of messages of the session up to the last one before the
+    /// gap, if known.
     Gap { missing: u64, before: Option<u64> },
 }
 
-/// The sequence numbers in the lines of one topic.
+/// Sequence numbers in the lines of one topic.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct RecordedNumbers {
     numbers: SequenceNumbers,
-    /// The publisher of the last line, and the number of messages of the session with it.
+    /// Publisher of the last line, and number of messages of the session up to it.
     last: Option<(u64, u64)>,
 }
 
 impl RecordedNumbers {
-    /// Checks the number of a line; `count` is the number of messages of the session with it, those before a snapshot
-    /// included.
+    /// Checks the number of a line; `count` is the number of messages of the session up to it, including those before a
+    /// snapshot.
     pub(crate) fn line(&mut self, origin: Origin, count: u64) -> LineNumber {
         let outcome = self.numbers.number(origin);
         match outcome {
@@ -154,18 +154,18 @@ impl RecordedNumbers {
         LineNumber::Gap { missing, before }
     }
 
-    /// Notes that the lines of another recording follow, which may overlap.
+    /// Begins another recording, whose lines may overlap with the earlier ones.
     pub(crate) fn join(&mut self) {
         self.numbers.join();
     }
 
-    /// Whether they may come from a snapshot that was not altered.
+    /// Whether the numbers are possible in an intact snapshot.
     pub(crate) fn is_plausible(&self) -> bool {
         self.numbers.is_plausible()
     }
 }
 
-/// The sequence numbers of publishers in a snapshot.
+/// Sequence numbers of publishers in a snapshot.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct SavedNumbers {
     /// [`Accounts::seen`] in nanoseconds.
@@ -174,7 +174,7 @@ pub(crate) struct SavedNumbers {
 }
 
 impl SavedNumbers {
-    /// The same for other topics, given for each of these its position here.
+    /// Rearranges the numbers for other topics; `origins` gives the position of each of these here.
     pub(crate) fn moved(&self, origins: &[Option<usize>]) -> SavedNumbers {
         let of =
             |origin: &Option<usize>| origin.and_then(|at| self.topics.get(at).cloned()).unwrap_or_default();
@@ -182,10 +182,11 @@ impl SavedNumbers {
     }
 }
 
-/// Of a topic the publisher of the last numbered message with the number that follows, [`Entry::at`], and all numbers.
+/// State of a topic: publisher of its last numbered message with the number expected next, [`Entry::at`], and all
+/// sequence numbers.
 type SavedTopic = (Option<(u64, u64)>, u64, SequenceNumbers);
 
-/// The accounts of all topics.
+/// Accounts of all topics.
 #[derive(Debug)]
 pub struct Accounts {
     entries: Vec<Entry>,
@@ -195,21 +196,21 @@ pub struct Accounts {
 }
 
 impl Accounts {
-    /// Accounts of so many topics.
+    /// Creates accounts of `topics` topics.
     pub fn new(topics: usize) -> Accounts {
         let entries = (0..topics).map(|_| Entry::default()).collect();
         Accounts { entries, seen: None, is_pending: false }
     }
 
-    /// Counts a message, and returns what its number says. The usual case is one comparison: the publisher of the last
-    /// message, and the number after that one's.
+    /// Counts a message, and returns the outcome of checking its number. The usual case is one comparison, with the
+    /// publisher of the last message and the number expected next.
     #[inline]
     pub fn receive(&mut self, topic: TopicId, origin: Option<Origin>, clock: &dyn Clock) -> NumberOutcome {
         self.receive_at(topic, origin, 0, clock)
     }
 
-    /// As [`Accounts::receive`] in a session; `count` is the number of its messages with this one, those before a
-    /// snapshot included.
+    /// Like [`Accounts::receive`] in a session; `count` is the number of its messages up to this one, including those
+    /// before a snapshot.
     #[inline]
     pub(crate) fn receive_at(
         &mut self,
@@ -238,14 +239,14 @@ impl Accounts {
         }
     }
 
-    /// Checks the number of a message that is not simply the next one.
+    /// Checks the number of a message that is not the expected one.
     #[cold]
     fn number(&mut self, topic: TopicId, origin: Origin, count: u64, clock: &dyn Clock) -> NumberOutcome {
         let now = clock.now();
         let since = *self.seen.get_or_insert(now);
         let Some(entry) = self.entries.get_mut(topic.index()) else { return NumberOutcome::Next };
         if let Some(last) = entry.last {
-            // Those that took the short way.
+            // Numbers accepted by the fast path.
             entry.numbers.receive_through(last.publisher, last.number.wrapping_sub(1));
         }
         let known = entry.numbers.publishers();
@@ -276,13 +277,13 @@ impl Accounts {
         outcome
     }
 
-    /// The number of messages of the session when the last message before the last loss of a topic came, if it is known.
+    /// Number of messages of the session up to the last message before the last loss of a topic, if known.
     pub(crate) fn before_loss(&self, topic: TopicId) -> Option<u64> {
         self.entries.get(topic.index())?.before_loss
     }
 
-    /// Notes that all messages that had come were evaluated. Call it only after messages: where none has come since, one
-    /// may have been lost.
+    /// Records that all received messages were evaluated. Must be called after messages only: a message may have been
+    /// lost since the last call only if one was received.
     #[inline]
     pub fn pause(&mut self, clock: &dyn Clock) {
         if let Some(seen) = &mut self.seen {
@@ -290,7 +291,7 @@ impl Accounts {
         }
     }
 
-    /// Notices of the losses since the last call, one for each topic.
+    /// Takes the notices of the losses since the last call, one for each topic.
     pub fn losses(&mut self) -> Vec<Notice> {
         if !std::mem::take(&mut self.is_pending) {
             return Vec::new();
@@ -302,7 +303,7 @@ impl Accounts {
         (0..).zip(&mut self.entries).filter_map(notice).collect()
     }
 
-    /// The sequence numbers for a snapshot.
+    /// Returns the sequence numbers for a snapshot.
     pub(crate) fn saved(&self) -> SavedNumbers {
         let last = |entry: &Entry| entry.last.map(|last| (last.publisher, last.number));
         let numbers = |entry: &Entry| (last(entry), entry.at, entry.numbers.clone());
@@ -313,7 +314,7 @@ impl Accounts {
     /// Continues with the sequence numbers of a snapshot.
     ///
     /// # Errors
-    /// [`SnapshotError::Altered`] for numbers that cannot be.
+    /// [`SnapshotError::Altered`] for impossible numbers.
     pub(crate) fn restore(&mut self, saved: &SavedNumbers) -> Result<(), SnapshotError> {
         if !saved.topics.iter().all(|(.., numbers)| numbers.is_plausible()) {
             return Err(SnapshotError::Altered);
@@ -328,7 +329,7 @@ impl Accounts {
         Ok(())
     }
 
-    /// The number that each publisher of a topic is expected to use next.
+    /// Sequence number expected next from each publisher of a topic.
     pub(crate) fn expected(&self, topic: TopicId) -> Vec<Origin> {
         let Some(entry) = self.entries.get(topic.index()) else { return Vec::new() };
         let mut numbers = entry.numbers.clone();
@@ -338,19 +339,19 @@ impl Accounts {
         numbers.expected().collect()
     }
 
-    /// Begins to count anew; which numbers come next stays known.
+    /// Resets the counts; the expected numbers stay known.
     pub(crate) fn begin_lap(&mut self) {
         self.entries.iter_mut().for_each(|entry| entry.account = Account::default());
     }
 
-    /// The accounts, in the order of the topics.
+    /// Returns the accounts, in the order of the topics.
     pub fn all(&self) -> Vec<Account> {
         self.entries.iter().map(|entry| entry.account.clone()).collect()
     }
 }
 
 impl Loss {
-    /// This loss and a later one.
+    /// Combines this loss with a later one.
     fn and(self, later: Loss) -> Loss {
         Loss {
             count: self.count.saturating_add(later.count),
@@ -368,16 +369,16 @@ mod tests {
 
     const TOPIC: TopicId = TopicId(0);
 
-    struct Heard {
+    struct Bench {
         accounts: Accounts,
         clock: ManualClock,
         notices: Vec<Notice>,
     }
 
-    impl Heard {
-        fn new() -> Heard {
+    impl Bench {
+        fn new() -> Bench {
             let clock = ManualClock::default();
-            Heard { accounts: Accounts::new(1), clock, notices: Vec::new() }
+            Bench { accounts: Accounts::new(1), clock, notices: Vec::new() }
         }
 
         fn at(&mut self, seconds: i64, publisher: u64, numbers: impl IntoIterator<Item = u64>) {
@@ -396,59 +397,59 @@ mod tests {
 
     #[test]
     fn gaps_and_repetitions_are_counted_with_their_times() {
-        let mut heard = Heard::new();
-        heard.at(1, 7, 100..2_000);
-        assert_eq!((heard.account().lost, heard.account().duplicated), (0, 0));
-        heard.at(2, 7, 2_010..2_020);
-        let account = heard.account();
+        let mut bench = Bench::new();
+        bench.at(1, 7, 100..2_000);
+        assert_eq!((bench.account().lost, bench.account().duplicated), (0, 0));
+        bench.at(2, 7, 2_010..2_020);
+        let account = bench.account();
         assert_eq!((account.received, account.lost, account.duplicated), (1_910, 10, 0));
         let seconds = |s: i64| Timestamp::from_nanos(s * 1_000_000_000);
         assert_eq!(account.lost_between, Some((seconds(1), seconds(2))));
-        // Late ones are found again; those that took the short way are known too.
-        heard.at(3, 7, (2_000..2_010).chain([2_019, 1_999]));
-        assert_eq!((heard.account().lost, heard.account().duplicated), (0, 2));
-        heard.at(9, 7, [2_020, 2_022]);
-        assert_eq!(heard.account().lost_between, Some((seconds(1), seconds(9))));
-        assert_eq!(heard.notices.iter().map(|notice| notice.kind).collect::<Vec<_>>(), ["lost", "lost"]);
+        // Late messages reduce the loss, including those accepted by the fast path.
+        bench.at(3, 7, (2_000..2_010).chain([2_019, 1_999]));
+        assert_eq!((bench.account().lost, bench.account().duplicated), (0, 2));
+        bench.at(9, 7, [2_020, 2_022]);
+        assert_eq!(bench.account().lost_between, Some((seconds(1), seconds(9))));
+        assert_eq!(bench.notices.iter().map(|notice| notice.kind).collect::<Vec<_>>(), ["lost", "lost"]);
     }
 
     #[test]
     fn what_is_fetched_again_after_a_restart_came_twice() {
-        let mut heard = Heard::new();
-        heard.at(1, 7, 0..2_000);
-        let saved = heard.accounts.saved();
-        let mut heard = Heard::new();
-        heard.accounts.restore(&saved).unwrap();
-        heard.at(2, 7, 900..2_010);
-        let account = heard.account();
+        let mut bench = Bench::new();
+        bench.at(1, 7, 0..2_000);
+        let saved = bench.accounts.saved();
+        let mut bench = Bench::new();
+        bench.accounts.restore(&saved).unwrap();
+        bench.at(2, 7, 900..2_010);
+        let account = bench.account();
         assert_eq!((account.received, account.lost, account.duplicated), (1_110, 0, 1_100));
     }
 
     #[test]
     fn publishers_in_turn_lose_nothing() {
-        let mut heard = Heard::new();
+        let mut bench = Bench::new();
         for i in 0..1_000 {
-            heard.at(i, 1 + i as u64 % 3, [i as u64 / 3]);
+            bench.at(i, 1 + i as u64 % 3, [i as u64 / 3]);
         }
-        let account = heard.account();
+        let account = bench.account();
         assert_eq!((account.received, account.lost, account.duplicated), (1_000, 0, 0));
     }
 
     #[test]
     fn losses_between_two_looks_are_one_notice() {
-        let mut heard = Heard::new();
-        heard.at(1, 7, (0..=100).map(|i| 2 * i));
-        heard.at(2, 7, [201, 203]);
-        heard.at(3, 7, [204]);
-        let count = |i: usize| heard.notices[i].members[0].1.clone();
-        assert_eq!((heard.notices.len(), count(0), count(1)), (2, 100.into(), 1.into()));
-        assert_eq!(heard.account().lost, 101);
+        let mut bench = Bench::new();
+        bench.at(1, 7, (0..=100).map(|i| 2 * i));
+        bench.at(2, 7, [201, 203]);
+        bench.at(3, 7, [204]);
+        let count = |i: usize| bench.notices[i].members[0].1.clone();
+        assert_eq!((bench.notices.len(), count(0), count(1)), (2, 100.into(), 1.into()));
+        assert_eq!(bench.account().lost, 101);
     }
 
     #[test]
     fn publishers_beyond_the_limit_are_given_up_and_counted() {
-        let mut heard = Heard::new();
-        (0..5_000).for_each(|publisher| heard.at(1, publisher, [0]));
-        assert_eq!(heard.account().forgotten, 5_000 - 4_096);
+        let mut bench = Bench::new();
+        (0..5_000).for_each(|publisher| bench.at(1, publisher, [0]));
+        assert_eq!(bench.account().forgotten, 5_000 - 4_096);
     }
 }

@@ -11,7 +11,7 @@ use crate::align::Rule;
 use crate::clock::AlignmentClock;
 use crate::options::{Input, TimeSource};
 
-/// How long a topic is waited for by default, in nanoseconds.
+/// Default maximum wait for a topic, in nanoseconds.
 pub const MAX_WAIT: i64 = 100_000_000;
 /// The time without a message after which a topic is absent by default, in nanoseconds.
 pub const ABSENT_AFTER: i64 = 2_000_000_000;
@@ -24,14 +24,14 @@ pub const WAITING: usize = 64 << 20;
 /// The default quantile of an estimated `max_wait`.
 pub const QUANTILE: f64 = 0.999;
 
-/// How the messages of a session are put into order or into sets.
+/// Alignment of the messages of a session: in event-time order or in sets.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Alignment {
     /// The rule.
     pub policy: Policy,
     /// The clock that messages wait by.
     pub clock: AlignmentClock,
-    /// The treatment of late events.
+    /// Treatment of late events.
     pub late: Late,
     /// The number of messages that may wait.
     pub queue: usize,
@@ -43,7 +43,7 @@ pub struct Alignment {
     pub behind: Option<i64>,
     /// Whether these limits also hold for recordings that are checked in the order of arrival.
     pub limited: bool,
-    /// The topics that a property waits for.
+    /// Topics that a property waits for.
     pub wait_for: WaitFor,
     /// Whether to report notices although no message has to wait.
     pub notices: bool,
@@ -62,9 +62,9 @@ pub enum Policy {
     Exact,
     /// A set is the best matching message of every topic.
     Approximate {
-        /// How much older sets are preferred over better ones.
+        /// Preference of older sets over better ones.
         age_penalty: f64,
-        /// The limit of the time between the messages of a set, in nanoseconds.
+        /// Maximum time between the messages of a set, in nanoseconds.
         max_interval: Option<i64>,
     },
     /// A set is one message of every topic, at most this many nanoseconds apart.
@@ -74,13 +74,13 @@ pub enum Policy {
 }
 
 impl Policy {
-    /// Whether it makes sets.
+    /// Whether the policy makes sets.
     pub fn makes_sets(self) -> bool {
         !matches!(self, Policy::Arrival | Policy::EventTime)
     }
 }
 
-/// The treatment of late events.
+/// Treatment of late events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Late {
     /// They are dropped and counted.
@@ -91,33 +91,32 @@ pub enum Late {
     Inconclusive,
 }
 
-/// The topics that a property waits for.
+/// Topics that a property waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitFor {
-    /// The topics that it reads.
+    /// Topics that it reads.
     Property,
     /// All topics of the specification.
     Specification,
 }
 
-/// How one topic is waited for.
+/// Alignment settings of one topic.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TopicAlignment {
-    /// The longest wait.
+    /// Maximum wait.
     pub max_wait: MaxWait,
-    /// The time without a message after which the topic is reported and no longer waited for, in
-    /// nanoseconds.
+    /// Time without a message after which the topic is reported and no longer waited for, in nanoseconds.
     pub absent_after: Option<i64>,
     /// Whether its messages come in the order of their times.
     pub in_order: bool,
-    /// The least time between two of its messages, in nanoseconds.
+    /// Minimum time between two of its messages, in nanoseconds.
     pub lower_bound: i64,
 }
 
 impl TopicAlignment {
-    /// The defaults for a topic that is read so.
+    /// Defaults for a topic with this input.
     pub fn new(input: &Input) -> TopicAlignment {
-        // Times of arrival are in order already.
+        // Arrival times are in order already.
         let wait = if input.time == TimeSource::Arrival { 0 } else { MAX_WAIT };
         TopicAlignment {
             max_wait: MaxWait::Fixed(wait),
@@ -129,25 +128,25 @@ impl TopicAlignment {
 }
 
 impl TopicAlignment {
-    /// The settings of the events of a topic: nothing waits for an event that may never come.
+    /// Settings of the events of a topic: nothing waits for an event that may never come.
     pub(crate) fn of_events() -> TopicAlignment {
         TopicAlignment { max_wait: MaxWait::Fixed(0), absent_after: None, in_order: false, lower_bound: 0 }
     }
 }
 
-/// How long a topic is waited for.
+/// Maximum wait for a topic.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum MaxWait {
-    /// Until nothing earlier can come, or the topic is absent.
+    /// Wait until no earlier message can come, or the topic is absent.
     Unlimited,
     /// This many nanoseconds.
     Fixed(i64),
-    /// The delay that this quantile of its messages had so far.
+    /// This quantile of the delays of its messages so far.
     Estimated(f64),
 }
 
 impl Alignment {
-    /// How long a message of any topic is waited for at most, in nanoseconds, where that is set.
+    /// Maximum wait for a message of any topic, in nanoseconds; 0 if none is set.
     pub(crate) fn longest_wait(&self) -> i64 {
         let wait = |topic: &TopicAlignment| match topic.max_wait {
             MaxWait::Fixed(nanos) => nanos,
@@ -156,7 +155,7 @@ impl Alignment {
         if self.is_needed() { self.topics.iter().map(wait).max().unwrap_or(0) } else { 0 }
     }
 
-    /// An alignment with this policy and the defaults.
+    /// Creates an alignment with this policy and the defaults.
     pub fn new(policy: Policy) -> Alignment {
         Alignment {
             policy,
@@ -173,17 +172,17 @@ impl Alignment {
         }
     }
 
-    /// The default for topics that are read so: messages of several topics that all carry times of their
-    /// own are put into the order of these times, all others are evaluated as they arrive.
+    /// Default alignment for these inputs: messages of several topics that all carry times of their own are put into
+    /// the order of these times; all others are evaluated on arrival.
     pub fn by_default(inputs: &[Input]) -> Alignment {
-        // A time of arrival need not be on the clock of the others.
+        // An arrival time need not be on the clock of the others.
         let own_times = inputs.iter().all(|input| input.time != TimeSource::Arrival);
         let policy = if own_times && inputs.len() > 1 { Policy::EventTime } else { Policy::Arrival };
         let topics = inputs.iter().map(TopicAlignment::new).collect();
         Alignment { topics, ..Alignment::new(policy) }
     }
 
-    /// A topic that may always send an earlier message, so that waiting never ends, if there is one.
+    /// A topic whose earlier messages can never be ruled out, so that waiting never ends, if there is one.
     pub fn never_certain(&self) -> Option<TopicId> {
         if self.policy != Policy::EventTime {
             return None;
@@ -197,8 +196,8 @@ impl Alignment {
         self.policy != Policy::Arrival || self.notices
     }
 
-    /// The rule for events of these topics. Where the policy makes sets, a property with parameters sees
-    /// the messages of a set one by one.
+    /// Alignment rule for events of these topics. Where the policy makes sets, a property with parameters sees the
+    /// messages of a set one by one.
     pub(crate) fn rule(&self, topics: &[TopicId], keyed: bool) -> Rule {
         match self.set_settings(topics) {
             Some(settings) => {
@@ -212,7 +211,7 @@ impl Alignment {
         }
     }
 
-    /// The settings of an order of messages of these topics.
+    /// Settings of the event-time order of these topics.
     pub(crate) fn order_settings(&self, topics: &[TopicId]) -> OrderSettings {
         let topic = |(i, own): (u32, &TopicAlignment)| TopicOrder {
             max_wait: match own.max_wait {
@@ -244,7 +243,7 @@ impl Alignment {
         }
     }
 
-    /// The settings of sets of messages of these topics, if the policy makes sets.
+    /// Settings of sets of these topics, if the policy makes sets.
     pub(crate) fn set_settings(&self, topics: &[TopicId]) -> Option<SetSettings> {
         let time = i64::unsigned_abs;
         let own = || topics.iter().filter_map(|topic| self.topics.get(topic.index()));

@@ -1,4 +1,4 @@
-//! What an alignment did, in numbers, as JSON and in sentences.
+//! Statistics of an alignment, as JSON and in sentences.
 
 use rondel_align::{OrderStatistics, SetStatistics, Unused};
 use rondel_event::TopicId;
@@ -8,10 +8,10 @@ use crate::notice::span;
 use crate::statistics::TopicStatistics;
 use crate::text::{counted, duration as shown};
 
-/// The statistics of alignment.
+/// Statistics of an alignment.
 #[derive(Clone, Debug, Default)]
 pub struct AlignmentStatistics {
-    /// The number of sets, if the policy makes sets.
+    /// Number of sets, if the policy makes sets.
     sets: Option<u64>,
     topics: Vec<AlignedTopic>,
     /// Messages without a time.
@@ -24,7 +24,7 @@ pub struct AlignmentStatistics {
 struct AlignedTopic {
     name: String,
     order: OrderStatistics,
-    /// Why messages were in no set, and how many.
+    /// Number of messages in no set, by reason.
     unused: Vec<(&'static str, u64)>,
 }
 
@@ -60,14 +60,14 @@ impl AlignmentStatistics {
         }
     }
 
-    /// Takes over how many messages of each topic were refused because of their times.
+    /// Adds the number of messages of each topic refused because of their times.
     pub(crate) fn refused(&mut self, topics: &[TopicStatistics]) {
         for (own, topic) in self.topics.iter_mut().zip(topics) {
             own.order.refused = topic.refused;
         }
     }
 
-    /// The number of late events.
+    /// Number of late events.
     pub fn late(&self) -> u64 {
         self.topics.iter().map(|topic| topic.order.late).sum()
     }
@@ -106,7 +106,7 @@ impl AlignmentStatistics {
         }
     }
 
-    /// As a JSON object.
+    /// Returns the statistics as a JSON object.
     pub fn json(&self) -> Value {
         let topics = self.topics.iter().map(|topic| {
             let order = &topic.order;
@@ -145,7 +145,7 @@ impl AlignmentStatistics {
         })
     }
 
-    /// Every irregularity, as sentences.
+    /// Returns every irregularity as a sentence.
     pub fn sentences(&self) -> Vec<String> {
         let mut said = Vec::new();
         said.extend(self.sets.map(|sets| counted(sets, "set", "sets")));

@@ -7,13 +7,13 @@ use nix::sys::time::TimeValLike;
 use nix::time::{ClockId, clock_gettime};
 use rondel_event::Timestamp;
 
-/// Stands for a time that is not known.
+/// Unknown time.
 pub(crate) const NO_TIME: Timestamp = Timestamp::from_nanos(i64::MIN);
 
 /// A reading of [`Clock::ticks`], in nanoseconds.
 pub type Ticks = i64;
 
-/// Where a session reads the time. Injected, so that tests and recordings set it.
+/// Source of time of a session. Injected, so that tests and recordings set it.
 pub trait Clock: Send + Sync {
     /// The time of day, in nanoseconds since the Unix epoch. It may step.
     fn now(&self) -> Timestamp;
@@ -21,12 +21,12 @@ pub trait Clock: Send + Sync {
     /// The time since a fixed point, in nanoseconds. It never goes back.
     fn ticks(&self) -> Ticks;
 
-    /// The latest time that is known to have come, near which the times of messages are; `None` before there is one.
+    /// Latest time known to have been reached, near which the times of messages are; `None` before there is one.
     fn latest(&self) -> Option<Timestamp> {
         Some(self.now())
     }
 
-    /// The time of day on this machine, by which networks say when a connection was lost.
+    /// Time of day on this machine, by which networks report when a connection was lost.
     fn time_of_day(&self) -> Timestamp {
         self.now()
     }
@@ -36,7 +36,7 @@ pub trait Clock: Send + Sync {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemClock;
 
-/// What counts the ticks.
+/// Clock that counts the ticks.
 #[cfg(target_os = "linux")]
 const TICKS: ClockId = ClockId::CLOCK_BOOTTIME;
 #[cfg(not(target_os = "linux"))]
@@ -60,7 +60,7 @@ impl Clock for SystemClock {
 #[derive(Debug, Default)]
 pub struct ManualClock {
     time: AtomicI64,
-    /// How far the time of day is ahead of the ticks, in nanoseconds.
+    /// Difference between time of day and ticks, in nanoseconds.
     ahead: AtomicI64,
 }
 
@@ -70,7 +70,7 @@ impl ManualClock {
         self.time.fetch_max(time.as_nanos(), Ordering::Relaxed);
     }
 
-    /// Sets the time of day forward by so many nanoseconds, or back; its ticks do not notice.
+    /// Steps the time of day forward or, if negative, back, in nanoseconds; the ticks do not change.
     pub fn step(&self, by: i64) {
         self.ahead.fetch_add(by, Ordering::Relaxed);
     }
@@ -86,8 +86,8 @@ impl Clock for ManualClock {
     }
 }
 
-/// The time at the source of the messages: the time of the last message, and the ticks since. The two
-/// clocks need not agree; they only have to run equally fast until the next message.
+/// Clock at the source of the messages: the time of the last message, and the ticks since. The two clocks need not
+/// agree; they only have to run equally fast until the next message.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SourceClock {
     last: Option<(Timestamp, Ticks)>,
@@ -100,20 +100,20 @@ impl SourceClock {
         self.last = Some((time, at));
     }
 
-    /// Stands still for so many ticks.
+    /// Stops the clock for a number of ticks.
     pub(crate) fn stand(&mut self, ticks: Ticks) {
         if let Some((_, at)) = &mut self.last {
             *at = at.saturating_add(ticks);
         }
     }
 
-    /// The source's time at these ticks, once a message has come.
+    /// Source time at these ticks, once there was a message.
     pub(crate) fn at(&self, ticks: Ticks) -> Option<Timestamp> {
         let (last, at) = self.last?;
         Some(Timestamp::from_nanos(last.as_nanos().saturating_add(ticks.saturating_sub(at).max(0))))
     }
 
-    /// The ticks at which the source's time reaches `time`, once a message has come.
+    /// Ticks at which the source time reaches `time`, once there was a message.
     pub(crate) fn ticks(&self, time: Timestamp) -> Option<Ticks> {
         let (last, at) = self.last?;
         Some(ticks_at(time, last, at))
@@ -135,18 +135,18 @@ pub enum AlignmentClock {
     System,
 }
 
-/// An alignment's clock at work.
+/// Running clock of an alignment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WaitClock {
     kind: AlignmentClock,
-    /// Whether it follows the times of messages whatever its kind.
+    /// Whether the clock follows message times whatever its kind.
     follows: bool,
     latest: Option<(Timestamp, Ticks)>,
-    /// The time that it showed in the previous run, before which it does not go.
+    /// Time shown in the previous run, before which the clock does not go back.
     before: Timestamp,
-    /// What it shows until when, while it stands still.
+    /// Time shown and end of the halt, while the clock stands still.
     standing: Option<(Timestamp, Ticks)>,
-    /// The same where it follows messages.
+    /// Halt of a clock that follows messages.
     held: Option<Held>,
 }
 
@@ -155,13 +155,13 @@ pub(crate) struct WaitClock {
 #[derive(Clone, Copy, Debug)]
 struct Held {
     shown: Timestamp,
-    /// The latest time of a message meanwhile.
+    /// Latest message time meanwhile.
     seen: Timestamp,
     until: Ticks,
 }
 
 impl Held {
-    /// What the clock shows afterwards, and from when on it runs.
+    /// Time shown after the halt, and ticks at which the clock runs again.
     fn then(&self) -> (Timestamp, Ticks) {
         (self.seen.max(self.shown), self.until)
     }
@@ -184,15 +184,15 @@ impl WaitClock {
         self.kind == AlignmentClock::System
     }
 
-    /// Notes that ticks are known from here on, and were not before.
+    /// Records that ticks are known from here on.
     pub(crate) fn start_ticks(&mut self, ticks: Ticks) {
         if let Some((_, since)) = &mut self.latest {
             *since = ticks;
         }
     }
 
-    /// Stands still after a pause between these ticks, and for some more: what waited meanwhile comes first. `day` is the
-    /// time of day at its beginning.
+    /// Stops the clock for a pause between these ticks and a grace period, since waiting messages come first. `day` is
+    /// the time of day at the beginning of the pause.
     pub(crate) fn stand(
         &mut self,
         clock: &dyn Clock,
@@ -208,7 +208,7 @@ impl WaitClock {
         }
     }
 
-    /// Runs again if it stood still long enough; returns whether it begins to.
+    /// Resumes after a long enough halt. Returns whether the clock resumes now.
     #[inline]
     pub(crate) fn release(&mut self, ticks: Ticks) -> bool {
         let is_over = self.held.is_some_and(|held| ticks >= held.until);
@@ -223,7 +223,7 @@ impl WaitClock {
         self.kind() == AlignmentClock::System
     }
 
-    /// Whether it shows this time as it stands still.
+    /// Whether the clock stands still at this time.
     pub(crate) fn stands_at(&self, time: Timestamp) -> bool {
         self.standing.is_some_and(|(shown, _)| shown == time)
     }
@@ -263,7 +263,7 @@ impl WaitClock {
         }
     }
 
-    /// Records that a message of this time came; returns whether it set the clock, which it does not turn back.
+    /// Records a message of this time. Returns whether it set the clock, which is never set back.
     pub(crate) fn see(&mut self, time: Timestamp, clock: &dyn Clock, ticks: Ticks) -> bool {
         self.release(ticks);
         if let Some(held) = &mut self.held {
@@ -304,7 +304,7 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn ticks_count_on_while_the_machine_sleeps() {
-        // The kernel counts from the same moment, in hundredths of a second.
+        // The kernel counts from the same origin, in hundredths of a second.
         let uptime = || {
             let text = std::fs::read_to_string("/proc/uptime").unwrap_or_default();
             let seconds: f64 = text.split(' ').next().and_then(|text| text.parse().ok()).unwrap_or(f64::NAN);
@@ -338,7 +338,7 @@ mod tests {
         assert_eq!(clock.ticks(seconds(5), &system), None, "there is no time yet");
         clock.see(seconds(100), &system, 0);
         assert_eq!(clock.at(&system, 3 * SECOND), seconds(103));
-        // A late message changes nothing; one that is ahead sets the clock.
+        // A late message changes nothing; one ahead of the clock sets it.
         clock.see(seconds(102), &system, 3 * SECOND);
         assert_eq!(clock.at(&system, 3 * SECOND), seconds(103));
         assert_eq!(clock.ticks(seconds(110), &system), Some(10 * SECOND));

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::specification::looks_ahead;
 use crate::text::{counted, grouped};
 
-/// An assert while the run lasts, and its judgement once it is over.
+/// An assert during the run, and its judgement afterwards.
 #[derive(Clone, Debug)]
 pub(crate) struct Assertion {
     criterion: Criterion,
@@ -17,34 +17,34 @@ pub(crate) struct Assertion {
     pub(crate) judgement: Option<Judgement>,
 }
 
-/// How an assert turned out.
+/// Result of an assert.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Judgement {
-    /// The verdict.
+    /// Verdict.
     pub verdict: Verdict,
-    /// What was measured.
+    /// Measurement in words.
     pub text: String,
 }
 
-/// What the verdict on an assert may depend on.
+/// Circumstances that make the verdict on an assert uncertain.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Doubt {
-    /// No verdict followed since messages were not seen.
+pub(crate) struct Uncertainty {
+    /// No verdict followed the missed messages.
     pub(crate) unjudged: bool,
-    /// Messages did not count at a limit, or verdicts that are only counted were withheld.
+    /// Messages were refused at a limit, or verdicts that are only counted were withheld.
     pub(crate) uncounted: bool,
     /// The recording was not read to its end.
     pub(crate) broke_off: bool,
 }
 
-/// What stretches of truth are measured in.
+/// Unit in which stretches of truth are measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Axis {
     /// Positions are the numbers of events.
     Events,
-    /// Positions are `2t` for a time `t` in nanoseconds, and `2t + 1` for what follows right after it.
+    /// Positions are `2t` for a time `t` in nanoseconds, and `2t + 1` for the open interval after it.
     Time,
-    /// Verdicts come in any order, or of several instances: they are only counted.
+    /// Verdicts are unordered, or of several instances: they are only counted.
     None,
 }
 
@@ -107,17 +107,17 @@ pub(crate) struct Measured {
     before: Option<(Truth, i64)>,
     satisfied: Stretches,
     violated: Stretches,
-    /// How much is unknown.
+    /// Unknown measure.
     unknown: u64,
-    /// How often the formula became true.
+    /// Number of times that the formula became true.
     begun: u64,
-    /// How often it did for certain, whatever was not seen.
+    /// Number of times that it certainly became true, whatever was missed.
     certainly_begun: u64,
-    /// Whether messages were not seen that may matter.
+    /// Whether relevant messages may have been missed.
     unseen: bool,
-    /// Whether it is not certain which messages or times the span of the assert means.
+    /// Whether it is uncertain which messages or times the span of the assert covers.
     shifted: bool,
-    /// The position from which on messages were not seen last.
+    /// Beginning of the last span of missed messages.
     missed: Option<i64>,
 }
 
@@ -127,7 +127,7 @@ enum Truth {
     True,
     False,
     Unknown,
-    /// It depends on messages that were not seen.
+    /// It depends on missed messages.
     Withheld,
 }
 
@@ -139,7 +139,7 @@ struct Stretches {
     longest: u64,
     /// The position of the first.
     first: Option<i64>,
-    /// What is certain, whatever was not seen: that there is one, and how long it is at least.
+    /// Certain lower limit of the measure, whatever was missed; `None` if not even one stretch is certain.
     certain: Option<u64>,
 }
 
@@ -163,7 +163,7 @@ impl Assertion {
         Some(Box::new(Assertion { criterion, axis, measured: Measured::default(), judgement: None }))
     }
 
-    /// Takes a verdict that differs from the one before it.
+    /// Adds a verdict that differs from the previous one.
     pub(crate) fn add(&mut self, report: &Report) {
         let truth = match report.verdict {
             Verdict::Satisfied => Truth::True,
@@ -179,14 +179,14 @@ impl Assertion {
         self.turn(position, truth);
     }
 
-    /// Takes a verdict where they are only counted.
+    /// Adds a verdict where verdicts are only counted.
     fn count(&mut self, position: i64, truth: Truth) {
         let measured = &mut self.measured;
         match truth {
             Truth::True => {
                 measured.satisfied.add(position, 0, true);
                 measured.begun += 1;
-                // Which instance was uncertain is not kept.
+                // The uncertain instance is not recorded.
                 if !measured.unseen || measured.certainly_begun == 0 {
                     measured.certainly_begun += 1;
                 }
@@ -197,7 +197,7 @@ impl Assertion {
         }
     }
 
-    /// Begins a stretch if the truth is another than before.
+    /// Begins a stretch if the truth differs from the previous one.
     fn turn(&mut self, position: i64, truth: Truth) {
         let last = self.measured.current.map(|(_, last)| last);
         if last == Some(truth) {
@@ -216,7 +216,7 @@ impl Assertion {
         match truth {
             Truth::True => {
                 let is_inside = |position: i64| (from..until).contains(&position);
-                // It became so somewhere since then.
+                // The truth changed somewhere since then.
                 let is_certain = before != Some(Truth::True) && from <= since && !measured.shifted;
                 if is_inside(position) {
                     measured.begun += 1;
@@ -229,7 +229,7 @@ impl Assertion {
         }
     }
 
-    /// Notes that messages were not seen before the next event, after this many events and at this time. If not `is_read`,
+    /// Records missed messages before the next event, after this many events and at this time. Unless `is_read`,
     /// verdicts do not depend on them.
     pub(crate) fn miss(&mut self, events: u64, time: Timestamp, is_read: bool) {
         let (_, until) = self.span();
@@ -258,11 +258,11 @@ impl Assertion {
             measured.unseen = true;
             let current = measured.current;
             if is_read && let Some((_, truth)) = current {
-                // A stretch goes on for certain only up to here.
+                // The stretch certainly continues only up to here.
                 self.close(position);
                 self.measured.current = Some((position, truth));
             }
-            // Which of the messages that follow are meant is not certain.
+            // It is uncertain which of the following messages the span covers.
             self.measured.shifted |= is_numbered && until != i64::MAX;
         } else if let Some((begin, Truth::Unknown)) = measured.current {
             self.turn(position.max(begin), Truth::Withheld);
@@ -273,7 +273,7 @@ impl Assertion {
     fn close(&mut self, end: i64) {
         let Some((begin, truth)) = self.measured.current else { return };
         let (from, until) = self.span();
-        // Of several messages with one time, each has its verdict on that instant.
+        // Simultaneous messages have a verdict each on that instant.
         let is_instant = self.axis == Axis::Time && begin == end && (from..until).contains(&begin);
         let (begin, end) = (begin.max(from), end.min(until));
         if begin >= end && !is_instant {
@@ -292,7 +292,7 @@ impl Assertion {
         }
     }
 
-    /// The positions that count: the first, and the one behind the last.
+    /// Positions within the span of the assert: the first, and the one after the last.
     fn span(&self) -> (i64, i64) {
         let Some((from, until)) = self.criterion.span else { return (i64::MIN, i64::MAX) };
         let [from, until] = [from, until].map(|bound| i64::try_from(bound).unwrap_or(i64::MAX));
@@ -306,8 +306,8 @@ impl Assertion {
         }
     }
 
-    /// Judges at the end of the run, after this many events and at this time; `doubt` is what its verdict may depend on.
-    pub(crate) fn judge(&mut self, events: u64, time: Timestamp, doubt: Doubt) -> Verdict {
+    /// Judges the assert at the end of the run, after this many events and at this time.
+    pub(crate) fn judge(&mut self, events: u64, time: Timestamp, uncertainty: Uncertainty) -> Verdict {
         let end = match self.axis {
             Axis::Events => events as i64,
             Axis::Time => instant(time).saturating_add(1),
@@ -320,8 +320,8 @@ impl Assertion {
         let missed = self.measured.missed.take();
         let measured = &mut self.measured;
         measured.current = None;
-        measured.unseen |= doubt.unjudged && missed.is_some() || doubt.uncounted;
-        let broke_off = doubt.broke_off && is_part;
+        measured.unseen |= uncertainty.unjudged && missed.is_some() || uncertainty.uncounted;
+        let broke_off = uncertainty.broke_off && is_part;
         let is_open = measured.unseen || broke_off;
         let (verdict, mut parts) = self.result(is_open);
         if verdict == Verdict::Inconclusive && is_open {
@@ -332,15 +332,14 @@ impl Assertion {
         verdict
     }
 
-    /// The verdict on what was measured, and what that is, in parts. If it `is_open`, messages that did not count could
-    /// change what is not certain.
+    /// Verdict and its parts in words. If it `is_open`, messages that did not count could change the uncertain parts.
     fn result(&self, is_open: bool) -> (Verdict, Vec<String>) {
         let Measured { satisfied, violated, unknown, .. } = &self.measured;
         if satisfied.count == 0 && violated.count == 0 {
             return (Verdict::Inconclusive, vec!["nothing could be judged".to_owned()]);
         }
         let (verdict, is_final, text) = self.measure(is_open);
-        // It must be certain that anything could be judged at all.
+        // The verdict is final only if something was judged for certain.
         let is_final = is_final && (satisfied.certain.is_some() || violated.certain.is_some());
         let verdict = if is_open && !is_final { Verdict::Inconclusive } else { verdict };
         let judged = satisfied.total + violated.total;
@@ -349,7 +348,7 @@ impl Assertion {
         (verdict, parts.into_iter().flatten().collect())
     }
 
-    /// The verdict on what was measured, whether that is certain whatever else there was, and what was measured.
+    /// Verdict, whether it is certain whatever was missed, and the measurement in words.
     fn measure(&self, is_open: bool) -> (Verdict, bool, String) {
         let Assertion { criterion, axis, measured, .. } = self;
         let Measured { satisfied, violated, .. } = measured;
@@ -394,7 +393,7 @@ impl Assertion {
         }
     }
 
-    /// How often, or for how long, the formula was false.
+    /// Number of times, or total time, that the formula was false.
     fn extent(&self, stretches: &Stretches) -> String {
         match self.axis {
             Axis::None => format!("violated {}", counted(stretches.count, "time", "times")),
@@ -411,7 +410,7 @@ impl Assertion {
     }
 }
 
-/// Whether a comparison with something that only grows stays as it is.
+/// Whether a comparison with a growing measure keeps its result.
 fn is_final(comparison: Comparison, own: u64, limit: u64) -> bool {
     match comparison {
         Comparison::Less | Comparison::GreaterOrEqual => own >= limit,

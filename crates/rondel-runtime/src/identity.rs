@@ -4,7 +4,7 @@ use rondel_event::{Timestamp, Value, Verdict};
 
 use crate::text::{write_count, write_value};
 
-/// What is hashed for the id of every verdict on one property.
+/// Constant input of the ids of all verdicts on one property.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Identity {
     /// The hash of the property: its meaning and its name.
@@ -13,7 +13,7 @@ pub(crate) struct Identity {
     has_own_times: bool,
 }
 
-/// What one id is made of beside the property.
+/// Input of one id besides the property.
 pub(crate) struct Facts<'a> {
     pub(crate) parameters: &'a [Value],
     pub(crate) time: Timestamp,

@@ -1,4 +1,4 @@
-//! How far the times of messages may be from the clock.
+//! Limits on the distance of message times from the clock.
 
 use rondel_align::Refusal;
 use rondel_event::Timestamp;
@@ -6,8 +6,8 @@ use rondel_event::Timestamp;
 use crate::alignment::Alignment;
 use crate::clock::{AlignmentClock, NO_TIME};
 
-/// The number of messages in a row after the limit that show that the messages have another time now, as after
-/// the first synchronisation of a clock.
+/// Number of consecutive messages beyond the limit that show that the messages have another time now, as after the
+/// first synchronisation of a clock.
 const IN_A_ROW: u32 = 10;
 
 /// Why a message was refused because of its time.
@@ -51,11 +51,11 @@ pub(crate) struct Limits {
     latest_at: Option<Timestamp>,
     /// The time that the clock showed in the previous run.
     before: Timestamp,
-    /// How many messages in a row were after the limit, and how many messages were accepted before them.
+    /// Number of consecutive messages beyond the limit, and number of messages accepted before them.
     row: (u32, u64),
 }
 
-/// A band that contains no time of a message: the least time stands for none.
+/// Band that contains no message time: the least time stands for none.
 const NOTHING: (i64, u64) = (i64::MIN, 0);
 
 impl Limits {
@@ -88,7 +88,7 @@ impl Limits {
         Limits { before: before.map_or(NO_TIME, Timestamp::from_nanos), ..self }
     }
 
-    /// Whether there are any.
+    /// Whether any limit is active.
     pub(crate) fn are_active(&self) -> bool {
         self.is_active
     }
@@ -134,7 +134,7 @@ impl Limits {
         }
     }
 
-    /// Whether a message of this time is refused, and why.
+    /// Checks the time of a message. Returns the refusal, if any.
     #[cold]
     pub(crate) fn check(&mut self, time: Timestamp, clocks: Clocks) -> Option<Refused> {
         if !self.is_active {
@@ -171,7 +171,7 @@ impl Limits {
         !self.by_system && clocks.accepted <= 1 && clocks.day.is_some_and(is_near)
     }
 
-    /// Whether the messages have another time now: so many in a row are ahead of their clock, although not
+    /// Whether the messages have another time now: enough consecutive messages are ahead of their clock, although not
     /// ahead of the time of day.
     fn has_jumped(&mut self, time: Timestamp, clocks: Clocks) -> bool {
         let possible = clocks.day.is_some_and(|day| time.as_nanos() <= self.highest(day));
@@ -260,7 +260,7 @@ mod tests {
         assert!(case.takes(TODAY + 1, TODAY + 1));
         assert!(case.takes(TODAY + HOUR, TODAY + 1), "a clock that is fast by less than the limit");
         assert!(case.takes(TODAY + 2, TODAY + 2));
-        assert!(case.refused(TODAY + 2 * HOUR, Some(TODAY + 2)).is_some(), "nobody creeps ahead");
+        assert!(case.refused(TODAY + 2 * HOUR, Some(TODAY + 2)).is_some(), "no message creeps ahead");
         assert_eq!(case.refused(5, Some(TODAY + 3)), Some((Refusal::Behind, (TODAY - 2) as u64)));
     }
 
@@ -268,12 +268,12 @@ mod tests {
     fn a_simulation_has_its_own_time() {
         let mut case = Case::new(true);
         assert!(case.takes(0, TODAY) && case.takes(1, TODAY + 1));
-        // One topic has the time of day: it must not set the clock of all others.
+        // One topic carries the time of day: it must not set the clock of all others.
         for i in 2..100 {
             assert!(case.refused(TODAY + i, Some(TODAY + i)).is_some());
             assert!(case.takes(i, TODAY + i));
         }
-        // A pause, after which time goes on where it stood, or as if it had run.
+        // After a pause, time continues where it stopped, or as if it had run.
         assert!(case.takes(100, TODAY + 5 * HOUR));
         assert!(case.takes(100 + 5 * HOUR, TODAY + 10 * HOUR));
         assert!(case.refused(100, Some(TODAY + 10 * HOUR)).is_some());

@@ -1,4 +1,5 @@
-//! What properties need and no message has brought: without it, a verdict says nothing about the system.
+//! Topics, fields and premises that properties need and that never occurred: without them, a verdict says nothing about
+//! the system.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,22 +13,22 @@ use crate::notice::Notice;
 use crate::specification::Specification;
 use crate::text::grouped;
 
-/// What the properties of a specification need.
+/// Needs of the properties of a specification.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Needed {
-    /// The names of the topics; none for the one topic of a bare formula.
+    /// Names of the topics; `None` for the only topic of a bare formula.
     topics: Vec<Option<String>>,
     /// The number of declared topics; the topics of events follow them.
     declared: usize,
     /// The names of the properties.
     names: Vec<String>,
-    /// For each property its topics and fields.
+    /// Topics and fields of each property.
     properties: Vec<Needs>,
-    /// For each property the topics of which NaN matters to it.
+    /// Topics for which NaN matters, for each property.
     numbers: Vec<Vec<TopicId>>,
     /// Whether each property can be decided although a value that it reads is unknown.
     takes_unknown: Vec<bool>,
-    /// For each property its premises.
+    /// Premises of each property.
     premises: Vec<Vec<Premise>>,
     /// Whether each property measures time.
     timed: Vec<bool>,
@@ -41,7 +42,7 @@ struct Premise {
 }
 
 impl Needed {
-    /// The name of a topic; none for the one topic of a bare formula.
+    /// Name of a topic; `None` for the only topic of a bare formula.
     pub(crate) fn name_of(&self, topic: TopicId) -> Option<&str> {
         self.topics.get(topic.index())?.as_deref()
     }
@@ -51,7 +52,7 @@ impl Needed {
         self.properties.get(property).map_or(&[], |needs| &needs.topics)
     }
 
-    /// The declared topics of which NaN matters to a property, by its position.
+    /// Declared topics for which NaN matters to a property, by its position.
     pub(crate) fn numbers_of(&self, property: usize) -> &[TopicId] {
         self.numbers.get(property).map_or(&[], Vec::as_slice)
     }
@@ -70,7 +71,7 @@ impl Needed {
     pub(crate) fn new(specification: &Specification) -> Needed {
         let Specification { spec, is_formula, .. } = specification;
         let name = |topic: &rondel_spec::Topic| (!is_formula).then(|| topic.name.clone());
-        // By its key an event belongs to an instance; a property does not need that one comes.
+        // Parameters only assign an event to an instance; a property does not need such an event.
         let needs = |property: &Property| {
             let mut needs = spec.needs(property);
             let is_event = |topic: TopicId| spec.events_of(topic).is_some();
@@ -98,7 +99,7 @@ impl Needed {
         }
     }
 
-    /// Why a property that measures time says nothing: the topics of which no message carried a time.
+    /// Reasons why a property that measures time says nothing: the topics without any message that carried a time.
     pub(crate) fn without_time(
         &self,
         property: usize,
@@ -153,12 +154,12 @@ fn measures_time(spec: &Spec, property: &Property) -> bool {
     false
 }
 
-/// Why a property is vacuous: its verdict would be the same if the system did nothing.
+/// Reason why a property is vacuous: its verdict would be the same if the system did nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Vacuous {
-    /// What never came.
+    /// Kind of missing input.
     pub kind: VacuousKind,
-    /// The topic; none for a premise, and for the one topic of a bare formula.
+    /// Topic; `None` for a premise, and for the only topic of a bare formula.
     pub topic: Option<String>,
     /// The field, without its topic.
     pub field: Option<String>,
@@ -166,7 +167,7 @@ pub struct Vacuous {
     pub text: String,
 }
 
-/// What never came.
+/// Missing input of a property.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VacuousKind {
     /// A message on a topic.
@@ -207,13 +208,12 @@ impl Vacuous {
     }
 }
 
-/// The topics on which no message has come yet, and the fields for which none had a value: most often
-/// misspelt names.
+/// Topics without a message and fields without a value so far: most often misspelt names.
 #[derive(Clone, Debug, Default)]
 pub struct Missing {
     topics: Vec<TopicId>,
     fields: Vec<MissingField>,
-    /// How many messages came on a topic that could not be read.
+    /// Number of undecodable messages per topic.
     unread: BTreeMap<TopicId, u64>,
 }
 
@@ -225,9 +225,9 @@ struct MissingField {
     name: String,
     /// The slots of the field in a block.
     slots: Vec<Slot>,
-    /// The table that holds it, of a field of elements, and its place among their fields.
+    /// For a field of elements: the table that holds it, and the position among its fields.
     element: Option<(Slot, Arc<Table>, usize)>,
-    /// Whether it came, but with no value that can be read.
+    /// Whether it was present, but without a readable value.
     has_come: bool,
 }
 
@@ -242,7 +242,7 @@ impl MissingField {
         !self.slots.is_empty() || self.element.is_some()
     }
 
-    /// Notes whether it came at all.
+    /// Records whether the field was present.
     fn note(&mut self, block: &Block) {
         self.has_come |= self.slots.iter().any(|slot| block.present(*slot) != 0);
     }
@@ -260,8 +260,8 @@ impl MissingField {
     }
 }
 
-/// [`Missing`] in a snapshot: topics by their positions; fields by topic, path and whether a value is needed, with whether
-/// they came, but with no value that can be read.
+/// [`Missing`] in a snapshot: topics by their positions; fields by topic, path and whether a value is needed, with
+/// whether they were present without a readable value.
 pub(crate) type SavedMissing = (Vec<u32>, Vec<((u32, String, bool), bool)>);
 
 impl Missing {
@@ -301,24 +301,24 @@ impl Missing {
         };
         Missing {
             topics: (0..spec.topics.len() as u32).map(TopicId).collect(),
-            // What no message is asked for is folded away, and has no influence.
+            // Fields that no message is read for are folded away, and have no influence.
             fields: all.into_iter().map(field).filter(MissingField::is_read).collect(),
             unread: BTreeMap::new(),
         }
     }
 
-    /// Notes that a message came that could not be read.
+    /// Counts an undecodable message.
     pub(crate) fn unread(&mut self, topic: TopicId) {
         *self.unread.entry(topic).or_default() += 1;
     }
 
-    /// Whether every topic and field has come.
+    /// Whether every topic and field has occurred.
     #[inline]
     pub(crate) fn has_come(&self) -> bool {
         self.topics.is_empty() && self.fields.is_empty()
     }
 
-    /// Notes the topics and fields of the events of a block. Costs nothing once all have come.
+    /// Records the topics and fields of the events of a block. Costs nothing once all have occurred.
     #[inline]
     pub(crate) fn see(&mut self, block: &Block) {
         if !self.has_come() {
@@ -333,7 +333,7 @@ impl Missing {
         self.fields.iter_mut().for_each(|field| field.note(block));
     }
 
-    /// Keeps only what is missing in both.
+    /// Keeps the topics and fields missing in both.
     pub(crate) fn keep(&mut self, other: &Missing) {
         self.topics.retain(|topic| other.topics.contains(topic));
         for (topic, count) in &other.unread {
@@ -351,7 +351,7 @@ impl Missing {
         (self.topics.iter().map(|topic| topic.0).collect(), self.fields.iter().map(field).collect())
     }
 
-    /// Keeps only what was missing when a snapshot was written.
+    /// Keeps the topics and fields that were missing when a snapshot was written.
     pub(crate) fn restore(&mut self, (topics, fields): &SavedMissing) {
         self.topics.retain(|topic| topics.contains(&topic.0));
         self.fields.retain_mut(|field| {
@@ -375,12 +375,12 @@ impl Missing {
         names
     }
 
-    /// The topics and fields that these needs lack.
+    /// Missing topics and fields of these needs.
     fn inputs(&self, needs: &Needs, needed: &Needed) -> Vec<Vacuous> {
         self.lacking(needs, needed).into_iter().map(|(_, reason)| reason).collect()
     }
 
-    /// The same, each with its topic. A missing topic stands for its fields.
+    /// Missing topics and fields, each with its topic. A missing topic stands for its fields.
     fn lacking(&self, needs: &Needs, needed: &Needed) -> Vec<(TopicId, Vacuous)> {
         let name = |topic: TopicId| needed.topics.get(topic.index()).cloned().flatten();
         let on =
@@ -400,7 +400,7 @@ impl Missing {
             (*id, Vacuous { kind, text, topic, field: None })
         });
         let is_missing = |field: &&NeededField| {
-            // That a deadline is never missed is as it should be.
+            // It is normal that a deadline is never missed.
             let must_come = field.value || !needed.is_of_events(field.topic);
             must_come
                 && !self.topic(field.topic)
@@ -451,22 +451,22 @@ impl Missing {
             .collect()
     }
 
-    /// Why a property, by its position, is vacuous; empty if it is not. `untried` are the premises that were not
+    /// Reasons why a property, by its position, is vacuous; empty if it is not. `unexercised`: premises that were not
     /// certainly true at any time point.
     pub(crate) fn vacuous(
         &self,
         property: usize,
         needed: &Needed,
-        untried: &BTreeSet<(u32, u32)>,
+        unexercised: &BTreeSet<(u32, u32)>,
     ) -> Vec<Vacuous> {
         let needs = needed.properties.get(property).filter(|_| !self.has_come());
         let mut reasons = needs.map_or_else(Vec::new, |needs| self.inputs(needs, needed));
-        let Some(premises) = needed.premises.get(property).filter(|_| !untried.is_empty()) else {
+        let Some(premises) = needed.premises.get(property).filter(|_| !unexercised.is_empty()) else {
             return reasons;
         };
         for (number, Premise { text, needs }) in (0..).zip(premises) {
-            // A premise that lacks its messages is no reason of its own.
-            if untried.contains(&(property as u32, number)) && self.inputs(needs, needed).is_empty() {
+            // A premise without its messages is not reported separately.
+            if unexercised.contains(&(property as u32, number)) && self.inputs(needs, needed).is_empty() {
                 let text = format!("the premise `{text}` was never true");
                 reasons.push(Vacuous { kind: VacuousKind::Premise, topic: None, field: None, text });
             }

@@ -39,7 +39,7 @@ fn sentence(spec: &Spec, (id, topic): (TopicId, &Topic), input: &Input) -> Optio
     ))
 }
 
-/// What keeps the messages on a pattern apart in a property, with the verb.
+/// Remedy that separates the messages on a pattern in a property, beginning with a verb.
 fn remedy(spec: &Spec, property: &Property, topic: &Topic) -> String {
     if property.linear || property.criterion.is_some() {
         return "topics with addresses of their own keep".to_owned();

@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use rondel_decode::Parameters;
 use rondel_event::{Block, NameId, Path, Projection};
 
-/// So many names of a topic are told apart. Messages of further ones have no parameters.
+/// Maximum number of names distinguished per topic. Messages of further ones have no parameters.
 const MOST: usize = 1 << 16;
 /// The most bytes that they have together.
 const BYTES: usize = 16 << 20;

@@ -26,13 +26,13 @@ pub struct Notice {
     pub topic_name: Option<String>,
     /// Further facts, by their names: times and durations in seconds.
     pub members: Vec<(&'static str, Value)>,
-    /// How many notices like this one were not shown since the last that was.
+    /// Number of similar notices suppressed since the last one shown.
     pub before: u64,
     /// A sentence for people, without the name of the topic; its times are [marked](Notice::text).
     sentence: String,
 }
 
-/// How the messages before a jump in time can be left out.
+/// Option that leaves out the messages before a jump in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SkipBy {
     /// By the time from which on a recording is read.
@@ -77,7 +77,7 @@ impl std::fmt::Display for At {
     }
 }
 
-/// What limits instances: their number, or their bytes.
+/// Limit of instances in words: their number, or their bytes.
 pub(crate) fn limit_text(instances: u64, full: Option<usize>) -> String {
     let instances = counted(instances, "instance", "instances");
     full.map_or_else(
@@ -249,7 +249,7 @@ impl Notice {
         Notice::new("no_clock", None, vec![("after", span(after.max(0).unsigned_abs()))], sentence)
     }
 
-    /// The time on `/clock` went back: the simulation has begun anew, and checking with it.
+    /// The time on `/clock` went back: the simulation was restarted, and checking with it.
     pub fn simulation_restarted(from: Timestamp, time: Timestamp) -> Notice {
         let sentence = format!(
             "the time on /clock went back from {} to {}: checking restarts; pending verdicts are inconclusive",
@@ -305,7 +305,7 @@ impl Notice {
         Notice::new("unsaved", None, members, sentence)
     }
 
-    /// Properties that have become inconclusive, as messages were not seen on which their verdicts depend. `stay` are
+    /// Properties that have become inconclusive, as messages were missed on which their verdicts depend. `stay` are
     /// those among them that look back without bound.
     pub(crate) fn blind(properties: &[&str], stay: &[&str], from: Option<Timestamp>) -> Notice {
         let list = |names: &[&str]| {
@@ -329,9 +329,9 @@ impl Notice {
         Notice::new("blind", None, members, sentence)
     }
 
-    /// What became of the properties of an edited specification.
+    /// Outcome of an edit for the properties of a specification.
     pub(crate) fn edited(edited: &Edited) -> Notice {
-        let Edited { continued, anew, removed } = edited;
+        let Edited { continued, restarted, removed } = edited;
         let mut sentence = format!(
             "the specification was edited since the snapshot: {} with {} state",
             match &continued[..] {
@@ -340,7 +340,7 @@ impl Notice {
             },
             if continued.len() == 1 { "its" } else { "their" }
         );
-        for (name, why) in anew {
+        for (name, why) in restarted {
             sentence += &format!("; `{name}` restarts: {why}");
         }
         if !removed.is_empty() {
@@ -350,7 +350,7 @@ impl Notice {
             |(name, why): &(String, RestartReason)| json!({"property": name, "reason": why.to_string()});
         let members = vec![
             ("continued", json!(continued)),
-            ("anew", json!(anew.iter().map(begun).collect::<Vec<_>>())),
+            ("anew", json!(restarted.iter().map(begun).collect::<Vec<_>>())),
             ("removed", json!(removed)),
         ];
         Notice::new("edited", None, members, sentence)

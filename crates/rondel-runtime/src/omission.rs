@@ -121,11 +121,11 @@ impl Reason {
 pub struct FirstOmission {
     /// Its time, or that of the message before it, if it is known.
     pub time: Option<Timestamp>,
-    /// What is wrong with it, in words; may be empty.
+    /// Description of the defect; may be empty.
     pub detail: String,
 }
 
-/// How many messages of a topic were not evaluated for a reason.
+/// Number of messages of a topic not evaluated for one reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Omission {
     /// The reason.
@@ -180,13 +180,13 @@ pub(crate) type SavedOmission = (Reason, Option<String>, u64, Option<(Option<i64
 /// A reason and a topic.
 type Place = (Reason, Option<TopicId>);
 
-/// How many messages were not evaluated, and the first one.
-type Tally = (u64, Option<FirstOmission>);
+/// Number of messages not evaluated, and the first one.
+type OmissionCount = (u64, Option<FirstOmission>);
 
 /// All messages that were not evaluated, by reason and topic.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Omissions {
-    entries: BTreeMap<Place, Tally>,
+    entries: BTreeMap<Place, OmissionCount>,
 }
 
 impl Omissions {
@@ -205,7 +205,7 @@ impl Omissions {
         entry.0 = entry.0.saturating_add(count);
     }
 
-    /// Notes that there are at least `count` on a topic, which several may count.
+    /// Records that there are at least `count` on a topic, which several may count.
     pub(crate) fn at_least(&mut self, reason: Reason, topic: TopicId, count: u64) {
         if count > 0 {
             let entry = self.entries.entry((reason, Some(topic))).or_default();
@@ -213,7 +213,7 @@ impl Omissions {
         }
     }
 
-    /// Describes the first one, if there are such and nobody knows the first yet.
+    /// Describes the first omitted message, unless it is described already.
     pub(crate) fn describe(&mut self, reason: Reason, topic: TopicId, first: &FirstOmission) {
         if let Some((_, known)) = self.entries.get_mut(&(reason, Some(topic))) {
             known.get_or_insert_with(|| first.clone());
@@ -260,7 +260,7 @@ impl Omissions {
     /// For a snapshot, given the names of the topics.
     pub(crate) fn saved(&self, names: &[String]) -> Vec<SavedOmission> {
         let name = |topic: TopicId| names.get(topic.index()).cloned();
-        let entry = |((reason, topic), (count, first)): (&Place, &Tally)| {
+        let entry = |((reason, topic), (count, first)): (&Place, &OmissionCount)| {
             let first = first.as_ref();
             let first = first.map(|first| (first.time.map(Timestamp::as_nanos), first.detail.clone()));
             (*reason, topic.and_then(name), *count, first)
@@ -289,7 +289,7 @@ impl Omissions {
 
     /// All of them, by reason and topic; `name` returns the name of a topic.
     pub(crate) fn all<'n>(&self, name: impl Fn(TopicId) -> Option<&'n str>) -> Vec<Omission> {
-        let omission = |((reason, topic), (count, first)): (&Place, &Tally)| Omission {
+        let omission = |((reason, topic), (count, first)): (&Place, &OmissionCount)| Omission {
             reason: *reason,
             topic: *topic,
             topic_name: topic.and_then(&name).map(str::to_owned),

@@ -15,13 +15,12 @@ pub const LARGEST_MESSAGE: usize = 16 << 20;
 /// The limit of instances by default in a deployment, in bytes: half of a container of 256 MiB.
 pub const INSTANCE_BYTES: usize = 128 << 20;
 
-/// How a session reads messages, evaluates them and reports.
+/// Options of a session: reading, evaluation and reports.
 #[derive(Clone)]
 pub struct Options {
-    /// How the messages of each topic are read, in the order of the specification; topics beyond the end
-    /// are read with [`Input::default`].
+    /// Inputs of the topics, in the order of the specification; further topics use [`Input::default`].
     pub inputs: Vec<Input>,
-    /// How messages are put in order; by default they are evaluated as they come.
+    /// Alignment of messages; by default they are evaluated on arrival.
     pub alignment: Alignment,
     /// The verdicts that are reported.
     pub emit: Emit,
@@ -36,11 +35,10 @@ pub struct Options {
     pub courses: bool,
     /// The name of the recording, which every report carries.
     pub recording: Option<String>,
-    /// How long after the start, in nanoseconds of the clock's ticks, topics and fields that a property needs and
-    /// that have not come are reported as [notices](crate::Session::notices), once. The start is the first
-    /// [`poll`](crate::Session::poll).
+    /// Time after the start, in nanoseconds of the clock's ticks, at which missing topics and fields are reported once
+    /// as [notices](crate::Session::notices). The start is the first [`poll`](crate::Session::poll).
     pub missing_after: Option<i64>,
-    /// The clock that the session reads where neither a message nor the caller tells the time.
+    /// Clock of the session, read where neither a message nor the caller gives the time.
     pub clock: Arc<dyn Clock>,
     /// The largest payload of a message in bytes; a larger one is refused.
     pub largest_message: usize,
@@ -55,12 +53,12 @@ pub struct Options {
     /// Whether messages come live, so that the clock shows the time of day: times too far from it are then
     /// refused on every route ([`Alignment::ahead`], [`Alignment::behind`]).
     pub live: bool,
-    /// Whether topics may do without the type that their encoding needs: until it is
-    /// [learnt](crate::Session::learn), their messages are undecodable. Otherwise no session starts without it.
+    /// Whether topics may start without the type that their encoding needs: their messages are undecodable until it is
+    /// [resolved](crate::Session::resolve_type). Otherwise a session without such a type does not start.
     pub types_later: bool,
-    /// What becomes of verdicts that depend on messages that were not seen.
+    /// Treatment of verdicts that depend on missed messages.
     pub blind: Blind,
-    /// What is done when times begin anew, as in a looped recording.
+    /// Reaction to times that start over, as in a looped recording.
     pub reset: Reset,
     /// From which length on, in nanoseconds of the clock's ticks, a time in which the session did not run is a pause of
     /// the session itself, if any property measures time: [`Session::alive`](crate::Session::alive) must then be called
@@ -72,17 +70,17 @@ pub struct Options {
 /// The reaction to times of all topics that step back together: see [`Notice`](crate::Notice) `reset`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reset {
-    /// What is done.
+    /// Reaction.
     pub policy: ResetPolicy,
-    /// By how much times must step back at least, in nanoseconds; otherwise by [`Reset::AFTER`], or by as much as messages
-    /// are waited for, if that is longer.
+    /// Minimum backward step of times, in nanoseconds. The default is [`Reset::AFTER`], or the maximum wait for
+    /// messages if that is longer.
     pub after: Option<i64>,
 }
 
-/// What is done when the times of all topics step back together.
+/// Reaction when the times of all topics step back together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ResetPolicy {
-    /// The session begins anew, as with another recording. Pending verdicts are inconclusive.
+    /// Restart the session, as with another recording. Pending verdicts are inconclusive.
     #[default]
     Restart,
     /// All verdicts are inconclusive from there on.
@@ -92,11 +90,11 @@ pub enum ResetPolicy {
 }
 
 impl Reset {
-    /// By how much times must step back at least unless a longer wait for messages is set, in nanoseconds.
+    /// Default minimum backward step of times, in nanoseconds.
     pub const AFTER: i64 = 1_000_000_000;
 }
 
-/// What becomes of verdicts that depend on messages that were lost or late, or sent while a network was cut off.
+/// Treatment of verdicts that depend on messages that were lost, late, or sent while a network was disconnected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Blind {
     /// They are inconclusive.
@@ -131,7 +129,7 @@ impl Default for Options {
     }
 }
 
-/// How the messages of a topic are read.
+/// Reading of the messages of a topic.
 #[derive(Clone, Debug, Default)]
 pub struct Input {
     /// The source of a message's time.
@@ -169,7 +167,8 @@ pub struct PublisherType {
 }
 
 impl Input {
-    /// How the events of a topic are read: by the clock of its messages, but for one that they carry in a field.
+    /// Input of the events of a topic: they use the clock of its messages, except for an event that carries its time in
+    /// a field.
     pub(crate) fn of_events(of: &Input) -> Input {
         let time = match of.time {
             TimeSource::Arrival => TimeSource::Arrival,

@@ -18,17 +18,17 @@ impl Reached {
         Reached { watched: monitor.refused().map(|refused| refused.map(|count| count == 0)).collect() }
     }
 
-    /// Tells of every limit that was reached since the last call. Costs nothing where nothing is divided.
+    /// Emits a notice for every limit reached since the last call. Costs nothing without `for each`.
     #[inline]
-    pub(crate) fn look(&mut self, monitor: &Monitor, spec: &Spec, tell: impl FnMut(Notice)) {
+    pub(crate) fn look(&mut self, monitor: &Monitor, spec: &Spec, emit: impl FnMut(Notice)) {
         let mut both = self.watched.iter().zip(monitor.refused());
         if both.any(|([a, b], [beyond, long])| *a && beyond > 0 || *b && long > 0) {
-            self.tell(monitor, spec, tell);
+            self.emit(monitor, spec, emit);
         }
     }
 
     #[cold]
-    fn tell(&mut self, monitor: &Monitor, spec: &Spec, mut tell: impl FnMut(Notice)) {
+    fn emit(&mut self, monitor: &Monitor, spec: &Spec, mut emit: impl FnMut(Notice)) {
         for (watched, slice) in self.watched.iter_mut().zip(monitor.slices()) {
             let is_limit = slice.refused > 0 && std::mem::take(&mut watched[0]);
             let is_long = slice.too_long > 0 && std::mem::take(&mut watched[1]);
@@ -38,10 +38,10 @@ impl Reached {
             for property in names {
                 if is_limit {
                     let first = slice.first_refused.unwrap_or_default();
-                    tell(Notice::limit(&property.name, (slice.instances, slice.full), first));
+                    emit(Notice::limit(&property.name, (slice.instances, slice.full), first));
                 }
                 if is_long {
-                    tell(Notice::long_parameter(&property.name));
+                    emit(Notice::long_parameter(&property.name));
                 }
             }
         }

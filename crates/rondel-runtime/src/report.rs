@@ -33,7 +33,7 @@ pub struct PropertyInfo {
     quoted: Vec<String>,
     /// The names of the variables of its quantifiers, plain and in JSON.
     variables: Vec<(VariableId, String, String)>,
-    /// What the ids of its verdicts are made of, if they have one.
+    /// Input of the ids of its verdicts, if they have ids.
     identity: Option<Identity>,
 }
 
@@ -109,7 +109,7 @@ impl PropertyInfo {
 
 /// A verdict on a property, self-contained.
 ///
-/// It refers to what the session keeps and looks the rest up when asked: there may be one for every event.
+/// A report borrows from the session and looks the rest up on demand: there may be one for every event.
 #[derive(Clone, Copy, Debug)]
 pub struct Report<'s> {
     property: &'s PropertyInfo,
@@ -172,7 +172,7 @@ impl<'s> Report<'s> {
         self.pending.report.row.is_some()
     }
 
-    /// The robustness, where the property asks for it and it is known.
+    /// Robustness, where the property requests it and it is known.
     #[inline]
     pub fn robustness(&self) -> Option<f64> {
         self.pending.report.robustness
@@ -373,7 +373,7 @@ impl Reports {
         }
     }
 
-    /// Notes that a lap begins, which further reports belong to.
+    /// Records that a lap begins, which further reports belong to.
     pub(crate) fn begin_lap(&mut self, lap: u32) {
         self.laps = lap.saturating_sub(1);
     }
@@ -423,7 +423,7 @@ impl Reports {
         }
         let start = self.parameters.len() as u32;
         if report.key.is_some() {
-            // Of a chain, which has one parameter: the stamp.
+            // A chain has one parameter: the stamp.
             if report.verdict == Verdict::Violated {
                 missing = monitor.missing(report).map_or(NONE, |topic| topic.0);
             }

@@ -43,7 +43,7 @@ pub(crate) struct Known {
     pub(crate) backwards: (Option<i64>, u64),
     /// The statistics of each property.
     pub(crate) statistics: Vec<SavedStatistics>,
-    /// What the properties need and has not come yet.
+    /// Missing topics and fields of the properties.
     pub(crate) missing: SavedMissing,
     /// The state of an alignment beside its waiting messages, if there is one.
     pub(crate) waiting: Option<Waiting>,
@@ -71,7 +71,7 @@ pub(crate) struct Waiting {
     pub(crate) clock: Option<i64>,
     /// The number of progress markers that could not be used.
     pub(crate) unread: u64,
-    /// How far the publishers are that name themselves: topic, name, time.
+    /// Progress of the publishers that name themselves: topic, name, time.
     pub(crate) publishers: Vec<(u32, Vec<u8>, i64)>,
     /// The number of messages of the lap, where several alignment groups see some of them each.
     pub(crate) numbered: u64,

@@ -50,7 +50,7 @@ pub use edited::Edited;
 use emitter::Emitter;
 use events::Deadlines;
 use jumps::Jumps;
-use laps::{Fate, Laps};
+use laps::{LapDecision, Laps};
 use numbers::PayloadNumbers;
 pub(crate) use pause::GRACE;
 use pause::Heartbeat;
@@ -94,7 +94,7 @@ impl Stamp {
 pub struct Session {
     route: Route,
     watch: Option<Watch>,
-    /// At some times the number of messages received by then, those before a snapshot included.
+    /// Numbers of messages received by some times, including those before a snapshot.
     counts_at: VecDeque<(Timestamp, u64)>,
     /// Whether values of another type were reported, for each topic.
     mistyped: Vec<bool>,
@@ -103,24 +103,24 @@ pub struct Session {
     shared: Shared,
     properties: Arc<[PropertyInfo]>,
     explains: bool,
-    /// The number of declared topics, which those of events follow, and for each of these the declared one.
+    /// Number of declared topics, followed by those of events, and for each of the latter the declared topic.
     declared: usize,
     events: Vec<TopicId>,
-    /// For each of these the deadlines that were missed.
+    /// Missed deadlines of each topic of events.
     deadlines: Vec<Deadlines>,
-    /// For each of these what writes the keys of instances of the declared one, if its type is known.
+    /// For each topic of events: writer of the parameters of the declared topic's instances, if its type is known.
     keys: Vec<Option<MessageWriter>>,
-    /// Whether verdicts that depend on messages that were not seen are inconclusive.
+    /// Whether verdicts that depend on missed messages are inconclusive.
     blind: bool,
-    /// Since when a network that is still cut off was.
+    /// Time at which a network was disconnected, if it still is.
     cut_off_since: Option<Timestamp>,
-    /// The topics that many publishers may share, while their first messages come.
+    /// Inspection of topics that many publishers may share, during their first messages.
     sharing: Option<Box<Sharing>>,
     finished: bool,
-    /// What the session was started from, and another lap is.
+    /// Plan of the session, and of further laps.
     plan: SessionPlan,
-    /// The types that became known meanwhile.
-    learnt: Vec<(TopicId, Arc<MessageType>)>,
+    /// Types resolved during the session.
+    resolved: Vec<(TopicId, Arc<MessageType>)>,
     /// The laps before the current one in numbers.
     before: Option<Box<Summary>>,
     /// The fingerprint of the program, without the parts that explanations watch.
@@ -189,7 +189,7 @@ impl Route {
         Ok(())
     }
 
-    /// Goes on counting the lines that another route has read.
+    /// Continues the line counts of another route.
     fn continue_lines(&mut self, before: &Route) {
         match (self, before) {
             (Route::Direct(own), Route::Direct(before)) => own.continue_lines(before),
@@ -198,7 +198,7 @@ impl Route {
         }
     }
 
-    /// Whether it matters when messages come.
+    /// Whether the arrival times of messages matter.
     fn measures_time(&self) -> bool {
         match self {
             Route::Direct(direct) => direct.needs_time(),
@@ -230,7 +230,7 @@ struct Shared {
     needed: Arc<Needed>,
     accounts: Accounts,
     notices: Vec<Notice>,
-    /// How many notices were dropped since the last were taken, as too many waited.
+    /// Number of notices dropped since the last were taken, because too many waited.
     dropped_notices: u64,
     clock: Arc<dyn Clock>,
     largest_message: usize,
@@ -245,24 +245,24 @@ struct Shared {
     heartbeat: Heartbeat,
     /// For each topic the sequence numbers in lines.
     recorded: Vec<RecordedNumbers>,
-    /// The properties that begin anew after a restart, until what was not seen before is noted; empty if there are none.
+    /// For each property: whether it joins after a restart, until the missed span is recorded; empty if none does.
     joining: Vec<bool>,
     /// The times of messages, where a new lap may begin.
     laps: Laps,
     /// The number of the lap, from 1.
     lap: u32,
     jumps: Jumps,
-    /// How the messages of each topic are read.
+    /// Inputs of the topics.
     inputs: Arc<[Input]>,
 }
 
-/// What writes the keys of instances in messages of a type.
+/// Writer of the parameters of instances in messages of a type.
 fn key_writer(message_type: &Arc<MessageType>) -> Option<MessageWriter> {
     let of = Some(Arc::clone(message_type));
     MessageWriter::new(message_type.encoding(), of, JsonForm::EXACT).ok()
 }
 
-/// What writes messages of a type as JSON, to look into them.
+/// Writer of messages of a type as JSON, for inspection.
 fn value_writer(message_type: &Arc<MessageType>) -> Option<MessageWriter> {
     let form = JsonForm { names: false, infinite: false };
     MessageWriter::new(message_type.encoding(), Some(Arc::clone(message_type)), form).ok()
@@ -272,7 +272,7 @@ fn value_writer(message_type: &Arc<MessageType>) -> Option<MessageWriter> {
 const NOTICES: usize = 4096;
 
 impl Shared {
-    /// Notes what came with the messages of a block: topics and fields, and their times.
+    /// Records the topics, fields and times of the messages of a block.
     fn see(&mut self, block: &Block) {
         self.missing.see(block);
         if let Some(jump) = self.jumps.look(block, &self.inputs) {
@@ -293,7 +293,7 @@ impl Shared {
         }
     }
 
-    /// Whether a property begins anew after a restart, before which it has missed nothing.
+    /// Whether a property joins after a restart, so that it missed nothing before.
     fn joins(&self, property: u32) -> bool {
         self.joining.get(property as usize) == Some(&true)
     }
@@ -444,13 +444,13 @@ impl Session {
         } else if self.sharing.is_some() && stamp.of_type == TypeIndex::default() {
             self.share(topic, payload);
         }
-        if let Some(fate) = self.shared.laps.decided() {
-            self.settle_lap(fate);
+        if let Some(decision) = self.shared.laps.decided() {
+            self.settle_lap(decision);
         }
         taken
     }
 
-    /// Looks whether many publishers share a topic.
+    /// Inspects whether many publishers share a topic.
     #[cold]
     fn share(&mut self, topic: TopicId, payload: &[u8]) {
         let Some(sharing) = &mut self.sharing else { return };
@@ -460,8 +460,7 @@ impl Session {
         }
     }
 
-    /// The same with lines that were taken, where they are [decoded ahead](Session::push_part): others are looked at as they
-    /// are taken.
+    /// Inspects lines that are [decoded ahead](Session::push_part); other lines are inspected when they are taken.
     #[inline]
     pub fn look_at(&mut self, lines: &[u8]) {
         if self.sharing.is_some() {
@@ -482,7 +481,7 @@ impl Session {
     /// the unit of the times beside the payload.
     pub fn lines(&self, unit: TimeUnit) -> Lines {
         let lines = match &self.route {
-            // By the numbers of messages it is known which are missing.
+            // Message numbers show which messages are missing.
             Route::Direct(direct) if self.blind => direct.lines(unit).with_origins(),
             Route::Direct(direct) => direct.lines(unit),
             Route::Aligned(aligned) => aligned.lines(unit),
@@ -523,8 +522,8 @@ impl Session {
         Ahead::new(lines.clone(), layout)
     }
 
-    /// The values of all fields that properties read, from the beginning on and coarse where they are many, and how many
-    /// values of further fields and instances are left out; nothing without [`Options::courses`].
+    /// Returns the values of all fields that properties read, from the beginning on and at a coarser resolution where
+    /// they are many, and the number of values of further fields and instances; nothing without [`Options::courses`].
     pub fn courses(&self) -> (Vec<Signal>, u64) {
         match &self.route {
             Route::Direct(direct) => direct.courses(),
@@ -562,8 +561,8 @@ impl Session {
                 *all += count;
             }
         }
-        if let Some(fate) = self.shared.laps.decided() {
-            self.settle_lap(fate);
+        if let Some(decision) = self.shared.laps.decided() {
+            self.settle_lap(decision);
         }
         taken
     }
@@ -615,13 +614,13 @@ impl Session {
             Route::Aligned(aligned) => aligned.step(&mut self.shared),
             Route::Synchronized(synchronized) => synchronized.step(&mut self.shared),
         }
-        if let Some(fate) = self.shared.laps.decided() {
-            self.settle_lap(fate);
+        if let Some(decision) = self.shared.laps.decided() {
+            self.settle_lap(decision);
         }
     }
 
-    /// Notes that the session runs: see [`Options::paused_after`]. Call it regularly, and after anything that may have
-    /// taken long. Returns whether it did not run for long, or the clock was set: what is due may have changed.
+    /// Heartbeat of the session: see [`Options::paused_after`]. Call it regularly, and after anything that may have
+    /// taken long. Returns whether there was a pause or the clock was set: due times may have changed.
     pub fn alive(&mut self) -> bool {
         if !self.shared.heartbeat.is_on() {
             return false;
@@ -645,10 +644,10 @@ impl Session {
     /// reading of [`Clock::ticks`] at which to call it again.
     pub fn poll(&mut self) -> Option<Ticks> {
         if self.shared.laps.due().is_some_and(|due| due <= self.shared.clock.ticks()) {
-            self.settle_lap((Fate::NewLap, usize::MAX));
+            self.settle_lap((LapDecision::NewLap, usize::MAX));
         }
         if self.shared.laps.is_holding() {
-            // Time passes once it is known which time that is.
+            // Time advances once the lap is known.
             return self.shared.laps.due();
         }
         let due = match &mut self.route {
@@ -656,8 +655,8 @@ impl Session {
             Route::Aligned(aligned) => aligned.poll(&mut self.shared),
             Route::Synchronized(synchronized) => synchronized.poll(&mut self.shared),
         };
-        if let Some(fate) = self.shared.laps.decided() {
-            self.settle_lap(fate);
+        if let Some(decision) = self.shared.laps.decided() {
+            self.settle_lap(decision);
             return Some(self.shared.clock.ticks());
         }
         let Some(watch) = &mut self.watch else { return due };
@@ -736,10 +735,10 @@ impl Session {
         self.shared.notices.drain(..).chain(dropped)
     }
 
-    /// Takes notices of messages that were lost by the numbers of their publishers since the last call, one for
-    /// each topic, and of the first values of another type than the specification reads. Call it about once a second:
-    /// it also notes how many messages had come by now, so that [`Session::cut_off`] knows which verdicts are older than
-    /// an outage.
+    /// Takes notices of messages lost according to the numbers of their publishers since the last call, one for each
+    /// topic, and of the first values of another type than the specification reads. Call it about once a second: it
+    /// also records the number of messages received by now, so that [`Session::cut_off`] knows which verdicts are older
+    /// than an outage.
     pub fn losses(&mut self) -> Vec<Notice> {
         self.note_count();
         self.note_guesses();
@@ -769,23 +768,27 @@ impl Session {
         losses
     }
 
-    /// Takes over the type of the messages of a topic, which was not known when the session began (see
-    /// [`Options::types_later`]): they are read from then on.
+    /// Sets the type of the messages of a topic that was unknown when the session began (see [`Options::types_later`]):
+    /// they are read from then on.
     ///
     /// # Errors
-    /// A type of another encoding, and all fields that the type does not have. The topic is then not read as before.
-    pub fn learn(&mut self, topic: TopicId, message_type: &Arc<MessageType>) -> Result<(), DecoderError> {
+    /// A type of another encoding, and the fields that the type does not have. The topic then stays unread.
+    pub fn resolve_type(
+        &mut self,
+        topic: TopicId,
+        message_type: &Arc<MessageType>,
+    ) -> Result<(), DecoderError> {
         let decoders = match &mut self.route {
             Route::Direct(direct) => direct.decoders_mut(),
             Route::Aligned(aligned) => aligned.decoders_mut(),
-            Route::Synchronized(synchronized) => return synchronized.learn(topic, message_type),
+            Route::Synchronized(synchronized) => return synchronized.resolve_type(topic, message_type),
         };
         if let Some(decoder) = decoders.get_mut(topic.index()) {
-            decoder.learn(message_type)?;
+            decoder.resolve_type(message_type)?;
         }
-        self.learnt.push((topic, Arc::clone(message_type)));
+        self.resolved.push((topic, Arc::clone(message_type)));
         if let Some(sharing) = &mut self.sharing {
-            sharing.learn(topic, value_writer(message_type));
+            sharing.set_writer(topic, value_writer(message_type));
         }
         for (of, key) in self.events.iter().zip(&mut self.keys) {
             if *of == topic {
@@ -804,7 +807,7 @@ impl Session {
         }
     }
 
-    /// What became of the properties, if the session continues from the snapshot of an edited specification.
+    /// Outcome of the edit for the properties, if the session resumed from the snapshot of an edited specification.
     pub fn edited(&self) -> Option<&Edited> {
         self.edited.as_ref()
     }
@@ -857,8 +860,9 @@ impl Session {
         &self.shared.attachment
     }
 
-    /// The next sequence number of each publisher of a topic, where publishers number their messages: what a network
-    /// that can recover messages asks for after a restart. With [`Options::exactly`] it is known from the snapshot.
+    /// Sequence number expected next from each publisher of a topic, where publishers number their messages: a network
+    /// that can recover messages requests them from there after a restart. With [`Options::exactly`] it is known from
+    /// the snapshot.
     pub fn expected(&self, topic: TopicId) -> Vec<Origin> {
         self.shared.accounts.expected(topic)
     }
@@ -888,7 +892,7 @@ impl Session {
         }
     }
 
-    /// Notes that the run ends now by its clock, and not with the last message: its recorder says that no further one came.
+    /// Ends the run at the clock's time and not at the last message: the recorder stated that no further message came.
     pub fn end_now(&mut self) {
         match &mut self.route {
             Route::Direct(direct) => direct.end_now(),
@@ -897,7 +901,7 @@ impl Session {
         }
     }
 
-    /// Notes whether a message of a recording, which counts at this time, has a time of its own there.
+    /// Records whether a message of a recording, which counts at this time, has a time of its own there.
     pub fn note_own_time(&mut self, topic: TopicId, time: Timestamp, has_time: bool) {
         if !self.route.measures_time() {
             return;
@@ -908,12 +912,13 @@ impl Session {
         }
     }
 
-    /// Notes that a recording was not read to its end: what it holds behind that could change how asserts turn out.
+    /// Records that a recording was not read to its end: the rest could change the results of asserts.
     pub fn broke_off(&mut self) {
         self.shared.emitter.broke_off = true;
     }
 
-    /// Notes that no message follows, and that all that came were taken: the next [snapshot](Session::snapshot) says so.
+    /// Records that no message follows, and that all messages were taken; the next [snapshot](Session::snapshot)
+    /// contains that.
     pub fn end_part(&mut self) {
         self.shared.is_whole = true;
     }
@@ -959,7 +964,7 @@ impl Session {
             Route::Aligned(aligned) => aligned.summarize(&mut summary),
             Route::Synchronized(synchronized) => synchronized.summarize(&mut summary),
         }
-        self.add_doubtful(&mut summary);
+        self.add_uncertain(&mut summary);
         summary.omissions.extend(self.elements_left_out());
         summary.add_omissions(&self.omissions(), self.blind);
         summary

@@ -1,14 +1,14 @@
 //! Topics that many publishers share: properties that compare a message with earlier ones mix them up.
 //!
-//! The first messages on a topic are looked at, if a property without `for each` remembers what came before on it
-//! ([`Spec::mixing`](rondel_spec::Spec::mixing)): does a field look like the name of whom a message is about? Its values
-//! then take turns: at least [`FEWEST`] different ones come back [`TIMES`] times after others, and at most messages the
-//! value is another than at the message before. A mode that changes now and then, a counter, and the number of an order
-//! do not. Integers must also come in rounds, since a noisy measurement takes turns as well: while a value comes twice, all
-//! others that are at least as frequent come too, but for one time in fifty. Publishers with periods of their own do so;
-//! of values that are drawn by chance, more are late.
+//! The first messages on a topic are inspected, if a property without `for each` remembers earlier messages on it
+//! ([`Spec::mixing`](rondel_spec::Spec::mixing)): does a field look like the name of the message's subject? Then its
+//! values take turns: at least [`FEWEST`] different ones return [`TIMES`] times after others, and at most messages the
+//! value differs from the previous one. A mode that changes now and then, a counter, and the number of an order do not
+//! behave so. Integers must also come in rounds, since a noisy measurement takes turns as well: while a value comes
+//! twice, all others that are at least as frequent come too, except one time in fifty. Publishers with periods of their
+//! own do so; of random values, more are late.
 //!
-//! After [`MESSAGES`] messages nothing of this is left.
+//! After [`MESSAGES`] messages the inspection ends and its memory is freed.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -34,7 +34,7 @@ const FIELDS: usize = 64;
 const DEPTH: usize = 3;
 /// Different values of a field; one with more is no name.
 const VALUES: usize = 256;
-/// So many values must come back.
+/// Minimum number of values that must return.
 const FEWEST: usize = 3;
 /// Each of them so many times, and all together [`RETURNS`] times.
 const TIMES: u32 = 3;
@@ -57,13 +57,13 @@ struct Watched {
     topic: TopicId,
     /// The name in the specification.
     name: String,
-    /// The properties, each with the fields that it compares: their values may differ, and they name nobody.
+    /// Properties, each with the fields that it compares: these may differ without naming a subject.
     properties: Vec<(String, Vec<Path>)>,
     /// The fields that are parameters of other properties.
     parameters: Vec<Path>,
     /// The names that a parameter cannot have.
     taken: Vec<String>,
-    /// How messages are read that do not describe themselves.
+    /// Writer for messages that do not describe themselves.
     writer: Option<MessageWriter>,
     fields: Vec<Tracked>,
     seen: u32,
@@ -77,9 +77,9 @@ struct Tracked {
     values: HashMap<u64, Seen>,
     last: Option<u64>,
     messages: u32,
-    /// How often a value came back after others.
+    /// Number of times that a value returned after others.
     returns: u32,
-    /// How many values that are at least as frequent did not come while a value came twice, and how many there were.
+    /// Numbers of at least as frequent values that did not come while a value came twice, and of all such values.
     late: (u64, u64),
     /// Whether it cannot be a name.
     is_out: bool,
@@ -136,7 +136,7 @@ impl Sharing {
     }
 
     /// Takes over how the messages of a topic are read.
-    pub(crate) fn learn(&mut self, topic: TopicId, writer: Option<MessageWriter>) {
+    pub(crate) fn set_writer(&mut self, topic: TopicId, writer: Option<MessageWriter>) {
         if let Some(watched) = self.topics.iter_mut().find(|watched| watched.topic == topic) {
             watched.writer = writer;
         }
@@ -253,7 +253,7 @@ impl Watched {
         for field in self.fields.iter().filter(|field| field.is_turning(&self.parameters)) {
             names.push((field.full_path(), field.values.len()));
         }
-        // What is a parameter elsewhere is meant, and then what stands above.
+        // Parameters of other properties come first, then fields higher in the message.
         names.sort_by_key(|(path, _)| (!self.parameters.contains(path), path.0.len()));
         let mut found: Vec<(usize, Vec<String>)> = Vec::new();
         self.properties.retain(|(property, own)| {

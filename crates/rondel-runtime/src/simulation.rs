@@ -23,11 +23,11 @@ const STALL: i64 = 500_000_000;
 /// shows zero. [`Simulation`] sets it.
 pub struct SimulatedClock {
     machine: Arc<dyn Clock>,
-    /// What it shows, in nanoseconds; that of [`NO_TIME`] before the first message.
+    /// Time shown, in nanoseconds; that of [`NO_TIME`] before the first message.
     shown: AtomicI64,
     /// The time of the last message, which it may not show yet.
     latest: AtomicI64,
-    /// How far it went forward since the first message, in nanoseconds.
+    /// Progress since the first message, in nanoseconds.
     ticks: AtomicI64,
 }
 
@@ -60,7 +60,7 @@ impl Clock for SimulatedClock {
     }
 }
 
-/// What a message did to the clock.
+/// Effect of a message on the clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Nothing.
@@ -71,7 +71,7 @@ pub enum Step {
     Passed,
     /// Time passed at once, since this time and this reading of [`Clock::ticks`]: call [`Session::leapt`](crate::Session::leapt).
     Leapt(Timestamp, Ticks, Cause),
-    /// The clock was set back from this time: the simulation has begun anew, and so must the session.
+    /// The clock was set back from this time: the simulation was restarted, and the session must be too.
     Returned(Timestamp),
 }
 
@@ -108,17 +108,17 @@ impl Simulation {
         self.clock.latest().is_some()
     }
 
-    /// What the clock of the machine shows.
+    /// Reading of the machine's clock.
     pub fn machine_ticks(&self) -> Ticks {
         self.clock.machine.ticks()
     }
 
-    /// How long no message has come, in nanoseconds of the machine's clock.
+    /// Time since the last message, in nanoseconds of the machine's clock.
     pub fn silence(&self) -> i64 {
         self.machine_ticks().saturating_sub(self.came)
     }
 
-    /// Notes that the process runs. Call it several times in half a second.
+    /// Records that the process runs. Call it several times in half a second.
     pub fn alive(&mut self) {
         let now = self.clock.machine.ticks();
         if now.saturating_sub(std::mem::replace(&mut self.ran, now)) >= STALL {
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn jumps_are_told_from_a_fast_simulation() {
+    fn a_jump_differs_from_a_fast_simulation() {
         let mut case = Case::new();
         case.set(0, 1_000);
         case.set(100, 1_100);

@@ -34,7 +34,7 @@ pub struct Summary {
     pub properties: Vec<PropertyStatistics>,
     /// The messages of each topic, in the order of the specification.
     pub topics: Vec<TopicStatistics>,
-    /// What became of the messages of each topic; lines of recordings are not among them.
+    /// Accounts of the messages of each topic; lines of recordings are not included.
     pub accounts: Vec<Account>,
     /// The number of events with an earlier time than the previous event.
     pub backwards: u64,
@@ -42,10 +42,10 @@ pub struct Summary {
     pub span: Option<(Timestamp, Timestamp)>,
     /// The topics and fields that never came.
     pub missing: Missing,
-    /// What the properties need.
+    /// Needs of the properties.
     pub(crate) needed: Arc<Needed>,
     /// The premises that were not certainly true at any time point: the property, and the place among its premises.
-    pub(crate) untried: BTreeSet<(u32, u32)>,
+    pub(crate) unexercised: BTreeSet<(u32, u32)>,
     /// The messages that were not evaluated, by reason and topic.
     pub not_evaluated: Omissions,
     /// The limits that were reached, as sentences.
@@ -71,7 +71,7 @@ impl Summary {
             backwards,
             missing,
             needed,
-            untried,
+            unexercised,
             not_evaluated,
             omissions,
             chains,
@@ -93,7 +93,7 @@ impl Summary {
         self.not_evaluated.merge(&not_evaluated);
         if self.properties.is_empty() {
             (self.properties, self.topics, self.accounts) = (properties, topics, accounts);
-            (self.missing, self.needed, self.untried) = (missing, needed, untried);
+            (self.missing, self.needed, self.unexercised) = (missing, needed, unexercised);
         } else {
             self.properties.iter_mut().zip(properties).for_each(|(own, further)| own.merge(further));
             for (own, further) in self.topics.iter_mut().zip(topics) {
@@ -101,7 +101,7 @@ impl Summary {
             }
             self.accounts.iter_mut().zip(&accounts).for_each(|(own, further)| own.add(further));
             self.missing.keep(&missing);
-            self.untried.retain(|premise| untried.contains(premise));
+            self.unexercised.retain(|premise| unexercised.contains(premise));
         }
         ChainStatistics::merge(&mut self.chains, chains);
         match (&mut self.alignment, alignment) {
@@ -131,7 +131,7 @@ impl Summary {
         self.not_evaluated.all(|topic| self.needed.name_of(topic))
     }
 
-    /// Adds the summary of what the same run checked afterwards, when it had begun anew.
+    /// Adds the summary of the same run after a restart.
     pub fn continue_with(&mut self, further: Summary) {
         self.pauses.extend_from_slice(&further.pauses);
         self.merge(further);
@@ -140,7 +140,7 @@ impl Summary {
     /// Why a property, by its position, is vacuous: the topics and fields that it needs and that came in no
     /// recording, its premises that were never true, and topics without times if it measures time. Empty if it is not.
     pub fn vacuous(&self, property: usize) -> Vec<Vacuous> {
-        let mut reasons = self.missing.vacuous(property, &self.needed, &self.untried);
+        let mut reasons = self.missing.vacuous(property, &self.needed, &self.unexercised);
         let never_stamped =
             |topic: TopicId| self.topics.get(topic.index()).is_some_and(TopicStatistics::never_stamped);
         reasons.extend(self.needed.without_time(property, never_stamped));

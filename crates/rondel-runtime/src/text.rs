@@ -1,4 +1,4 @@
-//! How values, times and counts are written, in JSON and in text alike.
+//! Text of values, times and counts, in JSON and in sentences.
 
 use rondel_event::{Timestamp, Value};
 

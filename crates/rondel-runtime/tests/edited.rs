@@ -254,7 +254,10 @@ fn it_says_what_became_of_the_properties() {
         let mut session = second.restore(&bytes, "").unwrap();
         let edited = session.edited().unwrap().clone();
         assert_eq!(edited.continued, ["kept"]);
-        assert_eq!(edited.anew.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["new", "changed"]);
+        assert_eq!(
+            edited.restarted.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(),
+            ["new", "changed"]
+        );
         assert_eq!(edited.removed, ["gone"]);
         let notices: Vec<_> = session.notices().collect();
         let notice = notices.iter().find(|notice| notice.kind == "edited").unwrap();

@@ -157,7 +157,7 @@ fn a_type_can_be_added_while_the_session_runs() {
         let mut session = Session::new(&spec("topic a property p = a.v < 5"), options).unwrap();
         let second = of("int32 extra\nfloat64 v", "publisher 2");
         assert!(session.add_type(A, second.clone()).is_err(), "the first type is not known yet");
-        session.learn(A, of("float64 v", "").message_type.as_ref().unwrap()).unwrap();
+        session.resolve_type(A, of("float64 v", "").message_type.as_ref().unwrap()).unwrap();
         assert_eq!(session.add_type(A, second.clone()), Ok(TypeIndex(1)));
         assert_eq!(session.add_type(A, second), Ok(TypeIndex(1)), "a type is added once");
         assert_eq!(sentences(&mut session).len(), 1);

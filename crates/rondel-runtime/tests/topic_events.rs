@@ -138,7 +138,7 @@ fn a_disposal_belongs_to_the_instance_of_its_key() {
         let mut session = each_plan(policy, (!is_learnt).then(|| Arc::clone(&track))).start().unwrap();
         if is_learnt {
             assert!(session.push(GEAR, Stamp::at(at(0)), &serialised(1)).is_err());
-            session.learn(GEAR, &track).unwrap();
+            session.resolve_type(GEAR, &track).unwrap();
         }
         for (id, seconds) in [(1, 0), (2, 1)] {
             session.push(GEAR, Stamp::at(at(seconds)), &serialised(id)).unwrap();

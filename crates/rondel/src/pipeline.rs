@@ -191,7 +191,7 @@ impl Pipeline {
     /// Why the session cannot read them.
     pub fn learn(&self, topic: TopicId, of: &Arc<MessageType>, channel: Channel) -> Result<(), String> {
         let state = &mut *self.state();
-        state.session.learn(topic, of).map_err(|error| error.to_string())?;
+        state.session.resolve_type(topic, of).map_err(|error| error.to_string())?;
         state.learnt.push((topic, Arc::clone(of)));
         if let Some(recorder) = &mut state.recorder {
             recorder.learn(topic, channel);

@@ -6,4 +6,4 @@ mod monitor;
 mod saved;
 
 pub use divide::{Division, divide, together};
-pub use monitor::{AlignedMonitor, Rule, Told};
+pub use monitor::{AlignedMonitor, ReportCallback, Rule};

@@ -7,28 +7,28 @@ use rondel_event::{Block, Event, Slot, Timestamp, TopicId};
 use rondel_align::{Marker, Order, Origin, Released, Sets};
 use rondel_engine::{Monitor, Program, SeenAgain, UnseenFrom};
 
-/// An alignment and the monitor behind it: takes events as they arrive and evaluates them in order.
+/// Alignment with the monitor behind it: receives events as they arrive and evaluates them in order.
 ///
 /// It has no clock: the caller passes the time, so that a simulation can drive it.
 /// [`AlignedMonitor::run`] evaluates the released events, up to 64 at a time.
 #[derive(Debug)]
 pub struct AlignedMonitor {
     rule: Rule,
-    /// For every topic the slots of its fields.
+    /// Slots of the fields of each topic.
     slots: Vec<Vec<Slot>>,
-    /// Evaluated events, whose memory is used again.
+    /// Evaluated events, whose memory is reused.
     free: Vec<Arc<Event>>,
     /// Released events that are not yet evaluated.
     block: Block,
     monitor: Monitor,
-    /// The rest of the set that was released last, the last topic first.
+    /// Rest of the set released last, the last topic first.
     set: Vec<(Timestamp, Arc<Event>)>,
     set_time: Timestamp,
     /// Whether verdicts that depend on late events are inconclusive.
     withholds: bool,
 }
 
-/// How events are put in order.
+/// Rule by which events are aligned.
 #[derive(Debug)]
 pub enum Rule {
     /// One by one, by event time.
@@ -45,8 +45,9 @@ pub enum Rule {
     },
 }
 
-/// A callback for the reports of a monitor: on a block, with the step of its first event, or on time passing.
-pub type Told<'a> = &'a mut dyn FnMut(Option<(&Block, u64)>, &Monitor);
+/// Callback for the reports of a monitor: about a block, with the step of its first event, or about the passing of
+/// time.
+pub type ReportCallback<'a> = &'a mut dyn FnMut(Option<(&Block, u64)>, &Monitor);
 
 impl AlignedMonitor {
     /// A monitor of `program` behind this rule.
@@ -136,7 +137,7 @@ impl AlignedMonitor {
         }
     }
 
-    /// Notes the number of a message that came but could not be read or was refused. Sets ignore it.
+    /// Records the number of a message that came but could not be read or was refused. Sets ignore it.
     pub fn unread(&mut self, topic: TopicId, origin: Origin) {
         if let Rule::Order(order) = &mut self.rule {
             order.unread(topic, origin);
@@ -159,21 +160,21 @@ impl AlignedMonitor {
     }
 
     /// Evaluates the released events, and the verdicts that time alone decides.
-    pub fn run(&mut self, told: Told<'_>) {
-        self.released(told);
+    pub fn run(&mut self, emit: ReportCallback<'_>) {
+        self.released(emit);
         let Rule::Order(order) = &mut self.rule else { return };
         let Some(complete) = order.complete_up_to() else { return };
         // A verdict that becomes certain before `after` depends only on events up to `complete`.
         let after = Timestamp::from_nanos(complete.as_nanos().saturating_add(1));
         let mut rounds = 0;
         while let Some(due) = self.monitor.next_deadline().filter(|due| *due <= after) {
-            // What brings deadlines again and again is not followed for ever: the monitor knows where to stop.
+            // Repeating deadlines are not followed without end: the monitor knows where to stop.
             rounds += 1;
             let due = if rounds > ROUNDS { after } else { due };
-            // No further than needed: how often this is called makes no difference then.
+            // Closes no further than needed, so that the result does not depend on the number of calls.
             order.close(Timestamp::from_nanos(due.as_nanos().saturating_sub(1)));
             self.monitor.advance(due);
-            told(None, &self.monitor);
+            emit(None, &self.monitor);
             if self.monitor.next_deadline().is_some_and(|next| next <= due) {
                 break;
             }
@@ -182,26 +183,26 @@ impl AlignedMonitor {
 
     /// To be called before an event of this topic and time is pushed, if time alone brings reports: does what
     /// [`AlignedMonitor::run`] does where that decides whether the event is late.
-    pub fn run_before(&mut self, topic: TopicId, time: Timestamp, now: Timestamp, told: Told<'_>) {
+    pub fn run_before(&mut self, topic: TopicId, time: Timestamp, now: Timestamp, emit: ReportCallback<'_>) {
         if let Rule::Order(order) = &mut self.rule
             && order.may_be_late(topic, time, now)
         {
-            self.run(told);
+            self.run(emit);
         }
     }
 
     /// Ends the trace: evaluates all waiting events in order, and reports open obligations.
-    pub fn end(&mut self, told: Told<'_>) {
-        self.end_at(None, told);
+    pub fn end(&mut self, emit: ReportCallback<'_>) {
+        self.end_at(None, emit);
     }
 
     /// Ends the trace at a time, up to which time passes after the last event.
-    pub fn end_at(&mut self, time: Option<Timestamp>, told: Told<'_>) {
+    pub fn end_at(&mut self, time: Option<Timestamp>, emit: ReportCallback<'_>) {
         match &mut self.rule {
             Rule::Order(order) => order.flush(),
             Rule::Sets { sets, .. } => sets.flush(),
         }
-        self.released(told);
+        self.released(emit);
         let mut rounds = 0;
         while let Some(time) = time
             && let Some(due) = self.monitor.next_deadline().filter(|due| *due <= time)
@@ -209,13 +210,13 @@ impl AlignedMonitor {
             rounds += 1;
             let due = if rounds > ROUNDS { time } else { due };
             self.monitor.advance(due);
-            told(None, &self.monitor);
+            emit(None, &self.monitor);
             if self.monitor.next_deadline().is_some_and(|next| next <= due) {
                 break;
             }
         }
         self.monitor.end();
-        told(None, &self.monitor);
+        emit(None, &self.monitor);
     }
 
     /// The time at which [`AlignedMonitor::advance`] and [`AlignedMonitor::run`] have something to do, if no message
@@ -232,38 +233,38 @@ impl AlignedMonitor {
     }
 
     /// Evaluates the released events.
-    fn released(&mut self, told: Told<'_>) {
+    fn released(&mut self, emit: ReportCallback<'_>) {
         loop {
-            self.miss_dropped(told);
-            if !self.release(told) {
+            self.miss_dropped(emit);
+            if !self.release(emit) {
                 break;
             }
             if self.block.is_full() {
-                self.step(told);
+                self.step(emit);
             }
         }
-        self.step(told);
+        self.step(emit);
     }
 
-    /// Tells the monitor of late events that were dropped.
-    fn miss_dropped(&mut self, told: Told<'_>) {
+    /// Reports late events that were dropped to the monitor as missed.
+    fn miss_dropped(&mut self, emit: ReportCallback<'_>) {
         while let Rule::Order(order) = &mut self.rule
             && let Some((topic, time, reached)) = order.pop_dropped()
         {
-            self.miss(&[topic], (time, SeenAgain::Now(time)), Some(reached), told);
+            self.miss(&[topic], (time, SeenAgain::Now(time)), Some(reached), emit);
         }
     }
 
-    /// Notes that messages of these topics were not seen from a time on: see [`Monitor::miss`]. All earlier messages than
+    /// Records that messages of these topics were not seen from a time on: see [`Monitor::miss`]. All earlier messages than
     /// `reached`, if it is known, have been released.
     pub fn miss(
         &mut self,
         topics: &[TopicId],
         (from, until): (Timestamp, SeenAgain),
         reached: Option<Timestamp>,
-        told: Told<'_>,
+        emit: ReportCallback<'_>,
     ) {
-        self.miss_for(topics, (from, until), reached, (&|_| true, told));
+        self.miss_for(topics, (from, until), reached, (&|_| true, emit));
     }
 
     /// The same for some properties, by their positions.
@@ -272,32 +273,32 @@ impl AlignedMonitor {
         topics: &[TopicId],
         span: (Timestamp, SeenAgain),
         reached: Option<Timestamp>,
-        (is_meant, told): (&dyn Fn(u32) -> bool, Told<'_>),
+        (is_meant, emit): (&dyn Fn(u32) -> bool, ReportCallback<'_>),
     ) {
-        self.step(told);
+        self.step(emit);
         if !self.withholds {
             return;
         }
-        // What is certain by then does not depend on how often this is called.
+        // The verdicts certain by then do not depend on the number of calls.
         if let Some(reached) = reached
             && !self.monitor.advance(reached).is_empty()
         {
-            told(None, &self.monitor);
+            emit(None, &self.monitor);
         }
         let span = (UnseenFrom::Time(span.0), span.1);
         self.monitor.miss_for(topics, span, is_meant);
         if !self.monitor.reports().is_empty() || !self.monitor.missed().is_empty() {
-            told(None, &self.monitor);
+            emit(None, &self.monitor);
         }
     }
 
     /// Moves one event, or a joined set, into the block, which must not be full. Returns whether there was one.
-    fn release(&mut self, told: Told<'_>) -> bool {
+    fn release(&mut self, emit: ReportCallback<'_>) -> bool {
         if let Rule::Order(order) = &self.rule
             && let Some((topic, time, late)) = order.peek_late()
         {
             // The verdicts that depend on its place, up to where it is put, are inconclusive.
-            self.miss(&[topic], (late.stamp, SeenAgain::After(time)), Some(time), told);
+            self.miss(&[topic], (late.stamp, SeenAgain::After(time)), Some(time), emit);
         }
         let AlignedMonitor { rule, slots, free, block, set, .. } = self;
         let slots = |event: &Event| {
@@ -331,13 +332,13 @@ impl AlignedMonitor {
         true
     }
 
-    fn step(&mut self, told: Told<'_>) {
+    fn step(&mut self, emit: ReportCallback<'_>) {
         if self.block.is_empty() {
             return;
         }
         let first = self.monitor.position();
         self.monitor.step(&self.block);
-        told(Some((&self.block, first)), &self.monitor);
+        emit(Some((&self.block, first)), &self.monitor);
         self.block.clear();
     }
 }
@@ -347,7 +348,7 @@ pub(super) fn slots_of(program: &Program) -> Vec<Vec<Slot>> {
     program.projections().iter().map(|p| p.fields.iter().map(|f| f.slot).collect()).collect()
 }
 
-/// So many deadlines are passed one by one.
+/// Maximum number of deadlines evaluated one by one.
 const ROUNDS: u32 = 10_000;
 
 /// The number of events kept for reuse: more than a burst, less than the limit of a queue.

@@ -1,4 +1,4 @@
-//! The course of every field over a whole recording, coarse where it has many values.
+//! Course of every field over a whole recording, at a coarser resolution where it has many values.
 
 use std::collections::BTreeMap;
 
@@ -6,10 +6,10 @@ use rondel_event::{Timestamp, Value};
 
 use super::Signal;
 
-/// The most values of a field; a picture has no more columns.
+/// Maximum number of values of a field; a plot has no more columns.
 const MOST: usize = 4096;
 
-/// The most fields, those of each instance of a `for each` by itself.
+/// Maximum number of fields, counted separately for each `for each` instance.
 const FIELDS: usize = 64;
 
 /// The values of all fields over time.
@@ -21,17 +21,17 @@ pub(crate) struct Courses {
     left_out: u64,
 }
 
-/// The values of one field or term over time, in bounded memory: of many values, the least and the greatest of each
-/// stretch of time.
+/// Values of one field or term over time, in bounded memory: if there are many, the least and the greatest of each
+/// interval.
 #[derive(Clone, Debug, Default)]
 pub struct Course {
     /// In order of time. No two successive values are equal.
     values: Vec<(i64, Option<Value>)>,
-    /// Of so many nanoseconds only the least and the greatest value are kept; 0 while all are.
+    /// Width in nanoseconds of the intervals of which only the least and the greatest value are kept; 0 while all are.
     width: i64,
 }
 
-/// How a field or term is drawn.
+/// Presentation of a field or term in a plot.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Drawn<'d> {
     pub(super) name: &'d str,
@@ -42,7 +42,7 @@ pub(super) struct Drawn<'d> {
 }
 
 impl Courses {
-    /// Adds the value that a field of an instance has from a time on.
+    /// Adds the value of a field of an instance from a time on.
     pub(super) fn add(&mut self, field: usize, instance: String, time: i64, value: Option<Value>) {
         let key = (field, instance);
         if self.courses.len() >= FIELDS && !self.courses.contains_key(&key) {
@@ -52,7 +52,7 @@ impl Courses {
         self.courses.entry(key).or_default().add(time, value);
     }
 
-    /// The courses, named by fields and instances, and how many values are in none.
+    /// Returns the courses, named by fields and instances, and the number of values beyond the limit.
     pub(super) fn signals<'d>(&self, drawn: impl Fn(usize) -> Option<Drawn<'d>>) -> (Vec<Signal>, u64) {
         let signal = |((field, instance), course): (&(usize, String), &Course)| {
             let Drawn { name, thresholds, upper } = drawn(*field)?;
@@ -69,7 +69,7 @@ impl Courses {
 }
 
 impl Course {
-    /// The times from which on the value is another, with the values.
+    /// Returns the times at which the value changes, with the new values.
     pub fn values(&self) -> impl Iterator<Item = (Timestamp, Option<Value>)> + '_ {
         self.values.iter().map(|(time, value)| (Timestamp::from_nanos(*time), value.clone()))
     }
@@ -87,7 +87,7 @@ impl Course {
         }
     }
 
-    /// Keeps of each stretch of time the least and the greatest value.
+    /// Reduces each interval to its least and greatest value.
     fn thin(&mut self) {
         let (Some(first), Some(last)) = (self.values.first(), self.values.last()) else { return };
         let (begin, span) = (first.0, last.0.saturating_sub(first.0));
@@ -100,7 +100,7 @@ impl Course {
             let numbers = || (0..stretch.len()).filter(|i| number(i).is_finite());
             let least = numbers().min_by(|a, b| number(a).total_cmp(&number(b)));
             let greatest = numbers().max_by(|a, b| number(a).total_cmp(&number(b)));
-            // What it ends with holds on.
+            // The last value holds on.
             let mut chosen: Vec<usize> =
                 [least, greatest, Some(stretch.len() - 1)].into_iter().flatten().collect();
             chosen.sort_unstable();

@@ -1,10 +1,10 @@
 //! Explanations of violations: the time points that cause a violation, with the values of the fields and of
 //! the parts of the formula there.
 //!
-//! The parts are compiled as additional properties, which are not reported. They share all nodes with their
-//! property, so they cost little. Future operators are not watched: their reports tell only what changes, in the order in
-//! which it becomes certain, and not up to where it is certain. The engine's kernel of these operators
-//! ([`Lookahead`](rondel_engine::Lookahead)) tells again what they were at the places that an explanation looks at.
+//! The parts are compiled as additional properties, which are not reported. They share all nodes with their property,
+//! so they cost little. Future operators are not watched: their reports contain only changes, in the order in which
+//! these become certain, and not up to where they are certain. Instead, the engine's kernel of these operators
+//! ([`Lookahead`](rondel_engine::Lookahead)) recomputes their values at the places that an explanation needs.
 
 mod courses;
 mod history;
@@ -34,7 +34,7 @@ pub use show::ShownTime;
 use terms::Course as TermCourse;
 use watching::Watching;
 
-/// The number of time points that are shown.
+/// Number of time points shown.
 const SHOWN: usize = 6;
 /// The number of values kept per row; fewer per instance, as there may be many instances.
 const KEPT: usize = 1024;
@@ -43,7 +43,7 @@ const KEPT_OF_KEY: usize = 128;
 const MESSAGES: usize = 1 << 16;
 /// The latest time of the engine, which doubles times and adds one.
 const FARTHEST: i64 = i64::MAX / 2 - 1;
-/// The last values of each field that are kept with an explanation.
+/// Number of last values of each field kept with an explanation.
 const SIGNAL: usize = 256;
 
 /// Records the parts of all properties of a specification and explains violations.
@@ -63,7 +63,7 @@ pub(crate) struct Explainer {
     begin: Option<Timestamp>,
     /// The histories of parts and fields.
     kept: Keeping,
-    /// For each property, of how many more violations the signals are shown.
+    /// For each property: number of further violations whose signals are shown.
     signals: Vec<u32>,
     /// The values of all fields from the beginning on, if they are wanted.
     courses: Option<Courses>,
@@ -99,7 +99,7 @@ struct WatchedField {
     name: String,
     /// The properties that show it, and in which row.
     shown: Vec<(usize, usize)>,
-    /// The property whose messages bring it, of what is only drawn.
+    /// For a field that is only drawn: the property whose messages carry it.
     drawn_for: Option<usize>,
     /// The constants that it is compared with.
     thresholds: Vec<f64>,
@@ -132,7 +132,7 @@ pub struct TimePoint {
     pub values: Vec<Option<Value>>,
 }
 
-/// Why a property was violated: the time points that cause the violation.
+/// Explanation of a violation: the time points that cause it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Explanation {
     /// The fields and the parts of the formula that matter.
@@ -144,8 +144,8 @@ pub struct Explanation {
     pub points: Vec<TimePoint>,
     /// The time of the first message, from which offsets are counted.
     pub begin: Timestamp,
-    /// The fields that the property reads, up to the violation; of so many violations of a property as
-    /// [`Options::signals`](crate::Options::signals) says.
+    /// Fields that the property reads, up to the violation, for the first violations of a property, as many as
+    /// [`Options::signals`](crate::Options::signals).
     pub signals: Vec<Signal>,
 }
 
@@ -156,10 +156,10 @@ pub struct Signal {
     pub name: String,
     /// The constants that it is compared with.
     pub thresholds: Vec<f64>,
-    /// From each time on, the value, none while it is unknown; of an array its least element. Equal values may follow
-    /// each other.
+    /// Value from each time on, `None` while it is unknown; for an array its least element. Successive values may be
+    /// equal.
     pub values: Vec<(Timestamp, Option<Value>)>,
-    /// Of an array, from each time on its greatest element.
+    /// For an array: its greatest element from each time on.
     pub upper: Vec<(Timestamp, Option<Value>)>,
 }
 
@@ -199,9 +199,9 @@ impl<'a> Histories<'a> {
 struct Part {
     /// The properties that show it, and in which row.
     shown: Vec<(usize, usize)>,
-    /// The properties that show the state of a machine which it is true in, in which row, and the state.
+    /// Properties that show the machine state in which the part is true, with the row and the state.
     entered: Vec<(usize, usize, Value)>,
-    /// The properties of which an instance ends where it is true.
+    /// Properties whose instance ends where the part is true.
     ends: Vec<usize>,
 }
 
@@ -252,7 +252,8 @@ impl Explainer {
         self.kept = Keeping::new(self.properties.iter().map(|watched| watched.names.len()));
     }
 
-    /// The values of all fields from the beginning on, and how many values were too many; none unless they are wanted.
+    /// Returns the values of all fields from the beginning on, and the number of values beyond the limit; nothing
+    /// unless they are wanted.
     pub(crate) fn courses(&self) -> (Vec<Signal>, u64) {
         let drawn = |number: usize| match self.fields.get(number) {
             // The least and the greatest elements of an array follow each other.
@@ -272,8 +273,8 @@ impl Explainer {
         self.courses.as_ref().map_or_else(Default::default, |courses| courses.signals(drawn))
     }
 
-    /// Takes the reports of a monitor's last call: on a block, whose first event is the step with this
-    /// number, or on time passing. Passes on the reports on properties, each violation with its explanation.
+    /// Takes the reports of a monitor's last call: about a block, whose first event is the step with this number, or
+    /// about the passing of time. Passes on the reports on properties, each violation with its explanation.
     pub(crate) fn take(
         &mut self,
         block: Option<(&Block, u64)>,
@@ -292,7 +293,7 @@ impl Explainer {
             self.term(term, &parameters_text(&monitor.key_of_term(term)));
         }
         for report in monitor.reports().iter().filter(|r| (r.property as usize) < own) {
-            // Only where it begins: what is kept is cut down to what makes a verdict change.
+            // Only at its beginning: the histories are reduced to what a change of verdict needs.
             let is_violation = report.changed && report.verdict == Verdict::Violated;
             // An assert is about the whole run.
             let is_violation = is_violation && !self.properties[report.property as usize].names.is_empty();
@@ -425,7 +426,7 @@ impl Explainer {
         };
         let histories = self.kept.histories(property, key, &watched.shared, about)?;
         let messages = self.kept.messages(property, key, self.messages.all(), histories.ended);
-        // Of the block, further messages have been recorded.
+        // Later messages of the block have been recorded already.
         let seen = &messages[..messages.partition_point(|message| message.step <= report.step)];
         let mut past = Past::new(&watched.reason, &watched.rows, histories, seen);
         past.know(report.at_event, given);

@@ -12,12 +12,12 @@ use crate::formula::{self, Atom, Pair, word};
 /// A field that a formula reads.
 pub(super) type ReadField = (TopicId, Path, Read);
 
-/// What is shown of a formula.
+/// Parts of a formula that an explanation shows.
 #[derive(Default)]
 pub(super) struct Parts<'s> {
     /// The fields that it reads.
     pub(super) read: Vec<(ExprId, ReadField)>,
-    /// The parts that are worth watching, from the outside in.
+    /// Parts to be watched, from the outside in.
     pub(super) made: Vec<ExprId>,
     /// The arrays whose elements are compared with numbers.
     pub(super) arrays: Vec<(ExprId, (TopicId, Path))>,
@@ -102,7 +102,7 @@ pub(super) fn parts_of<'s>(spec: &'s Spec, property: &Property) -> Parts<'s> {
             below = vec![word.operand];
             is_part = true;
         } else if let Some(atom) = formula::atom(spec, id).filter(|_| !bound) {
-            // Its fields say which of its conditions fails.
+            // The fields of the atom show which of its conditions fails.
             below = read_by(spec, &atom);
             is_part = true;
         }
@@ -150,12 +150,12 @@ fn reads_variable(spec: &Spec, term: ExprId) -> bool {
     machines::reads_machine(spec, term)
 }
 
-/// Whether one element decides what a quantifier says of an array.
+/// Whether one element decides the truth of a quantifier over an array.
 fn is_decided_by_one(quantifier: Quantifier) -> bool {
     matches!(quantifier, Quantifier::Any | Quantifier::All | Quantifier::Min | Quantifier::Max)
 }
 
-/// What the conditions of an atom read.
+/// Nodes that the conditions of an atom read.
 fn read_by(spec: &Spec, atom: &Atom<'_>) -> Vec<ExprId> {
     let conditions = atom.pairs.iter().filter_map(|pair| match pair {
         Pair::Where(_, condition) => Some(*condition),

@@ -15,7 +15,7 @@ mod truth;
 pub(super) use explain::{Explained, explain};
 pub(super) use truth::Past;
 
-/// So many lags of a part are told apart, the farthest.
+/// Maximum number of lags of a part; the farthest are kept.
 const LAGS: usize = 64;
 
 /// The formula of a property.
@@ -48,8 +48,8 @@ struct Node {
     topics: Vec<TopicId>,
     /// Whether it or an operand reads a field, and not only the arrival of messages.
     reads: bool,
-    /// How far ahead what it looks at begins and ends, over all operators of the future that it has or its operands
-    /// have; none if there are none.
+    /// Distances at which the spans of the future operators in it and its operands begin and end; empty without future
+    /// operators.
     lags: Vec<u64>,
 }
 
@@ -138,7 +138,7 @@ impl Kind {
         }
     }
 
-    /// How far ahead what it looks at begins and ends, with operands that look ahead so far.
+    /// Distances at which its span begins and ends, given those of its operands.
     fn lags(self, of_operands: Vec<u64>) -> Vec<u64> {
         let [lower, upper] = match self {
             Kind::Ahead(_, bounds) | Kind::Until(bounds) => [bounds.lower, bounds.upper.unwrap_or(u64::MAX)],
@@ -152,7 +152,7 @@ impl Kind {
     }
 }
 
-/// How a row of the table gets its values.
+/// Source of the values of a row of the table.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Row {
     /// A field that holds its value.
@@ -167,7 +167,7 @@ pub(super) enum Row {
     Watched,
     /// A part of the formula without a history, evaluated from its operands.
     Made,
-    /// A term whose values are noted.
+    /// A term whose values are recorded.
     Term(Course),
 }
 

@@ -205,7 +205,7 @@ mod tests {
             assert!(text.contains(long), "{width}: {text}");
             assert_eq!(text.matches("1.6666666666666667").count(), 2, "{width}: {text}");
         }
-        // What fits stands side by side.
+        // Time points that fit are shown side by side.
         assert_eq!(lines(&explained, 400).len(), 5);
     }
 

@@ -7,7 +7,7 @@ use rondel_spec::{ChainMeasure, Expr, ExprId, Spec};
 
 use crate::formula::word;
 
-/// How the value of a term goes on between the time points at which it is evaluated.
+/// Course of a term's value between the time points at which it is evaluated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Course {
     /// It stays the same.

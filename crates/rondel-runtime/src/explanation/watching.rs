@@ -1,5 +1,5 @@
-//! What is watched of a specification: for each property the rows of its tables, the fields that bring their values, and
-//! the parts and terms that a monitor evaluates for them.
+//! Watched parts of a specification: for each property the rows of its tables, the fields that provide their values,
+//! and the parts and terms that a monitor evaluates for them.
 
 use std::collections::HashMap;
 
@@ -19,10 +19,10 @@ const PARTS: usize = 24;
 /// The number of terms of a formula that are shown.
 const TERMS: usize = 24;
 
-/// What a part is watched as: properties that see it alike share it.
+/// Identity of a watched part, shared by the properties for which it has the same values.
 type PartKey = (ExprId, TimeModel, bool, Option<SliceId>, Vec<TopicId>, u32);
 
-/// What is watched of the properties so far.
+/// Watched parts of the properties so far.
 pub(super) struct Watching<'s> {
     spec: &'s Spec,
     /// The specification with a property for each part and term.
@@ -37,7 +37,7 @@ pub(super) struct Watching<'s> {
     is_drawn: bool,
 }
 
-/// A property on its way.
+/// Property being analysed.
 struct Own<'s> {
     /// Its position.
     number: usize,
@@ -72,7 +72,8 @@ impl Own<'_> {
 }
 
 impl<'s> Watching<'s> {
-    /// What is watched of a specification, and if `is_drawn`, of arrays the least and the greatest elements.
+    /// Determines the watched parts of a specification. If `is_drawn`, the least and the greatest elements of arrays
+    /// are included.
     pub(super) fn of(spec: &'s Spec, is_drawn: bool) -> Watching<'s> {
         let mut augmented = Spec::clone(spec);
         let states = machines::states(&mut augmented);

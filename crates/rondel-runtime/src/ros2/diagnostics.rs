@@ -101,7 +101,7 @@ pub struct Diagnostics {
     places: HashMap<Vec<u8>, usize>,
     /// The status of each property without parameters, or [`NONE`].
     plain: Vec<usize>,
-    /// How many new instances had no status, and how many of these were violated.
+    /// Numbers of new instances without a status, and of violated ones among them.
     hidden: (u64, u64),
     /// The messages that were not evaluated, how many, and when the number last grew.
     omitted: Vec<Omission>,

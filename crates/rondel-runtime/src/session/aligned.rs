@@ -17,7 +17,7 @@ use super::laps::Held;
 use super::pause::Missed;
 use super::restart::Absence;
 use super::{SessionPlan, Shared, Stamp};
-use crate::align::{AlignedMonitor, Division, Rule, Told, divide, together};
+use crate::align::{AlignedMonitor, Division, ReportCallback, Rule, divide, together};
 use crate::alignment::{Alignment, Late, WaitFor};
 use crate::alignment_statistics::AlignmentStatistics;
 use crate::chains::ChainStatistics;
@@ -49,7 +49,7 @@ pub(super) struct Aligned {
     ends_now: bool,
     /// The number of messages since the groups were last run.
     unstepped: usize,
-    /// What was not seen before the first message after a restart.
+    /// Messages and time missed before the first message after a restart.
     absence: Option<Box<Absence>>,
     /// The number of messages of this lap, where several groups see some of them each.
     numbered: Option<u64>,
@@ -67,11 +67,11 @@ struct Group {
     /// The limits of instances that were not reached yet.
     reached: Reached,
     evaluated: Evaluated,
-    /// Whether time alone brings reports.
+    /// Whether time alone causes reports.
     is_timed: bool,
     /// Whether a message, a marker or time came since it was last run.
     is_fresh: bool,
-    /// How many leaps of machines have been reported.
+    /// Number of machine leaps reported so far.
     leaps: u64,
 }
 
@@ -200,7 +200,7 @@ impl Aligned {
         if taken.refused.is_some() {
             self.unread(topic, origin);
             self.refuse(topic, taken);
-            // What was certain before stays so, however many messages were read at once.
+            // Earlier verdicts stay certain, however many messages were read at once.
             self.step_to(taken.now, shared);
             let latest = self.latest(shared);
             return self.miss(&[topic], SeenAgain::After(latest), shared);
@@ -220,8 +220,9 @@ impl Aligned {
             if group.is_timed {
                 let Group { monitor, evaluated, .. } = group;
                 let time = intake.block.time(taken.row);
-                let told: Told<'_> = &mut |block, monitor| shared.emitter.take(block, monitor, evaluated);
-                monitor.run_before(topic, time, taken.now, told);
+                let emit: ReportCallback<'_> =
+                    &mut |block, monitor| shared.emitter.take(block, monitor, evaluated);
+                monitor.run_before(topic, time, taken.now, emit);
             }
             let slots = &group.sources[topic.index()];
             let clock = (taken.now, taken.then);
@@ -230,7 +231,7 @@ impl Aligned {
         }
     }
 
-    /// Tells the groups the number of a message that was refused or could not be read.
+    /// Passes the number of a refused or unreadable message to the groups.
     #[cold]
     pub(super) fn unread(&mut self, topic: TopicId, origin: Option<Origin>) {
         let Some(origin) = origin else { return };
@@ -239,9 +240,9 @@ impl Aligned {
         }
     }
 
-    /// Tells the groups that a message was refused because of its time.
+    /// Informs the groups that a message was refused because of its time.
     fn refuse(&mut self, topic: TopicId, taken: &Taken) {
-        // Before any message with a time there is nothing that time could pass from.
+        // Before any message with a time, there is no time to advance from.
         if taken.now == NO_TIME {
             return;
         }
@@ -284,7 +285,7 @@ impl Aligned {
         self.groups.iter_mut().map(|group| group.monitor.monitor_mut())
     }
 
-    /// Takes note of a time in which the session did not run, or of a step of the day's clock, before time passes after it.
+    /// Records a pause of the session or a step of the day's clock, before time advances after it.
     #[cold]
     pub(super) fn pause(&mut self, missed: &Missed, shared: &mut Shared) {
         self.intake.pause(missed, &*Arc::clone(&shared.clock));
@@ -301,7 +302,7 @@ impl Aligned {
         } else if missed.ticks.is_none() {
             return;
         } else if let Some(latest) = self.intake.latest.filter(|_| self.reads_arrivals) {
-            // How long messages were on their way is not known of those that waited.
+            // The transport delay of waiting messages is unknown.
             let lasted = missed.lasted();
             (latest, SeenAgain::After(Timestamp::from_nanos(latest.as_nanos().saturating_add(lasted))))
         } else {
@@ -310,7 +311,7 @@ impl Aligned {
         self.miss_time(&self.topics(), span, shared);
     }
 
-    /// Takes note that the day's clock shows again what it had shown before it was set back.
+    /// Records that the day's clock has caught up with the time it had shown before it was set back.
     #[cold]
     pub(super) fn catch_up(&mut self, shared: &Shared) {
         let shown = self.intake.clock.at(&*shared.clock, shared.clock.ticks());
@@ -323,14 +324,14 @@ impl Aligned {
         (0..self.specification.spec.topics.len() as u32).map(TopicId).collect()
     }
 
-    /// Takes note of what was not seen before the first message that follows.
+    /// Records the messages and time missed before the first message that follows.
     pub(super) fn absent(&mut self, absence: Absence, is_by_arrival: bool, shared: &mut Shared) {
         self.intake.is_by_arrival |= is_by_arrival;
         self.miss(&absence.lost, SeenAgain::Open, shared);
         if self.intake.is_by_arrival || self.reads_arrivals {
             self.miss_time(&absence.late, (UNKNOWN, SeenAgain::Open), shared);
         }
-        // What was kept comes before the clock runs.
+        // Messages that waited come before the clock runs.
         let ticks = shared.clock.ticks();
         let began = shared.clock.now().as_nanos().saturating_sub(absence.lasted);
         let ticks = (ticks.saturating_sub(absence.lasted), ticks);
@@ -338,21 +339,21 @@ impl Aligned {
         self.absence = Some(Box::new(absence));
     }
 
-    /// Notes that messages of these topics come later than they would have, which matters to properties that measure
-    /// time.
+    /// Records that messages of these topics come late, which matters to properties that measure time.
     fn miss_time(&mut self, topics: &[TopicId], span: (Timestamp, SeenAgain), shared: &mut Shared) {
         let mut is_read = false;
         for group in &mut self.groups {
             let Group { monitor, evaluated, specification, .. } = group;
             let joining = shared.joining_of(&evaluated.properties);
-            let told: Told<'_> = &mut |block, monitor| shared.emitter.take(block, monitor, evaluated);
+            let emit: ReportCallback<'_> =
+                &mut |block, monitor| shared.emitter.take(block, monitor, evaluated);
             let properties = &specification.spec.properties;
             let is_meant = |property: u32| {
                 let measures = |property: &Property| self.reads_arrivals || property.time != TimeModel::Steps;
                 let joins = joining.contains(&property);
                 !joins && properties.get(property as usize).is_none_or(measures)
             };
-            monitor.miss_for(topics, span, None, (&is_meant, told));
+            monitor.miss_for(topics, span, None, (&is_meant, emit));
             is_read |= monitor.monitor().missed().iter().any(|missed| missed.is_read);
         }
         if is_read {
@@ -361,14 +362,15 @@ impl Aligned {
         self.notices(shared);
     }
 
-    /// Notes that messages of these topics were not seen.
+    /// Records that messages of these topics were missed.
     pub(super) fn miss(&mut self, topics: &[TopicId], until: SeenAgain, shared: &mut Shared) {
         for group in &mut self.groups {
             let Group { monitor, evaluated, .. } = group;
             let joining = shared.joining_of(&evaluated.properties);
-            let told: Told<'_> = &mut |block, monitor| shared.emitter.take(block, monitor, evaluated);
+            let emit: ReportCallback<'_> =
+                &mut |block, monitor| shared.emitter.take(block, monitor, evaluated);
             let has_seen = |property: u32| !joining.contains(&property);
-            monitor.miss_for(topics, (UNKNOWN, until), None, (&has_seen, told));
+            monitor.miss_for(topics, (UNKNOWN, until), None, (&has_seen, emit));
         }
         self.notices(shared);
     }
@@ -427,8 +429,7 @@ impl Aligned {
         decoded
     }
 
-    /// Evaluates what no longer waits once the clock shows this time: time passes once it is known which time that is, and
-    /// for the groups whose topics are silent, too.
+    /// Evaluates the messages released once the clock shows this time, and advances the groups whose topics are silent.
     fn step_to(&mut self, now: Timestamp, shared: &mut Shared) {
         if now == NO_TIME || shared.laps.is_holding() {
             self.step(shared);
@@ -437,7 +438,7 @@ impl Aligned {
         }
     }
 
-    /// Notes that lines could not be read. What they held may still have waited for others.
+    /// Records unreadable lines. Their messages may have had to wait for others.
     #[cold]
     fn miss_lines(&mut self, hole: &Hole, shared: &mut Shared) {
         let latest = self.intake.latest.unwrap_or(UNKNOWN);
@@ -550,7 +551,7 @@ impl Aligned {
         Saved { known, states: self.groups.iter().map(|group| group.monitor.snapshot()).collect() }
     }
 
-    /// Takes the least robustness of each property.
+    /// Adds the least robustness of each property.
     pub(super) fn see_robustness(&self, statistics: &mut [PropertyStatistics]) {
         for group in &self.groups {
             for (own, &property) in (0..).zip(&group.evaluated.properties) {
@@ -559,7 +560,7 @@ impl Aligned {
         }
     }
 
-    /// Ends all violations for the statistics: nothing was seen from here on.
+    /// Ends all violations for the statistics, since nothing is received from here on.
     pub(super) fn stop_measuring(&self, shared: &mut Shared) {
         for group in &self.groups {
             shared.emitter.stop_measuring(group.monitor.monitor(), &group.evaluated);
@@ -609,7 +610,7 @@ impl Aligned {
             }
             let of_all =
                 |(own, number): (u32, u32)| Some((*group.evaluated.properties.get(own as usize)?, number));
-            summary.untried.extend(monitor.unexercised().filter_map(of_all));
+            summary.unexercised.extend(monitor.unexercised().filter_map(of_all));
             for (own, messages) in unchecked(monitor, Some(&group.specification.spec)) {
                 // The parts watched for explanations are not among them.
                 if let Some(property) = group.evaluated.properties.get(own as usize) {
@@ -695,7 +696,7 @@ pub(super) fn planned(plan: &SessionPlan) -> Result<Vec<Planned>, StartError> {
 }
 
 impl Group {
-    /// The specification of a group, and what explains its violations, if that is asked for.
+    /// Specification of a group, and the explainer of its violations, if requested.
     fn specification(
         plan: &SessionPlan,
         spec: Spec,

@@ -1,4 +1,4 @@
-//! Messages that were not seen: verdicts that depend on them are inconclusive.
+//! Missed messages: verdicts that depend on them are inconclusive.
 
 use rondel_decode::lines::{Lines, Unseen, UnseenCause};
 use rondel_engine::{Monitor, SeenAgain};
@@ -11,10 +11,10 @@ use crate::notice::Notice;
 use crate::omission::{FirstOmission, Reason};
 use crate::statistics::PropertyStatistics;
 
-/// A time before all others: it is not known since when messages were not seen.
+/// Time before all others: the beginning of the missed span is unknown.
 pub(super) const UNKNOWN: Timestamp = Timestamp::from_nanos(i64::MIN / 4);
 
-/// How many counts of messages are kept, with their times.
+/// Number of message counts kept with their times.
 const COUNTS: usize = 256;
 
 impl Session {
@@ -41,7 +41,8 @@ impl Session {
         taken
     }
 
-    /// Notes how many messages have come by now, so that [`Session::cut_off`] knows which verdicts are older than an outage.
+    /// Records the number of messages received by now, so that [`Session::cut_off`] knows which verdicts are older than
+    /// an outage.
     pub fn note_count(&mut self) {
         if self.counts_at.len() >= COUNTS {
             self.counts_at.pop_front();
@@ -49,14 +50,14 @@ impl Session {
         self.counts_at.push_back((self.shared.clock.time_of_day(), self.shared.counted()));
     }
 
-    /// Notes that a network was cut off: messages of these topics were not seen since a time of the day, and from
-    /// `until` on they are seen again. Without `until` it lasts; call it again when it has ended. Verdicts that depend
-    /// on the time between are inconclusive.
+    /// Records that a network was disconnected: messages of these topics were missed from a time of day on, and are
+    /// received again from `until` on. Without `until` it is still disconnected; call it again when that ends. Verdicts
+    /// that depend on the time between are inconclusive.
     pub fn cut_off(&mut self, topics: &[TopicId], from: Timestamp, until: Option<Timestamp>) {
         self.not_received(topics, (from, until), "cut off from the network");
     }
 
-    /// The same with the reason for which nothing was received, in words.
+    /// Like [`Session::cut_off`], with the reason in words.
     pub fn not_received(
         &mut self,
         topics: &[TopicId],
@@ -67,7 +68,7 @@ impl Session {
             return;
         }
         self.evaluate();
-        // One that lasts is noted again when it ends.
+        // An outage that lasts is recorded again when it ends.
         if self.cut_off_since.take() != Some(from) || until.is_none() {
             let topic = if let [topic] = topics { Some(*topic) } else { None };
             self.shared.omit(Reason::NotReceived, topic, Some(from), || reason.to_owned());
@@ -81,7 +82,7 @@ impl Session {
                     let (latest, shown) = direct.times(&self.shared);
                     SeenAgain::Now(shown.max(time_after(latest, from, until)))
                 }
-                // What was sent before may still be waiting.
+                // Earlier messages may still be waiting.
                 Route::Aligned(aligned) => {
                     SeenAgain::After(time_after(aligned.latest(&self.shared), from, until))
                 }
@@ -98,7 +99,7 @@ impl Session {
         }
     }
 
-    /// Notes that a message of a topic came that could not be read, so that its content is not known.
+    /// Records an undecodable message of a topic, whose content is unknown.
     #[cold]
     pub(super) fn unread(&mut self, topic: TopicId, origin: Option<Origin>) {
         match &mut self.route {
@@ -123,8 +124,8 @@ impl Session {
         }
     }
 
-    /// Notes that a part of a recording cannot be read, in which there may have been messages of these topics; `detail`
-    /// says why. Verdicts that depend on them are inconclusive.
+    /// Records an unreadable part of a recording that may have contained messages of these topics, with the reason in
+    /// `detail`. Verdicts that depend on them are inconclusive.
     #[cold]
     pub fn unreadable(&mut self, topics: &[TopicId], detail: &str) {
         let topic = if let [topic] = topics { Some(*topic) } else { None };
@@ -147,8 +148,8 @@ impl Session {
         }
     }
 
-    /// Notes that events of topics may have been missed up to now, such as that a publisher died while nobody looked: what
-    /// they said last is unknown until they come again.
+    /// Records that events of topics may have been missed up to now, such as the death of a publisher while the session
+    /// did not run: their last state is unknown until they come again.
     pub(super) fn forget_events(&mut self) {
         let count = (self.declared + self.events.len()) as u32;
         let topics: Vec<TopicId> = (self.declared as u32..count).map(TopicId).collect();
@@ -183,14 +184,14 @@ impl Session {
         self.unread(topic, stamp.origin);
     }
 
-    /// Notes that a recording is read from this time on, and that it has earlier messages. Verdicts that depend on these
-    /// are inconclusive. Call it before the first message.
+    /// Records that a recording is read from this time on and has earlier messages. Verdicts that depend on these are
+    /// inconclusive. Call it before the first message.
     pub fn begins_at(&mut self, time: Timestamp) {
         if !self.blind {
             return;
         }
         let all: Vec<TopicId> = (0..self.declared as u32).map(TopicId).collect();
-        // Only verdicts that are withheld depend on them: what the messages themselves say was not asked.
+        // Only withheld verdicts depend on the earlier messages, which were left out by choice.
         self.shared.emitter.is_cut = true;
         match &mut self.route {
             Route::Direct(direct) => direct.unseen(&all, time, &mut self.shared),
@@ -204,7 +205,7 @@ impl Session {
         self.shared.omissions.add(Reason::OutsideSpan, None, count, || None);
     }
 
-    /// Notes that messages are missing, at no time and on no topic that is known: no verdict but a violation is certain.
+    /// Records missing messages at unknown times and on unknown topics: no verdict but a violation is certain.
     #[cold]
     pub fn missing(&mut self, reason: Reason, count: u64, detail: &str) {
         let first = || Some(FirstOmission { time: None, detail: detail.to_owned() });
@@ -215,8 +216,8 @@ impl Session {
         }
     }
 
-    /// Notes that messages of these topics were not seen up to a time; `before` is the number of messages by the last
-    /// one before.
+    /// Records that messages of these topics were missed up to a time; `before` is the number of messages up to the
+    /// last one before the span.
     pub(super) fn miss(&mut self, topics: &[TopicId], before: u64, until: SeenAgain) {
         match &mut self.route {
             Route::Direct(direct) => direct.miss(topics, before, until, &mut self.shared),
@@ -231,15 +232,15 @@ impl Session {
 pub(super) struct Hole {
     pub(super) row: usize,
     pub(super) topics: Vec<TopicId>,
-    /// Who published the message that could not be read.
+    /// Publisher and number of the unreadable message.
     pub(super) origin: Option<Origin>,
-    /// If the number of the message in that row shows it: the number of messages by the last one before it. Otherwise a
-    /// line could not be read.
+    /// Number of messages up to the last one before the gap, if the number of the message in that row shows it.
+    /// Otherwise a line could not be read.
     pub(super) gap: Option<u64>,
 }
 
 impl Shared {
-    /// What is missing among the lines that were read last, whose rows begin at `start`; they are not counted yet.
+    /// Finds missing messages among the lines read last, whose rows begin at `start`; they are not counted yet.
     #[inline]
     pub(super) fn holes(&mut self, lines: &Lines, block: &Block, start: usize) -> Vec<Hole> {
         if lines.unseen().is_empty() && lines.origins().is_empty() {
@@ -276,7 +277,7 @@ impl Shared {
         let mut unseen = lines.unseen().iter().peekable();
         let mut origins = lines.origins().iter().peekable();
         loop {
-            // What could not be read was before the message in its row.
+            // The unreadable message came before the one in its row.
             let row = origins.peek().map(|(row, _)| *row);
             let (row, topic, origin, is_seen) = if let Some(Unseen { row, topic, origin, .. }) =
                 unseen.next_if(|unseen| row.is_none_or(|row| unseen.row <= row)).copied()
@@ -307,7 +308,7 @@ impl Shared {
         }
     }
 
-    /// Makes one notice of the properties of all monitors that have become inconclusive as messages were not seen.
+    /// Reports in one notice the properties of all monitors that have become inconclusive because messages were missed.
     #[cold]
     pub(super) fn blind<'a>(&mut self, monitors: impl Iterator<Item = (&'a mut Monitor, &'a Spec)>) {
         let (mut names, mut stay, mut from) = (Vec::new(), Vec::new(), None);
@@ -322,7 +323,7 @@ impl Shared {
                 if monitor.stays_uncertain(property) {
                     stay.push(name);
                 }
-                // Where nothing measures time, there is none.
+                // Without properties that measure time, there is no time.
                 let time = Some(monitor.time()).filter(|time| monitor.position() > 0 && *time > UNKNOWN);
                 from = time.min(from).or(time).or(from);
             }

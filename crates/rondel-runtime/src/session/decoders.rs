@@ -14,7 +14,7 @@ use crate::notice::Notice;
 use crate::options::{Input, PublisherType};
 use crate::specification::recorded_names;
 
-/// How many types a topic has at most.
+/// Maximum number of types of a topic.
 const TYPES: usize = 256;
 
 /// The decoders of a topic, by the [`TypeIndex`] of messages.
@@ -29,13 +29,13 @@ pub(super) struct TopicDecoder {
 /// Decoder for messages of one type.
 pub(super) struct TypeDecoder {
     decoder: Decoder,
-    /// The slots of fields that are unknown, as the type does not have them as the program reads them.
+    /// Slots of fields that are unknown, because the type does not have them as the program reads them.
     unknown: Box<[Slot]>,
     /// The slots among them of fields that have another type.
     other_type: Box<[Slot]>,
-    /// How many values of another type there were in such fields.
+    /// Number of values of another type in such fields.
     mistyped: u64,
-    /// What fields have that a message leaves out.
+    /// Defaults of fields that a message leaves out.
     defaults: Option<Defaults>,
     /// Whether fields are written that a message does not have.
     completes: bool,
@@ -134,7 +134,7 @@ impl TopicDecoder {
     }
 
     /// Sets the first type, if it is not known yet.
-    pub(super) fn learn(&mut self, message_type: &MessageType) -> Result<(), DecoderError> {
+    pub(super) fn resolve_type(&mut self, message_type: &MessageType) -> Result<(), DecoderError> {
         self.first.decoder.resolve(message_type)
     }
 
@@ -152,7 +152,7 @@ impl TopicDecoder {
         self.all().map(|of| of.decoder.not_numbers()).sum()
     }
 
-    /// How many elements of arrays were left out, as they are NaN or null.
+    /// Returns the number of array elements left out because they are NaN or null.
     pub(super) fn left_out(&self) -> u64 {
         self.all().map(|of| of.decoder.left_out()).sum()
     }
@@ -238,7 +238,7 @@ impl SessionPlan {
         input.known_fields(topic, &self.fields_in(topic, &input, &fields))
     }
 
-    /// How messages of a type are read, and their fields.
+    /// Input and fields of messages of a type.
     fn read_as(&self, topic: TopicId, of: &PublisherType) -> (Input, Projection) {
         let mut input = self.input(topic).cloned().unwrap_or_default();
         (input.encoding, input.message_type) = (of.encoding, of.message_type.clone());
@@ -315,7 +315,7 @@ fn is_each_in_one(types: &[Result<Vec<LeftOut>, DecoderError>]) -> bool {
 }
 
 impl Session {
-    /// Notes topics of which the form of wide strings was a guess, each once.
+    /// Emits notices of the topics whose form of wide strings was guessed, each once.
     pub(super) fn note_guesses(&mut self) {
         let decoders = self.route.decoders();
         self.guessed.resize(decoders.len(), false);
@@ -328,16 +328,16 @@ impl Session {
         }
     }
 
-    /// Adds a further type that publishers of a topic have, beside the one that was known at the start or
-    /// [learnt](Session::learn). Messages of it are pushed with the index that is returned; a type that was added before
-    /// keeps its own.
+    /// Adds a further type that publishers of a topic have, beside the one known at the start or
+    /// [resolved](Session::resolve_type) later. Messages of it are pushed with the returned index; a type that was
+    /// added before keeps its own.
     ///
     /// # Errors
     /// As [`SessionPlan::set_types`]; messages of the type are then to be counted with
     /// [`push_undecodable`](Session::push_undecodable).
     pub fn add_type(&mut self, topic: TopicId, of: PublisherType) -> Result<TypeIndex, DecoderError> {
         let mut input = self.plan.input(topic).cloned().unwrap_or_default();
-        if let Some((_, first)) = self.learnt.iter().find(|(learnt, _)| *learnt == topic) {
+        if let Some((_, first)) = self.resolved.iter().find(|(resolved, _)| *resolved == topic) {
             input.message_type = Some(Arc::clone(first));
         }
         let is_same = |known: &PublisherType| {

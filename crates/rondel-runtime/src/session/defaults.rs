@@ -19,8 +19,8 @@ enum DefaultValue {
 pub(super) struct Defaults(Box<[(Slot, DefaultValue)]>);
 
 impl Defaults {
-    /// Those of a topic; `None` where a field that is left out keeps its value. `is_outside` tells the fields that are not
-    /// part of the payload.
+    /// Defaults of a topic; `None` where an omitted field keeps its value. `is_outside` is true for fields outside the
+    /// payload.
     pub(super) fn of(
         input: &Input,
         projection: &Projection,

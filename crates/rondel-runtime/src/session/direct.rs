@@ -50,9 +50,9 @@ pub(super) struct Direct {
     measures_time: bool,
     /// The topics of lines that should carry a time and have not carried one yet.
     unstamped: Vec<TopicId>,
-    /// Which times of messages are refused.
+    /// Limits of message times.
     limits: Limits,
-    /// The same in lines.
+    /// Limits of message times in lines.
     line_limits: Limits,
     /// The time of the last event.
     time: Timestamp,
@@ -63,9 +63,9 @@ pub(super) struct Direct {
     evaluated: Evaluated,
     /// The topics of which messages are missing before the next event.
     unseen: Vec<TopicId>,
-    /// The number of messages by the last one before them.
+    /// Number of messages up to the last one before them.
     unseen_before: u64,
-    /// What was not seen before the first message after a restart.
+    /// Messages and time missed before the first message after a restart.
     absence: Option<Box<Absence>>,
     /// The first messages after a pause.
     returning: Option<Box<Returning>>,
@@ -80,14 +80,14 @@ pub(super) struct Direct {
     lines_before: (Vec<u64>, u64),
     /// Whether messages come in lines.
     reads_lines: bool,
-    /// How many leaps of machines have been reported.
+    /// Number of machine leaps reported so far.
     leaps: u64,
     /// Whether asserts are judged up to the time at which the run ends: messages come live.
     ends_now: bool,
     is_live: bool,
 }
 
-/// So many deadlines are passed in one call.
+/// Maximum number of deadlines evaluated in one call.
 const ROUNDS: u32 = 1000;
 
 impl Direct {
@@ -136,7 +136,7 @@ impl Direct {
             decoders,
             line_defaults: plan.line_defaults(program.projections()),
             named,
-            // Where nothing measures time, a time decides nothing.
+            // Without properties that measure time, no time matters.
             limits: limits(true).only_if(plan.options.live && measures_time || limited),
             line_limits: limits(false).only_if(limited),
             reads_arrivals: program.reads_arrivals(),
@@ -207,7 +207,7 @@ impl Direct {
         let row = self.block.len() - 1;
         self.named.write(topic.index(), stamp.name, &mut self.block, row);
         let time = self.block.time(row);
-        // The time of arrival does not begin anew with the messages.
+        // Arrival times do not start over with the messages.
         let has_own_time =
             is_own && (stamp.source.is_some() || self.inputs[topic.index()].time.field().is_some());
         if has_own_time && shared.laps.must_wait(topic, time) {
@@ -299,7 +299,7 @@ impl Direct {
         self.evaluate(shared);
     }
 
-    /// Goes on counting the lines that another one has read.
+    /// Continues the line counts of another route.
     pub(super) fn continue_lines(&mut self, before: &Direct) {
         self.lines_before = (before.mistyped.clone(), before.undecodable);
         (self.mistyped, self.undecodable) = self.lines_before.clone();
@@ -383,7 +383,7 @@ impl Direct {
         shared: &mut Shared,
     ) -> Result<usize, LineError> {
         if matches!(source, Source::Part(_)) {
-            // It comes in place of the block.
+            // The part replaces the block.
             self.step(shared);
         }
         let before = self.block.len();
@@ -417,7 +417,7 @@ impl Direct {
         decoded
     }
 
-    /// Notes the latest time of each topic in the block, whose rows are in order.
+    /// Records the latest time of each topic in the block, whose rows are in order.
     fn see_times(&self, shared: &mut Shared) {
         for topic in (0..self.inputs.len() as u32).map(TopicId) {
             let rows = self.block.topic_rows(topic);
@@ -427,7 +427,7 @@ impl Direct {
         }
     }
 
-    /// Evaluates the events before each hole, and notes what is missing there.
+    /// Evaluates the events before each hole, and records the missed messages there.
     #[cold]
     fn step_to(&mut self, holes: Vec<Hole>, shared: &mut Shared) {
         let mut done = 0;
@@ -448,7 +448,8 @@ impl Direct {
         }
     }
 
-    /// Notes that messages of these topics were not seen between the last event and the next, whose time is not known yet.
+    /// Records that messages of these topics were missed between the last event and the next, whose time is not known
+    /// yet.
     pub(super) fn unseen(&mut self, topics: &[TopicId], now: Timestamp, shared: &mut Shared) {
         if topics.iter().all(|topic| self.unseen.contains(topic)) {
             return;
@@ -566,9 +567,9 @@ impl Direct {
         }
         let first = self.monitor.position();
         let before = self.backwards.count;
-        // Live, messages of several publishers cross on their way unless they say when they were sent.
-        let is_told = !self.is_live || self.reads_time_fields;
-        if let Some(row) = self.backwards.add(&self.block).filter(|_| is_told) {
+        // Live messages of several publishers overtake each other unless they carry the time at which they were sent.
+        let is_reported = !self.is_live || self.reads_time_fields;
+        if let Some(row) = self.backwards.add(&self.block).filter(|_| is_reported) {
             shared.notice(Notice::backwards(first + row as u64, self.block.time(row)));
         }
         shared.see(&self.block);
@@ -612,15 +613,15 @@ impl Direct {
         std::iter::once(&mut self.monitor)
     }
 
-    /// Notes that messages of these topics were not seen; `before` is the number of messages by the last one before.
+    /// Records that messages of these topics were missed; `before` is the number of messages up to the last one before
+    /// the span.
     pub(super) fn miss(&mut self, topics: &[TopicId], before: u64, until: SeenAgain, shared: &mut Shared) {
         let has_seen = |property: u32| !shared.joins(property);
         self.monitor.miss_for(topics, (UnseenFrom::Count(before), until), has_seen);
         self.take(None, shared);
     }
 
-    /// Takes note of a time in which the session did not run, or of a step of the day's clock, before any message after
-    /// it is evaluated.
+    /// Records a pause of the session or a step of the day's clock, before any later message is evaluated.
     #[cold]
     pub(super) fn pause(&mut self, missed: &Missed, shared: &mut Shared) {
         let span = if self.is_by_arrival || missed.is_empty {
@@ -640,7 +641,7 @@ impl Direct {
             if !self.reads_arrivals {
                 return;
             }
-            // How long messages were on their way is not known of those that waited.
+            // The transport delay of waiting messages is unknown.
             let after = Timestamp::from_nanos(self.time.as_nanos().saturating_add(missed.lasted()));
             (from.unwrap_or(self.time), SeenAgain::After(until.unwrap_or(after)))
         };
@@ -651,7 +652,7 @@ impl Direct {
         self.miss_time(&topics, (UnseenFrom::Time(span.0), span.1), shared);
     }
 
-    /// Takes note that the day's clock shows again what it had shown before it was set back.
+    /// Records that the day's clock has caught up with the time it had shown before it was set back.
     #[cold]
     pub(super) fn catch_up(&mut self, shared: &Shared) {
         let (last, shown) = self.times(shared);
@@ -659,7 +660,8 @@ impl Direct {
         self.monitor.see(&self.topics(), SeenAgain::At(again.unwrap_or(last)));
     }
 
-    /// After a pause in which messages waited: decides later from when on they are seen again, if time is looked at.
+    /// After a pause in which messages waited: defers the decision from when on messages are received again, if time
+    /// matters.
     fn wait_for_return(&mut self, missed: &Missed) -> Option<SeenAgain> {
         self.clock.as_ref()?;
         let (until, now) = missed.return_of(&self.block)?;
@@ -668,7 +670,7 @@ impl Direct {
         self.returning.as_ref().map(|_| SeenAgain::Open)
     }
 
-    /// Notes the messages of the block, and decides from when on messages are seen again once that is due.
+    /// Records the messages of the block, and decides from when on messages are received again once that is due.
     #[cold]
     fn return_by(&mut self, now: Ticks, shared: &mut Shared) {
         if let Some(returning) = &mut self.returning {
@@ -680,7 +682,7 @@ impl Direct {
         }
     }
 
-    /// Decides at once from when on messages are seen again, as nobody will later.
+    /// Decides now from when on messages are received again, since no later call would.
     pub(super) fn return_now(&mut self) {
         if let Some(returning) = self.returning.take() {
             returning.end(&mut self.monitor, true);
@@ -691,8 +693,7 @@ impl Direct {
         (0..self.specification.spec.topics.len() as u32).map(TopicId).collect()
     }
 
-    /// Notes that messages of these topics come later than they would have, which matters to properties that measure
-    /// time.
+    /// Records that messages of these topics come late, which matters to properties that measure time.
     fn miss_time(&mut self, topics: &[TopicId], span: (UnseenFrom, SeenAgain), shared: &mut Shared) {
         let properties = &self.specification.spec.properties;
         let is_meant = |property: u32| {
@@ -704,7 +705,7 @@ impl Direct {
         self.take(None, shared);
     }
 
-    /// Takes note of what was not seen before the first message that follows.
+    /// Records the messages and time missed before the first message that follows.
     pub(super) fn absent(&mut self, absence: Absence, is_by_arrival: bool, shared: &mut Shared) {
         self.is_by_arrival |= is_by_arrival;
         let from = UnseenFrom::Count(self.monitor.counted());
@@ -715,7 +716,7 @@ impl Direct {
         self.absence = Some(Box::new(absence));
     }
 
-    /// Takes note of the first message after an absence.
+    /// Ends an absence with the first message after it.
     #[cold]
     fn return_from(&mut self, absence: &Absence) {
         let first = self.block.time(0);
@@ -731,7 +732,7 @@ impl Direct {
         self.clock.is_some()
     }
 
-    /// Whether it matters when messages come.
+    /// Whether the arrival times of messages matter.
     pub(super) fn needs_time(&self) -> bool {
         self.clock.is_some() || self.reads_arrivals
     }
@@ -817,20 +818,20 @@ impl Direct {
         Saved { known, states: vec![self.monitor.snapshot()] }
     }
 
-    /// Takes the least robustness of each property.
+    /// Adds the least robustness of each property.
     pub(super) fn see_robustness(&self, statistics: &mut [PropertyStatistics]) {
         for (property, statistics) in (0..).zip(statistics) {
             statistics.see_robustness(&self.monitor, property);
         }
     }
 
-    /// Ends all violations for the statistics: nothing was seen from here on.
+    /// Ends all violations for the statistics, since nothing is received from here on.
     pub(super) fn stop_measuring(&self, shared: &mut Shared) {
         shared.emitter.stop_measuring(&self.monitor, &self.evaluated);
     }
 
-    /// Where evaluation has come to: live, time has passed since the last message, up to the next time at which it could
-    /// bring a verdict.
+    /// End of the evaluated time span: live, up to the next time after the last message at which a verdict could
+    /// change.
     fn end(&self, shared: &Shared) -> EndOf {
         let mut end = self.evaluated.end(&self.monitor);
         if self.is_live
@@ -869,7 +870,7 @@ impl Direct {
             }
         }
         summary.backwards = self.backwards.count;
-        summary.untried = self.monitor.unexercised().collect();
+        summary.unexercised = self.monitor.unexercised().collect();
         summary.omissions = omissions(&self.monitor, &self.specification.spec);
         for topic in summary.topics.iter().filter(|topic| topic.gaps > 0) {
             let messages = counted(topic.gaps, "message is", "messages are");

@@ -1,4 +1,4 @@
-//! Continuing from the snapshot of an edited specification: the properties that are still the same keep their states.
+//! Resuming from the snapshot of an edited specification: unchanged properties keep their states.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -15,26 +15,26 @@ use crate::missing::SavedMissing;
 use crate::saved::{Known, Saved, StartError, Waiting};
 use crate::specification::Specification;
 
-/// What became of the properties where a session continues from the snapshot of an edited specification.
+/// Outcome of an edit for the properties when a session resumes from a snapshot.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Edited {
     /// The properties that continue with their states.
     pub continued: Vec<String>,
-    /// Those that begin with the next message, each with the reason.
-    pub anew: Vec<(String, RestartReason)>,
-    /// Those of the snapshot that are gone.
+    /// Properties that restart with the next message, with the reason.
+    pub restarted: Vec<(String, RestartReason)>,
+    /// Removed properties of the snapshot.
     pub removed: Vec<String>,
 }
 
 impl Edited {
-    /// For each property whether it begins anew.
+    /// For each property: whether it restarts.
     pub(super) fn joining(&self, names: impl Iterator<Item = impl AsRef<str>>) -> Vec<bool> {
-        names.map(|name| self.anew.iter().any(|(anew, _)| anew == name.as_ref())).collect()
+        names.map(|name| self.restarted.iter().any(|(restarted, _)| restarted == name.as_ref())).collect()
     }
 
-    /// Whether anything is otherwise than in the snapshot.
+    /// Whether anything differs from the snapshot.
     pub(super) fn is_any(&self) -> bool {
-        !self.anew.is_empty() || !self.removed.is_empty()
+        !self.restarted.is_empty() || !self.removed.is_empty()
     }
 }
 
@@ -55,12 +55,12 @@ impl Kept {
 }
 
 impl SessionPlan {
-    /// For a snapshot of another specification the plan of a session that continues from it, its state, and what becomes
-    /// of the properties, with for each whether it joins.
+    /// Resumes from the snapshot of another specification. Returns the plan of the session, its state, and the outcome
+    /// for the properties.
     pub(super) fn edited(&self, saved: &Saved) -> Result<(SessionPlan, Saved, Edited), StartError> {
         let (known, is_aligned) = (&saved.known, self.options.alignment.is_needed());
         if known.properties.is_empty() || known.waiting.is_some() != is_aligned {
-            // It says what does not fit.
+            // Its error states what does not fit.
             self.session(Some(saved))?;
             return Err("it belongs to another specification".into());
         }
@@ -131,7 +131,7 @@ impl SessionPlan {
         Ok(vec![Planned { properties, program: Arc::clone(&self.specification.program), rule: None }])
     }
 
-    /// What is known beside the monitors, for the properties and topics of this plan.
+    /// Transfers the state outside of the monitors to the properties and topics of this plan.
     fn moved(&self, known: &Known, outcomes: &[EditOutcome]) -> Known {
         let spec = &self.specification.spec;
         let names = topic_names(spec);
@@ -179,7 +179,7 @@ impl SessionPlan {
         }
     }
 
-    /// The topics and fields that have not come: of properties that begin anew all fields count as such.
+    /// Missing topics and fields: all fields of restarted properties count as missing.
     fn missing_in(
         &self,
         known: &Known,
@@ -192,13 +192,14 @@ impl SessionPlan {
         let before = fields.iter().filter_map(|((topic, path, value), has_come)| {
             Some(((here(*topic)?, path.clone(), *value), *has_come))
         });
-        let anew = (0..).zip(outcomes).filter(|(_, outcome)| **outcome != EditOutcome::Continues);
-        let of_new = anew.flat_map(|(property, _)| self.needed.fields_of(property)).map(|key| (key, false));
+        let restarted = (0..).zip(outcomes).filter(|(_, outcome)| **outcome != EditOutcome::Continues);
+        let of_new =
+            restarted.flat_map(|(property, _)| self.needed.fields_of(property)).map(|key| (key, false));
         (topics, before.chain(of_new).collect())
     }
 }
 
-/// What becomes of each property, and in which of the monitors of the snapshot it was.
+/// Outcome of the edit for each property, and the monitor of the snapshot that contained it.
 fn assign(kept: &[Kept], spec: &mut Spec, generation: u32) -> (Vec<EditOutcome>, Vec<Option<usize>>) {
     let count = spec.properties.len();
     let (mut outcomes, mut origins) =
@@ -222,7 +223,7 @@ fn assign(kept: &[Kept], spec: &mut Spec, generation: u32) -> (Vec<EditOutcome>,
     (outcomes, origins)
 }
 
-/// The properties that should continue, but whose states are not in the snapshot in the form that they need.
+/// Properties that should continue, but whose states are not in the snapshot in the form that they need.
 fn lost(groups: &[Planned], kept: &[Kept], outcomes: &[EditOutcome], origins: &[Option<usize>]) -> Vec<u32> {
     let mut all = Vec::new();
     for Planned { properties, program, .. } in groups {
@@ -249,7 +250,7 @@ impl Edited {
         for (property, outcome) in spec.properties.iter().zip(outcomes) {
             match *outcome {
                 EditOutcome::Continues => edited.continued.push(property.name.clone()),
-                EditOutcome::Restarts(why) => edited.anew.push((property.name.clone(), why)),
+                EditOutcome::Restarts(why) => edited.restarted.push((property.name.clone(), why)),
             }
         }
         let is_gone = |name: &&String| !spec.properties.iter().any(|property| property.name == **name);

@@ -21,7 +21,7 @@ pub(super) struct Evaluated {
 }
 
 impl Evaluated {
-    /// Where evaluation has come to.
+    /// End of the evaluated time span.
     pub(super) fn end(&self, monitor: &Monitor) -> EndOf {
         EndOf { event: self.latest, time: monitor.time(), steps: monitor.position() }
     }
@@ -34,7 +34,7 @@ pub(super) struct Emitter {
     pub(super) reports: Reports,
     /// Whether the recording was not read to its end.
     pub(super) broke_off: bool,
-    /// Whether the messages that are noted as missing were left out by choice.
+    /// Whether the missing messages were left out by choice.
     pub(super) is_cut: bool,
 }
 
@@ -44,8 +44,8 @@ impl Emitter {
         Emitter { emit, statistics, reports: Reports::default(), broke_off: false, is_cut: false }
     }
 
-    /// Takes the reports of a monitor's last call: on a block, whose first event is the step with this
-    /// number, or on time passing.
+    /// Takes the reports of a monitor's last call: about a block, whose first event is the step with this number, or
+    /// about the passing of time.
     pub(super) fn take(
         &mut self,
         block: Option<(&Block, u64)>,
@@ -107,18 +107,18 @@ impl Emitter {
                 statistics[property as usize].miss(monitor, missed.is_read);
             }
         }
-        // What is left out of a recording ends before its first message.
+        // The part of a recording that was left out ends before its first message.
         *is_cut &= block.is_none();
     }
 
-    /// Begins a lap with the statistics of an emitter that has seen nothing.
-    pub(super) fn begin_lap(&mut self, anew: Emitter, lap: u32) {
-        self.statistics = anew.statistics;
+    /// Begins a lap with the empty statistics of a fresh emitter.
+    pub(super) fn begin_lap(&mut self, fresh: Emitter, lap: u32) {
+        self.statistics = fresh.statistics;
         self.broke_off = false;
         self.reports.begin_lap(lap);
     }
 
-    /// Ends all violations for the statistics, where a monitor has come to.
+    /// Ends all violations for the statistics at the end of the evaluated time span.
     pub(super) fn stop_measuring(&mut self, monitor: &Monitor, evaluated: &Evaluated) {
         let end = evaluated.end(monitor);
         for &property in &evaluated.properties {

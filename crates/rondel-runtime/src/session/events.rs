@@ -11,7 +11,7 @@ use crate::text::counted;
 /// The limit of the key of an instance as JSON, in bytes.
 const LARGEST_KEY: usize = 64 << 10;
 
-/// How long after a pause of the session a deadline counts as missed because of it, in nanoseconds.
+/// Time after a pause of the session in which a deadline counts as missed because of it, in nanoseconds.
 const AFTER_PAUSE: i64 = 1_000_000_000;
 
 /// The missed deadlines of a topic.
@@ -21,7 +21,7 @@ pub(super) struct Deadlines {
     /// The properties that read them, by their positions.
     readers: Vec<usize>,
     /// Those that were missed while the session did not run.
-    doubtful: u64,
+    uncertain: u64,
 }
 
 impl Deadlines {
@@ -33,7 +33,7 @@ impl Deadlines {
             };
             let properties = spec.properties.iter().enumerate();
             let readers = properties.filter(|(_, property)| reads(property)).map(|(at, _)| at).collect();
-            Deadlines { topic: spec.topics[of.index()].name.clone(), readers, doubtful: 0 }
+            Deadlines { topic: spec.topics[of.index()].name.clone(), readers, uncertain: 0 }
         };
         spec.events.iter().map(of_topic).collect()
     }
@@ -72,7 +72,7 @@ impl Session {
         let Some(at) = self.events.iter().position(|of| *of == topic) else { return false };
         if event == TopicEvent::MissedDeadline && self.has_just_paused(time) {
             // Messages that came in time may wait to be taken.
-            self.deadlines[at].doubtful += 1;
+            self.deadlines[at].uncertain += 1;
             return true;
         }
         let arrival = Some(self.shared.clock.now());
@@ -82,17 +82,17 @@ impl Session {
     }
 
     /// Adds the deadlines that did not count to the properties that read them.
-    pub(super) fn add_doubtful(&self, summary: &mut Summary) {
-        for Deadlines { topic, readers, doubtful } in &self.deadlines {
-            if *doubtful == 0 {
+    pub(super) fn add_uncertain(&self, summary: &mut Summary) {
+        for Deadlines { topic, readers, uncertain } in &self.deadlines {
+            if *uncertain == 0 {
                 continue;
             }
             for reader in readers {
                 if let Some(statistics) = summary.properties.get_mut(*reader) {
-                    statistics.unchecked += doubtful;
+                    statistics.unchecked += uncertain;
                 }
             }
-            let missed = counted(*doubtful, "deadline was missed", "deadlines were missed");
+            let missed = counted(*uncertain, "deadline was missed", "deadlines were missed");
             summary.omissions.push(format!(
                 "{topic}: {missed} while the monitor did not run, and did not count: messages may have come in time"
             ));

@@ -33,9 +33,9 @@ pub(super) struct Intake {
     limits: Limits,
     is_live: bool,
     pub(super) progress: Progress,
-    /// Whether the session continues from a snapshot or after a pause, and no clock has shown yet how long that was.
+    /// Whether the session resumed from a snapshot or after a pause whose length no clock has shown yet.
     resumes: bool,
-    /// A pause of the session that the alignment has not taken note of.
+    /// Pause of the session that the alignment has not processed.
     pub(super) missed: Option<Missed>,
     /// Whether the time of some message was that of its arrival.
     pub(super) is_by_arrival: bool,
@@ -60,7 +60,7 @@ pub(super) struct Taken {
     pub(super) now: Timestamp,
     /// The time of the clock once the message has set it.
     pub(super) then: Timestamp,
-    /// Why it is refused, if it is.
+    /// Reason for a refusal.
     pub(super) refused: Option<Refused>,
 }
 
@@ -162,8 +162,8 @@ impl Intake {
         Ok(Some(self.stamp(topic, row, stamp, (&*clock, true, self.is_live), shared)))
     }
 
-    /// Whether a message carries a time of its own, given the one at which it was sent. That of arrival does not begin anew
-    /// with the messages.
+    /// Whether a message carries a time of its own, given the time at which it was sent. Arrival times do not start
+    /// over with the messages.
     fn is_own(&self, topic: TopicId, sent: Option<Timestamp>) -> bool {
         match self.inputs[topic.index()].time {
             TimeSource::Arrival => false,
@@ -195,14 +195,14 @@ impl Intake {
         self.stamp(*topic, 0, stamp, (came, true, self.is_live), shared)
     }
 
-    /// Goes on counting the lines that another one has read.
+    /// Continues the line counts of another intake.
     pub(super) fn continue_lines(&mut self, before: &Intake) {
         self.lines_before = (before.mistyped.clone(), before.undecodable);
         (self.mistyped, self.undecodable) = self.lines_before.clone();
     }
 
-    /// Lets the clock stand still after a pause of the session, so that what waited comes before time passes. The same
-    /// where messages wait by a clock of the day that was set.
+    /// Stops the clock after a pause of the session, so that waiting messages come before time advances; also after a
+    /// step of the day's clock that messages wait by.
     #[cold]
     pub(super) fn pause(&mut self, missed: &Missed, clock: &dyn Clock) {
         if missed.ticks.is_none() && !self.is_by_arrival && !self.clock.shows_day() {
@@ -215,15 +215,15 @@ impl Intake {
         {
             self.clock.stand(clock, (now, now), (missed.from, repeats));
         } else if self.is_by_arrival && missed.ticks.is_none() {
-            // The next message sets it to this time, and nobody was silent until then.
+            // The next message sets the clock to this time, and no topic was silent until then.
             self.clock.see(missed.until, clock, now);
         }
         self.resumes = true;
         self.missed = Some(*missed);
     }
 
-    /// Lets the clock stand still after a time, between these ticks, in which nothing was taken. It began at this time of
-    /// the day.
+    /// Stops the clock after a span, between these ticks, in which no message was taken. `began` is the time of day at
+    /// its beginning.
     pub(super) fn wait(&mut self, clock: &dyn Clock, ticks: (Ticks, Ticks), began: Timestamp) {
         // Messages that waited have later times where these are of their arrival.
         if !self.is_by_arrival {
@@ -231,8 +231,8 @@ impl Intake {
         }
     }
 
-    /// Lets the clock run again that stood still: it moves on to the messages that came meanwhile, and no topic was
-    /// silent for that long.
+    /// Restarts a stopped clock: it advances to the messages that came meanwhile, and no topic counts as silent for
+    /// that span.
     #[inline]
     fn release(&mut self, ticks: Ticks) {
         if self.clock.release(ticks) {
@@ -240,7 +240,7 @@ impl Intake {
         }
     }
 
-    /// What the clock shows, unless the session did not run: then the clock stands still first.
+    /// Time of the clock; after a pause of the session, the clock is stopped first.
     pub(super) fn shown(&mut self, shared: &mut Shared) -> Timestamp {
         let ticks = shared.clock.ticks();
         if let Some(missed) = self.beat(ticks, NO_TIME, shared) {
@@ -250,7 +250,7 @@ impl Intake {
         self.clock.at(&*shared.clock, ticks)
     }
 
-    /// Notes that the session runs, where a message with this time may have come.
+    /// Heartbeat of the session, with the time of a message.
     #[inline]
     fn beat(&self, ticks: Ticks, given: Timestamp, shared: &mut Shared) -> Option<Missed> {
         if shared.heartbeat.is_on() && self.clock.shows_day() {
@@ -259,13 +259,13 @@ impl Intake {
         shared.beat(ticks, Some(given).filter(|given| self.is_by_arrival && *given != NO_TIME))
     }
 
-    /// The time of the message in a row, and what the clock shows.
+    /// Time of the message in a row, and of the clock.
     fn stamp(
         &mut self,
         topic: TopicId,
         row: usize,
         stamp: &Stamp,
-        (clock, tells_arrival, shows_day): (&dyn Clock, bool, bool),
+        (clock, knows_arrival, shows_day): (&dyn Clock, bool, bool),
         shared: &mut Shared,
     ) -> Taken {
         let ticks = clock.ticks();
@@ -281,7 +281,7 @@ impl Intake {
             let begins_at_zero = shown.as_nanos() <= 86_400_000_000_000;
             if given == NO_TIME || given == Timestamp::ZERO && !begins_at_zero {
                 time = if shown == NO_TIME { stamp.arrival(clock) } else { shown };
-                is_known = shown != NO_TIME || tells_arrival;
+                is_known = shown != NO_TIME || knows_arrival;
                 self.block.set_time(row, time);
                 shared.unstamped(topic, time);
             } else {
@@ -296,7 +296,7 @@ impl Intake {
         if let Some(refused) = refused {
             shared.refuse(topic, time, refused);
             if shown != NO_TIME {
-                // Nothing else is to take it for the time of a message.
+                // The unknown time must not be used as a message time elsewhere.
                 self.block.set_time(row, shown);
             }
             return Taken { row, time, now: shown, then: shown, refused: Some(refused) };
@@ -355,7 +355,7 @@ impl Intake {
         shared: &mut Shared,
     ) -> Option<(TopicId, Taken)> {
         let topic = self.block.topic(row)?;
-        // A line has one.
+        // A line always has one.
         let sent = Some(self.block.time(row));
         if self.is_own(topic, sent) && shared.laps.must_wait(topic, self.block.time(row)) {
             let stamp = Stamp { origin, ..Stamp::default() };
@@ -387,7 +387,7 @@ impl Intake {
         arrival::forget_own(&mut self.block, row..row + 1, &self.inputs);
     }
 
-    /// What the recording lacks for the settings of the alignment, in a sentence.
+    /// Sentence about what the recording lacks for the settings of the alignment.
     pub(super) fn omission(&self) -> Option<String> {
         let messages = counted(self.unclocked, "message has", "messages have");
         (self.unclocked > 0).then(|| {

@@ -1,9 +1,9 @@
-//! Time that begins anew: a looped recording, a restarted simulation, two runs in one file.
+//! Laps: times that start over because of a looped recording, a restarted simulation, or two runs in one file.
 //!
-//! A message whose time is before that of an earlier message of its topic by more than a limit may be late, or the first one
-//! of a new lap. It waits, with all that follow, until that is known: if a message comes that continues the old times,
-//! what waits was late; if all topics have stepped back, or nothing has continued the old times for as long as the limit, a
-//! new lap has begun.
+//! A message whose time is more than a limit before that of an earlier message of its topic may be late, or the first
+//! of a new lap. It waits, with all later messages, until that is known. If a message continues the old times, the
+//! waiting messages were late. If all topics have stepped back, or nothing has continued the old times for as long as
+//! the limit, a new lap has begun.
 
 use std::collections::VecDeque;
 
@@ -15,7 +15,7 @@ use crate::clock::{Clock, NO_TIME, Ticks};
 use crate::notice::Notice;
 use crate::options::{Reset, ResetPolicy};
 
-/// The most messages that wait.
+/// Maximum number of waiting messages.
 const MOST: usize = 4096;
 
 /// A message without a time.
@@ -33,7 +33,7 @@ pub(super) struct Held {
     pub(super) came: Came,
 }
 
-/// What a clock showed when a message came.
+/// Readings of a clock when a message came.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Came {
     now: Timestamp,
@@ -66,12 +66,12 @@ pub(super) fn since<'c>(now: &'c [u64], before: &'c [u64]) -> impl Iterator<Item
     now.iter().zip(before.iter().copied().chain(std::iter::repeat(0))).map(|(now, before)| now - before)
 }
 
-/// What becomes of the messages that wait.
+/// Decision about the waiting messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fate {
-    /// They wait on.
+pub(super) enum LapDecision {
+    /// They keep waiting.
     Wait,
-    /// They were late, and are evaluated as such.
+    /// They are late, and are evaluated as such.
     Late,
     /// They are the first ones of a new lap.
     NewLap,
@@ -80,7 +80,7 @@ pub(super) enum Fate {
 /// Watches the times of messages for a new lap.
 #[derive(Debug)]
 pub(super) struct Laps {
-    /// By how much times step back at least, in nanoseconds; the greatest number if they are not watched.
+    /// Minimum backward step of times, in nanoseconds; `i64::MAX` if they are not watched.
     after: i64,
     /// The latest time of each topic, or [`NONE`].
     latest: Vec<i64>,
@@ -93,12 +93,12 @@ pub(super) struct Laps {
     before: i64,
     /// When the first of them came, by the clock's ticks.
     since: Ticks,
-    /// What is decided about so many of them; those behind came with them in one block.
-    decided: Option<(Fate, usize)>,
+    /// Decision about the first messages, and their number; the later ones came with them in one block.
+    decided: Option<(LapDecision, usize)>,
 }
 
 impl Laps {
-    /// Watches `topics` topics; `wait` is how long messages are waited for at most, in nanoseconds.
+    /// Watches `topics` topics; `wait` is the maximum wait for messages, in nanoseconds.
     pub(super) fn new(reset: Reset, topics: usize, wait: i64) -> Laps {
         let after = match reset.policy {
             ResetPolicy::Ignore => i64::MAX,
@@ -116,9 +116,9 @@ impl Laps {
         }
     }
 
-    /// Takes what is decided about the first of the messages that wait, and about how many.
+    /// Takes the decision about the first waiting messages, and their number.
     #[inline(always)]
-    pub(super) fn decided(&mut self) -> Option<(Fate, usize)> {
+    pub(super) fn decided(&mut self) -> Option<(LapDecision, usize)> {
         if self.decided.is_some() { self.decided.take() } else { None }
     }
 
@@ -142,7 +142,7 @@ impl Laps {
         is_back && ![NO_TIME, Timestamp::ZERO].contains(&time) || self.is_holding() && time != NO_TIME
     }
 
-    /// Notes the time of a message that does not wait.
+    /// Records the time of a message that does not wait.
     #[inline(always)]
     pub(super) fn see(&mut self, topic: TopicId, time: Timestamp) {
         if let Some(latest) = self.latest.get_mut(topic.index()) {
@@ -150,19 +150,19 @@ impl Laps {
         }
     }
 
-    /// Keeps a message that has to wait, and says what becomes of those that wait.
+    /// Keeps a message that has to wait, and decides about the waiting messages.
     #[cold]
     pub(super) fn hold(&mut self, held: Held) {
         if self.decided.is_some() {
             return self.held.push(held);
         }
-        let fate = self.keep(held);
-        if fate != Fate::Wait {
-            self.decided = Some((fate, self.held.len()));
+        let decision = self.keep(held);
+        if decision != LapDecision::Wait {
+            self.decided = Some((decision, self.held.len()));
         }
     }
 
-    fn keep(&mut self, held: Held) -> Fate {
+    fn keep(&mut self, held: Held) -> LapDecision {
         let (topic, time) = (held.topic, held.block.time(0).as_nanos());
         if self.held.is_empty() {
             self.before = self.latest.iter().copied().max().unwrap_or(NONE);
@@ -171,12 +171,12 @@ impl Laps {
         }
         self.held.push(held);
         if time.saturating_add(self.after) >= self.before {
-            // The old times go on. What is held has stepped back alone, and goes on from there.
+            // The old times continue. The held messages stepped back alone, and their topic continues from there.
             for held in std::mem::take(&mut self.held) {
                 self.go_on(&held);
                 self.held.push(held);
             }
-            return Fate::Late;
+            return LapDecision::Late;
         }
         self.span = (self.span.0.min(time), self.span.1.max(time));
         let latest = self.latest.get(topic.index()).copied().unwrap_or(NONE);
@@ -187,17 +187,17 @@ impl Laps {
         let lasted = self.span.1.saturating_sub(self.span.0);
         // A single message may be an outlier.
         let is_confirmed = self.stepped.len() >= in_play || lasted >= self.after || self.held.len() >= MOST;
-        if is_confirmed && self.held.len() > 1 { Fate::NewLap } else { Fate::Wait }
+        if is_confirmed && self.held.len() > 1 { LapDecision::NewLap } else { LapDecision::Wait }
     }
 
-    /// Takes the time of a message for the latest one of its topic, from which it goes on.
+    /// Sets the latest time of a topic to that of a message.
     fn go_on(&mut self, held: &Held) {
         if let Some(latest) = self.latest.get_mut(held.topic.index()) {
             *latest = held.block.time(0).as_nanos();
         }
     }
 
-    /// When what waits is taken for a new lap, by the clock's ticks, if no message comes before.
+    /// Ticks at which the waiting messages count as a new lap, if no message comes before.
     #[inline]
     pub(super) fn due(&self) -> Option<Ticks> {
         self.is_holding().then(|| self.since.saturating_add(self.after))
@@ -213,7 +213,7 @@ impl Laps {
         self.latest.clone()
     }
 
-    /// Goes on with the latest times of a snapshot.
+    /// Restores the latest times of a snapshot.
     pub(super) fn restore(&mut self, saved: &[i64]) {
         self.latest.iter_mut().zip(saved).for_each(|(latest, saved)| *latest = *saved);
     }
@@ -227,17 +227,18 @@ impl Laps {
 impl Session {
     /// Evaluates the messages that wait, in the lap that they belong to.
     #[cold]
-    pub(super) fn settle_lap(&mut self, (fate, count): (Fate, usize)) {
-        let (mut fate, mut count) = (fate, count);
+    pub(super) fn settle_lap(&mut self, (decision, count): (LapDecision, usize)) {
+        let (mut decision, mut count) = (decision, count);
         let mut waiting = VecDeque::from(self.shared.laps.take());
         loop {
-            let restarts = fate == Fate::NewLap && self.plan.options.reset.policy == ResetPolicy::Restart;
+            let restarts =
+                decision == LapDecision::NewLap && self.plan.options.reset.policy == ResetPolicy::Restart;
             let (from, to) = self.shared.laps.edge();
             if restarts {
                 self.begin_lap(from, to);
             } else {
-                if fate == Fate::NewLap {
-                    self.doubt_times(from, to);
+                if decision == LapDecision::NewLap {
+                    self.withhold_all(from, to);
                     waiting.iter().take(count).for_each(|held| self.shared.laps.go_on(held));
                 }
                 for held in waiting.drain(..count.min(waiting.len())).collect::<Vec<_>>() {
@@ -245,12 +246,12 @@ impl Session {
                 }
             }
             let Some(again) = self.resume_all(&mut waiting) else { return };
-            (fate, count) = again;
+            (decision, count) = again;
         }
     }
 
-    /// Evaluates messages that waited. Returns what becomes of the first of the rest if times step back once more.
-    fn resume_all(&mut self, waiting: &mut VecDeque<Held>) -> Option<(Fate, usize)> {
+    /// Evaluates messages that waited. Returns the decision about the first of the rest if times step back once more.
+    fn resume_all(&mut self, waiting: &mut VecDeque<Held>) -> Option<(LapDecision, usize)> {
         while let Some(held) = waiting.pop_front() {
             if !self.shared.laps.must_wait(held.topic, held.block.time(0)) {
                 self.resume_held(&held);
@@ -274,10 +275,10 @@ impl Session {
         }
     }
 
-    /// Lets what waits be late if it is not known yet what it is: nothing that decides it follows.
+    /// Treats undecided waiting messages as late, since nothing that could decide it follows.
     pub(super) fn settle_laps_now(&mut self) {
         if self.shared.laps.is_holding() {
-            self.settle_lap((Fate::Late, usize::MAX));
+            self.settle_lap((LapDecision::Late, usize::MAX));
         }
     }
 
@@ -286,13 +287,13 @@ impl Session {
         let mut next = match self.plan.session(None) {
             Ok(next) => next,
             // The same plan has started before.
-            Err(_) => return self.doubt_times(from, to),
+            Err(_) => return self.withhold_all(from, to),
         };
-        for (topic, of) in &self.learnt {
+        for (topic, of) in &self.resolved {
             let decoders = next.route.decoders_mut();
             if let Some(decoder) = decoders.and_then(|all| all.get_mut(topic.index())) {
                 // The lap before could read it.
-                let _ = decoder.learn(of);
+                let _ = decoder.resolve_type(of);
             }
         }
         self.end_route();
@@ -323,8 +324,8 @@ impl Session {
         self.mistyped = next.mistyped;
     }
 
-    /// Withholds all verdicts from here on: nobody knows what the times of messages mean.
-    fn doubt_times(&mut self, from: Timestamp, to: Timestamp) {
+    /// Withholds all verdicts from here on: the meaning of message times is unknown.
+    fn withhold_all(&mut self, from: Timestamp, to: Timestamp) {
         let all: Vec<TopicId> = (0..self.shared.topics.len() as u32).map(TopicId).collect();
         self.shared.notice(Notice::reset(self.shared.lap, from, to));
         if self.blind {
@@ -343,9 +344,9 @@ mod tests {
         Laps::new(Reset { policy: ResetPolicy::Restart, after: Some(10) }, topics, 0)
     }
 
-    /// What becomes of messages, given as topic and time.
-    fn fates(laps: &mut Laps, messages: &[(u32, i64)]) -> Vec<Option<Fate>> {
-        let fate = |(topic, time): &(u32, i64)| {
+    /// Decisions about messages, given as topic and time.
+    fn decisions(laps: &mut Laps, messages: &[(u32, i64)]) -> Vec<Option<LapDecision>> {
+        let decision = |(topic, time): &(u32, i64)| {
             let (topic, time) = (TopicId(*topic), Timestamp::from_nanos(*time));
             if !laps.must_wait(topic, time) {
                 laps.see(topic, time);
@@ -359,41 +360,41 @@ mod tests {
             if decided.is_some() {
                 laps.take();
             }
-            Some(decided.map_or(Fate::Wait, |(fate, _)| fate))
+            Some(decided.map_or(LapDecision::Wait, |(decision, _)| decision))
         };
-        messages.iter().map(fate).collect()
+        messages.iter().map(decision).collect()
     }
 
     #[test]
     fn one_topic_steps_back_at_once() {
-        let found = fates(&mut laps(1), &[(0, 5), (0, 100), (0, 95), (0, 20), (0, 25)]);
-        assert_eq!(found, [None, None, None, Some(Fate::Wait), Some(Fate::NewLap)]);
+        let found = decisions(&mut laps(1), &[(0, 5), (0, 100), (0, 95), (0, 20), (0, 25)]);
+        assert_eq!(found, [None, None, None, Some(LapDecision::Wait), Some(LapDecision::NewLap)]);
     }
 
     #[test]
     fn one_message_that_steps_back_is_late() {
-        let found = fates(&mut laps(1), &[(0, 5), (0, 100), (0, 20), (0, 101), (0, 30), (0, 102)]);
-        let late = [Some(Fate::Wait), Some(Fate::Late)];
+        let found = decisions(&mut laps(1), &[(0, 5), (0, 100), (0, 20), (0, 101), (0, 30), (0, 102)]);
+        let late = [Some(LapDecision::Wait), Some(LapDecision::Late)];
         assert_eq!(found[2..], [late, late].concat());
     }
 
     #[test]
     fn all_topics_step_back_together() {
-        let found = fates(&mut laps(3), &[(0, 100), (1, 100), (0, 1), (1, 2)]);
-        assert_eq!(found, [None, None, Some(Fate::Wait), Some(Fate::NewLap)]);
+        let found = decisions(&mut laps(3), &[(0, 100), (1, 100), (0, 1), (1, 2)]);
+        assert_eq!(found, [None, None, Some(LapDecision::Wait), Some(LapDecision::NewLap)]);
     }
 
     #[test]
     fn one_topic_that_steps_back_alone_is_late() {
         let messages = [(0, 100), (1, 100), (0, 1), (1, 101), (0, 2), (1, 102)];
-        let found = fates(&mut laps(2), &messages);
-        assert_eq!(found, [None, None, Some(Fate::Wait), Some(Fate::Late), None, None]);
+        let found = decisions(&mut laps(2), &messages);
+        assert_eq!(found, [None, None, Some(LapDecision::Wait), Some(LapDecision::Late), None, None]);
     }
 
     #[test]
     fn silent_topics_do_not_hold_up_a_new_lap() {
         let messages = [(0, 100), (1, 90), (0, 1), (0, 5), (0, 11)];
-        let found = fates(&mut laps(2), &messages);
-        assert_eq!(found[2..], [Some(Fate::Wait), Some(Fate::Wait), Some(Fate::NewLap)]);
+        let found = decisions(&mut laps(2), &messages);
+        assert_eq!(found[2..], [Some(LapDecision::Wait), Some(LapDecision::Wait), Some(LapDecision::NewLap)]);
     }
 }

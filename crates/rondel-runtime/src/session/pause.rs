@@ -1,13 +1,13 @@
-//! Times that the session did not see pass: the process was stopped, starved or swapped out, or waited for a consumer, the
-//! machine slept, or somebody set its clock.
+//! Pauses of the session: the process was stopped, starved or swapped out, or waited for a consumer, the machine slept,
+//! or its clock was set.
 //!
-//! Whoever reads the clock first afterwards notices it, before time passes in any monitor. Where the times of messages
-//! are those of their arrival, messages that waited meanwhile count late, and verdicts that depend on the time between
-//! are inconclusive. Where messages carry times of their own, the clock that runs between them stands still for that
-//! long, and for [`GRACE`], so that what waited comes first.
+//! The first reading of the clock afterwards detects the pause, before time advances in any monitor. If message times
+//! are arrival times, messages that waited meanwhile count late, and verdicts that depend on the time between are
+//! inconclusive. If messages carry times of their own, the clock that runs between them stands still for that long, and
+//! for [`GRACE`], so that waiting messages come first.
 //!
-//! That the day's clock was set shows in its distance from the ticks. A span that it left out was no silence; until it
-//! shows again what it had shown before it was set back, nobody knows how long anything lasts by times of arrival.
+//! A step of the day's clock shows in its difference to the ticks. A skipped span counts as no silence. After a
+//! backward step, durations by arrival times are unknown until the clock has caught up with the time it had shown.
 
 use rondel_engine::{Monitor, SeenAgain, UnseenFrom};
 use rondel_event::{Block, Timestamp};
@@ -18,34 +18,34 @@ use crate::notice::Notice;
 use crate::omission::Reason;
 use crate::statistics::{Cause, Pause};
 
-/// How long what waited may take to come, in nanoseconds.
+/// Maximum time that waiting messages take to arrive, in nanoseconds.
 pub(crate) const GRACE: i64 = 1_000_000_000;
 
-/// At most so many pauses are remembered.
+/// Maximum number of recorded pauses.
 const PAUSES: usize = 1024;
 
-/// From which length on a step of the day's clock counts, in nanoseconds. A shorter one is like the jitter of arrival.
+/// Minimum step of the day's clock that counts, in nanoseconds. A shorter one is like the jitter of arrival.
 const STEP: i64 = 250_000_000;
 
-/// Notices when the session did not run, and when the day's clock was set.
+/// Detects pauses of the session and steps of the day's clock.
 #[derive(Debug)]
 pub(super) struct Heartbeat {
-    /// From which length on a pause counts, in nanoseconds.
+    /// Minimum length of a pause, in nanoseconds.
     after: i64,
     /// When the session last ran; later than any reading at the beginning.
     last: Ticks,
-    /// How far the day's clock is ahead of the ticks, in nanoseconds, where pauses are looked for.
+    /// Difference between the day's clock and the ticks in nanoseconds, where pauses are detected.
     ahead: i64,
-    /// What the day's clock has shown, until it shows that again after it was set back.
+    /// Latest time of the day's clock before it was set back, until it has caught up.
     shown: Option<Timestamp>,
     /// Whether verdicts that depend on a pause are inconclusive.
     pub(super) withholds: bool,
     pub(super) pauses: Vec<Pause>,
-    /// How long all pauses were, with what was waited for afterwards, in nanoseconds.
+    /// Total length of all pauses with their grace periods, in nanoseconds.
     pub(super) held: i64,
 }
 
-/// A pause that was noticed, or a step of the day's clock.
+/// Detected pause, or step of the day's clock.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Missed {
     /// The times of day: of the last reading before, and the first one after.
@@ -53,9 +53,9 @@ pub(super) struct Missed {
     pub(super) until: Timestamp,
     /// The readings of the ticks, if the session did not run.
     pub(super) ticks: Option<(Ticks, Ticks)>,
-    /// How far the day's clock was set forward, in nanoseconds, if it was; back if it is negative.
+    /// Forward step of the day's clock in nanoseconds, 0 without a step; negative if it was set back.
     step: i64,
-    /// Whether messages of the time between do not come, although they carry their times: the clock of a simulation
+    /// Whether no messages of the time between exist, although messages carry their times: the clock of a simulation
     /// leapt over it.
     pub(super) is_empty: bool,
 }
@@ -68,12 +68,12 @@ impl Heartbeat {
         Heartbeat { after, last, ahead, shown: None, withholds, pauses, held: 0 }
     }
 
-    /// Whether pauses are looked for.
+    /// Whether pauses are detected.
     pub(super) fn is_on(&self) -> bool {
         self.after < i64::MAX
     }
 
-    /// Adds a pause that lasted so long, by the ticks.
+    /// Adds a pause that lasted `lasted` nanoseconds by the ticks.
     fn add_long(&mut self, pause: Pause, lasted: i64) {
         self.add(pause);
         self.held = self.held.saturating_add(lasted).saturating_add(GRACE);
@@ -86,7 +86,7 @@ impl Heartbeat {
     }
 }
 
-/// How far a time of day is ahead of the ticks, in nanoseconds.
+/// Difference between a time of day and the ticks, in nanoseconds.
 fn ahead(day: Timestamp, ticks: Ticks) -> i64 {
     day.as_nanos().saturating_sub(ticks)
 }
@@ -96,8 +96,8 @@ fn later(time: Timestamp, by: i64) -> Timestamp {
 }
 
 impl Shared {
-    /// Notes that the session runs; returns the time in which it did not, if that was long. `arrived` is the time of
-    /// arrival of a message, where messages count at theirs: it tells whether the day's clock was set, which is not read.
+    /// Heartbeat; returns a pause, if it was long enough. `arrived` is the time of arrival of a message, where messages
+    /// count at theirs: it shows whether the day's clock was set, without reading it.
     #[inline]
     pub(super) fn beat(&mut self, now: Ticks, arrived: Option<Timestamp>) -> Option<Missed> {
         let Heartbeat { after, last, ahead: known, .. } = &mut self.heartbeat;
@@ -108,7 +108,7 @@ impl Shared {
         if is_missed { self.missed(last, now) } else { None }
     }
 
-    /// The same, and reads the day's clock.
+    /// Like [`Session`]'s heartbeat, and reads the day's clock.
     pub(super) fn look(&mut self, now: Ticks) -> Option<Missed> {
         let last = std::mem::replace(&mut self.heartbeat.last, now);
         self.missed(last, now)
@@ -118,7 +118,7 @@ impl Shared {
         let (mut now, mut until) = (now, self.clock.now());
         let seems_set = ahead(until, now).saturating_sub(self.heartbeat.ahead) >= STEP;
         if seems_set && self.clock.ticks().saturating_sub(now) >= STEP {
-            // The process was stopped between the two readings: they are taken once more.
+            // The process was stopped between the two readings: both are repeated.
             now = self.clock.ticks();
             until = self.clock.now();
             self.heartbeat.last = now;
@@ -158,20 +158,19 @@ impl Shared {
         })
     }
 
-    /// Counts a time span in which the session did not run, if properties depend on what was missed in it: the last call of
-    /// the monitor noted that.
+    /// Counts a pause, if properties depend on the messages missed in it, as recorded by the last call of the monitor.
     pub(super) fn omit_span(&mut self, monitor: &Monitor, from: UnseenFrom) {
         if monitor.missed().iter().any(|missed| missed.is_read) {
             self.omit_pause(if let UnseenFrom::Time(from) = from { Some(from) } else { None });
         }
     }
 
-    /// Counts a time span in which the session did not run.
+    /// Counts a pause.
     pub(super) fn omit_pause(&mut self, from: Option<Timestamp>) {
         self.omit(Reason::NotReceived, None, from, || "the monitor did not run".to_owned());
     }
 
-    /// Whether the day's clock shows again what it had shown before it was set back; says so once.
+    /// Whether the day's clock has caught up after it was set back; true once.
     pub(super) fn catches_up(&mut self, now: Ticks) -> bool {
         let day = later(Timestamp::from_nanos(self.heartbeat.ahead), now);
         self.heartbeat.shown.take_if(|shown| *shown <= day).is_some()
@@ -179,8 +178,8 @@ impl Shared {
 }
 
 impl Session {
-    /// Notes that the clock of the session, which a simulation sets, went on at once from this time and this reading of
-    /// its ticks to what it shows now. Time passes once messages of after the leap had time to come; verdicts that
+    /// Records that the clock of the session, which a simulation sets, leapt from this time and this reading of its
+    /// ticks to the current ones. Time advances once messages from after the leap had time to come; verdicts that
     /// depend on the time between are inconclusive. Call [`Session::flush`] before the clock is set.
     pub fn leapt(&mut self, from: Timestamp, ticks: Ticks, cause: Cause) {
         let (until, now) = (self.shared.clock.now(), self.shared.clock.ticks());
@@ -202,12 +201,12 @@ impl Session {
 }
 
 impl Missed {
-    /// How long the session did not run, in nanoseconds.
+    /// Length of the pause, in nanoseconds.
     pub(super) fn lasted(&self) -> i64 {
         self.ticks.map_or(0, |(last, now)| now.saturating_sub(last))
     }
 
-    /// How long the day's clock goes again through times that it has shown already, in nanoseconds, if it does.
+    /// Time for which the day's clock repeats times that it has shown already, in nanoseconds, if it does.
     pub(super) fn repeats(&self) -> Option<i64> {
         (self.step < 0).then(|| self.step.saturating_neg())
     }
@@ -218,7 +217,8 @@ impl Missed {
         self.ticks.filter(|_| has_waiting).map(|(_, now)| (self.end(block), now))
     }
 
-    /// From when on messages are judged by times of arrival. Messages that waited come one neighbour after the other.
+    /// Time from which messages are received again, by arrival times. Waiting messages arrive one neighbour after the
+    /// other.
     pub(super) fn again(&self, block: &Block) -> SeenAgain {
         if self.repeats().is_some() {
             return SeenAgain::Open;

@@ -1,4 +1,4 @@
-//! What sessions start from.
+//! Plans from which sessions start.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -62,7 +62,7 @@ impl SessionPlan {
         Ok(SessionPlan::of(Specification::new(spec.clone())?, options))
     }
 
-    /// The same for a specification that is compiled already.
+    /// Creates a plan from a compiled specification.
     pub fn of(mut specification: Specification, mut options: Options) -> SessionPlan {
         let declared = specification.spec.declared().len();
         options.inputs.resize(declared, Input::default());
@@ -76,7 +76,7 @@ impl SessionPlan {
             inputs.push(input);
             alignment.topics.push(TopicAlignment::of_events());
         }
-        // Before parts are added that only explanations need.
+        // Before the parts for explanations are added.
         let fingerprint = specification.program.fingerprint();
         let properties = properties(&specification.spec, &options);
         let needed = Arc::new(Needed::new(&specification));
@@ -114,7 +114,8 @@ impl SessionPlan {
         &self.properties
     }
 
-    /// Sentences about topics whose address is a pattern, where properties cannot tell apart the topics that match.
+    /// Returns sentences about topics whose address is a pattern, where properties cannot distinguish the matching
+    /// topics.
     pub fn mixtures(&self) -> Vec<String> {
         mixtures::sentences(&self.specification.spec, &self.options.inputs)
     }
@@ -139,7 +140,7 @@ impl SessionPlan {
         &self.options.alignment
     }
 
-    /// Whether verdicts that depend on messages that were not seen are inconclusive.
+    /// Whether verdicts that depend on missed messages are inconclusive.
     pub fn withholds(&self) -> bool {
         self.options.blind == Blind::Inconclusive
     }
@@ -177,7 +178,7 @@ impl SessionPlan {
         }
     }
 
-    /// Sets what sessions from here on do when times begin anew.
+    /// Sets the reaction of sessions from here on to times that start over.
     pub fn set_reset(&mut self, policy: ResetPolicy) {
         self.options.reset.policy = policy;
     }
@@ -199,8 +200,8 @@ impl SessionPlan {
     /// specification and options. `note` must be that of the snapshot. If messages come live, call
     /// [`Session::resumed`] then.
     ///
-    /// If the specification was edited since, the properties that mean the same continue, and the others begin with the
-    /// first message: see [`Session::edited`].
+    /// If the specification was edited since, unchanged properties continue, and the others begin with the first
+    /// message: see [`Session::edited`].
     ///
     /// # Errors
     /// [`StartError`] when the bytes are damaged or belong to something else.
@@ -258,7 +259,7 @@ impl SessionPlan {
         }
     }
 
-    /// What writes the parameters of addresses into blocks with these fields.
+    /// Writer of the parameters of addresses into blocks with these fields.
     pub(super) fn named_topics(&self, projections: &[Projection]) -> NamedTopics {
         let topics = self.specification.spec.topics.iter().zip(&self.options.inputs);
         let called = topics.map(|(topic, input)| recorded_names(topic, input));
@@ -317,8 +318,8 @@ impl SessionPlan {
         let recorded_until = saved.and_then(|saved| saved.known.recorded_until);
         let counted_before = if let Route::Direct(direct) = &route { direct.counted() } else { 0 };
         let withholds = self.options.blind == Blind::Inconclusive;
-        // Where nothing measures time, and nothing waits, it makes no difference when messages come.
-        // A deadline is missed while nobody looks.
+        // Without properties that measure time, and without waiting messages, arrival times do not matter. Events of
+        // topics do: a deadline may be missed during a pause.
         let reads_time = route.measures_time() || !self.specification.spec.events.is_empty();
         let paused_after = self.options.paused_after.filter(|_| reads_time);
         if let Some(Saved { known, .. }) = saved {
@@ -342,7 +343,7 @@ impl SessionPlan {
             guessed: Vec::new(),
             cut_off_since: None,
             plan: self.clone(),
-            learnt: Vec::new(),
+            resolved: Vec::new(),
             before: None,
             numbers: PayloadNumbers::new(self, counted_before),
             shared: Shared {
@@ -408,7 +409,7 @@ fn properties(spec: &Spec, options: &Options) -> Arc<[PropertyInfo]> {
     if options.ids {
         let topics = spec.topics.len();
         let has_own_times = options.inputs.iter().take(topics).all(|input| input.time.field().is_some());
-        // Of what a property means, so that an edit elsewhere changes no id.
+        // Hashes of the meaning of a property, so that an edit elsewhere changes no id.
         let identities = spec.properties.iter().map(|property| spec.identity(property));
         let properties = properties.iter_mut().zip(identities);
         properties.for_each(|(property, identity)| property.identify(identity, has_own_times));

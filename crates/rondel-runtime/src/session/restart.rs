@@ -1,4 +1,4 @@
-//! Continuing live from a snapshot: what was sent between it and the restart was not seen, unless a network kept it.
+//! Resuming live from a snapshot: messages sent between it and the restart were missed, unless a network kept them.
 
 use rondel_engine::SeenAgain;
 use rondel_event::{Timestamp, TopicId};
@@ -20,14 +20,14 @@ pub(super) struct Continued {
     is_begun: bool,
 }
 
-/// What was not seen before a session continued.
+/// Messages and time missed before a session resumed.
 #[derive(Clone, Debug)]
 pub(super) struct Absence {
     /// The topics of which messages may be missing.
     pub(super) lost: Vec<TopicId>,
-    /// Those whose messages come, but later than they would have.
+    /// Topics whose messages come late.
     pub(super) late: Vec<TopicId>,
-    /// How long it was, in nanoseconds.
+    /// Length of the absence, in nanoseconds.
     pub(super) lasted: i64,
     /// The time of the last message before it.
     latest: Option<Timestamp>,
@@ -45,16 +45,16 @@ impl Continued {
 }
 
 impl Shared {
-    /// Writes down where another session continues.
+    /// Saves the end of the session, from which another one resumes.
     pub(super) fn save_end(&self, known: &mut Known) {
         let now = (self.clock.now(), self.is_whole);
-        // Until messages come, nothing has been seen since the snapshot before.
+        // Until messages come, nothing was received since the previous snapshot.
         let (at, is_whole) = self.continued.map_or(now, |continued| (continued.at, continued.is_whole));
         (known.at, known.is_whole) = (at.as_nanos(), is_whole);
         known.recorded_until = known.recorded_until.or(self.seam.map(|(from, _)| from.as_nanos()));
     }
 
-    /// Takes note of the first line of a recording that continues another.
+    /// Records the time of the first line of a recording that continues another.
     #[inline]
     pub(super) fn join(&mut self, first: impl FnOnce() -> Option<Timestamp>) {
         if let Some((_, until @ None)) = &mut self.seam {
@@ -70,10 +70,10 @@ impl Session {
         self.shared.continued.is_some_and(|continued| continued.is_whole)
     }
 
-    /// Notes that a session that continues from a snapshot takes messages as they come from here on. What was sent since
-    /// the snapshot was not seen, except on the topics in `kept`: their messages still come, all of them. Verdicts that
-    /// depend on what is missing are inconclusive, and where the times of messages are those of their arrival those that
-    /// depend on the time itself. Call it before the first message, if at all.
+    /// Records that a resumed session receives live messages from here on. Messages sent since the snapshot were
+    /// missed, except on the topics in `kept`: all of their messages still come. Verdicts that depend on missing
+    /// messages are inconclusive and, if message times are arrival times, those that depend on the time itself. Call it
+    /// before the first message, if at all.
     pub fn resumed(&mut self, kept: &[TopicId]) {
         let Some(continued) = self.shared.continued.take().filter(|continued| continued.is_begun) else {
             return;
@@ -82,7 +82,7 @@ impl Session {
         self.shared.heartbeat.pauses.push(pause);
         self.shared.notice(Notice::paused(&pause));
         if !self.blind {
-            // How long a violation lasted meanwhile was not seen in any case.
+            // The duration of a violation meanwhile is unknown in any case.
             match &self.route {
                 Route::Direct(direct) => direct.stop_measuring(&mut self.shared),
                 Route::Aligned(aligned) => aligned.stop_measuring(&mut self.shared),
@@ -107,8 +107,8 @@ impl Session {
 }
 
 impl Absence {
-    /// When messages are seen again, if the first one after the absence has this time: networks take a while to find
-    /// all publishers. `is_slow`: it matters how long messages were on their way that have waited meanwhile.
+    /// Time from which messages are received again, if the first one after the absence has this time: networks take a
+    /// while to find all publishers. `is_slow`: the transport delay of waiting messages matters.
     pub(super) fn again(&self, first: Timestamp, is_slow: bool) -> SeenAgain {
         let after = |time: Timestamp, span: i64| Timestamp::from_nanos(time.as_nanos().saturating_add(span));
         let until = after(first, GRACE);

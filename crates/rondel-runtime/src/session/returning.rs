@@ -11,7 +11,7 @@ use rondel_event::{Block, Timestamp, TopicId};
 use super::pause::GRACE;
 use crate::clock::Ticks;
 
-/// How long what waited takes to come where no buffer on the way was full, in nanoseconds.
+/// Time that waiting messages take to arrive if no buffer on the way was full, in nanoseconds.
 const SOON: i64 = 100_000_000;
 
 /// Bytes of payloads that the smallest buffers on the way hold: a half of those of a TCP connection.
@@ -46,7 +46,7 @@ impl Returning {
         self.bytes = self.bytes.saturating_add(bytes);
     }
 
-    /// Notes the messages of a block.
+    /// Records the messages of a block.
     pub(super) fn see(&mut self, block: &Block) {
         for row in 0..block.len() {
             let (time, topic) = (block.time(row), block.topic(row));

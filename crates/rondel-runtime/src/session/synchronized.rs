@@ -28,7 +28,7 @@ use crate::text::write_seconds;
 pub(super) struct Synchronized {
     rule: Rule,
     intake: Intake,
-    /// How the messages of each topic become JSON, where they are not.
+    /// Writers of the messages of each topic as JSON, where they are not JSON.
     writers: Vec<Option<MessageWriter>>,
     /// The same for messages of further types.
     further: Vec<Vec<Option<MessageWriter>>>,
@@ -129,8 +129,8 @@ impl Synchronized {
         })
     }
 
-    /// Takes over the type of the messages of a topic: see [`Session::learn`](super::Session::learn).
-    pub(super) fn learn(
+    /// Sets the type of the messages of a topic: see [`Session::resolve_type`](super::Session::resolve_type).
+    pub(super) fn resolve_type(
         &mut self,
         topic: TopicId,
         message_type: &Arc<MessageType>,
@@ -209,7 +209,7 @@ impl Synchronized {
         Ok(Arc::from(&self.text[..]))
     }
 
-    /// Notes the number of a message that was refused or could not be read.
+    /// Records the number of a message that was refused or could not be read.
     #[cold]
     pub(super) fn unread(&mut self, topic: TopicId, origin: Option<Origin>) {
         if let (Rule::Order(order), Some(origin)) = (&mut self.rule, origin) {
@@ -248,7 +248,7 @@ impl Synchronized {
         }
     }
 
-    /// Takes note of a time in which the session did not run, or of a step of the day's clock: what waited comes first.
+    /// Records a time in which the session did not run, or of a step of the day's clock: what waited comes first.
     pub(super) fn pause(&mut self, missed: &Missed, shared: &Shared) {
         self.intake.pause(missed, &*shared.clock);
     }
@@ -350,7 +350,7 @@ impl Synchronized {
     }
 }
 
-/// How messages of a type become JSON, where they are not.
+/// Writer of messages of a type as JSON, where they are not JSON.
 fn writer_of(of: &PublisherType) -> Result<Option<MessageWriter>, DecoderError> {
     let PublisherType { encoding, message_type, .. } = of;
     (*encoding != Encoding::Json)

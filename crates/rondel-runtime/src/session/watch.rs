@@ -10,7 +10,7 @@ pub(super) struct Watch {
     after: i64,
     /// When that is, once the session has been polled for the first time.
     due: Option<Ticks>,
-    /// How long the session did not run, in nanoseconds.
+    /// Length of the pauses of the session, in nanoseconds.
     held: i64,
 }
 
@@ -30,7 +30,7 @@ impl Watch {
         let now = shared.clock.ticks();
         let held = shared.heartbeat.held;
         let due = self.due.get_or_insert(now.saturating_add(self.after));
-        // What waited while the session did not run comes first.
+        // Messages that waited during a pause come first.
         *due = due.saturating_add(held - std::mem::replace(&mut self.held, held));
         let due = *due;
         if shared.missing.has_come() {

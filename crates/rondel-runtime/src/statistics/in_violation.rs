@@ -1,8 +1,8 @@
-//! For how long a property was violated.
+//! Total and longest time that a property was violated.
 //!
 //! A violation begins at the time point that a `violated` verdict is about, and lasts until that of the next other
-//! verdict of the same property and instance, or to the end. Only what was seen counts: a violation also ends, for
-//! these figures, where messages that its property reads were not seen, and at the end of its instance.
+//! verdict of the same property and instance, or to the end. Only received messages count: in these figures a violation
+//! also ends where messages that the property reads were missed, and at the end of its instance.
 
 use std::borrow::Borrow;
 use std::collections::HashMap;
@@ -17,25 +17,24 @@ use serde::{Deserialize, Serialize};
 
 use crate::text::parameters_text;
 
-/// The most instances that are measured at a time; the violations of further ones are not.
+/// Maximum number of instances measured at a time; the violations of further ones are not measured.
 const INSTANCES: usize = 1 << 16;
 
 /// The longest key of an instance that is measured, in words.
 const LONGEST_KEY: usize = 64;
 
-/// For how long a property was violated. Without times, or where messages have the same time, no time passes; steps
-/// still do.
+/// Time that a property was violated. Without times, or between simultaneous messages, no time passes; steps still do.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct InViolation {
-    /// In all; of several instances the sum.
+    /// Total; the sum over several instances.
     pub total: Extent,
     /// The longest violation, the first of several.
     pub longest: Option<LongestViolation>,
-    /// Whether it may have been longer: messages were not seen meanwhile, or too many instances were violated at once.
+    /// Whether it may have been longer: messages were missed meanwhile, or too many instances were violated at once.
     pub is_at_least: bool,
 }
 
-/// How long something lasted.
+/// Duration in time and steps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Extent {
     /// In nanoseconds.
@@ -53,7 +52,7 @@ pub struct LongestViolation {
     pub begin: Timestamp,
     /// The step at which it began, if there is one.
     pub step: Option<u64>,
-    /// How long it lasted.
+    /// Its duration.
     pub extent: Extent,
 }
 
@@ -64,10 +63,10 @@ impl Extent {
     }
 }
 
-/// How the violations of a property are measured.
+/// Measurement of the violations of a property.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Measure {
-    /// They are not: verdicts about earlier times come later, and a chain has one for each stamp.
+    /// Not measured: verdicts about earlier times come later, and a chain has one for each stamp.
     #[default]
     None,
     /// In time.
@@ -97,13 +96,13 @@ pub(super) struct Violations {
     is_dense: bool,
     /// Whether a violation lasts.
     lasts: bool,
-    /// Apart: of thousands of properties that change, most need the rest only.
+    /// Boxed: most of thousands of changing properties need only the other fields.
     known: Box<Known>,
 }
 
-/// What is known of the violations of a property.
-// What the end of a violation reads and writes comes first, within one line of the cache: of thousands of properties, each
-// has its own.
+/// Measured violations of a property.
+// Fields that the end of a violation uses come first, within one cache line: each of thousands of properties has its
+// own.
 #[derive(Clone, Debug, Default)]
 #[repr(C, align(64))]
 struct Known {
@@ -115,7 +114,7 @@ struct Known {
     is_at_least: bool,
     /// The parameters of the longest, and where it began.
     of_longest: (String, Violation),
-    /// Those of instances, by their keys, with the division by key.
+    /// Violations of instances by parameter, with their slice.
     instances: HashMap<Key, (u32, Violation), RandomState>,
 }
 
@@ -155,7 +154,7 @@ impl Known {
     }
 }
 
-/// The key of an instance: most are short, and need no memory of their own.
+/// Parameters of an instance as words: most are short, and need no allocation.
 #[derive(Clone, Debug)]
 enum Key {
     Short(u8, [u64; SHORT]),
@@ -226,7 +225,7 @@ impl Violations {
         Violations { measure, is_dense: property.time == TimeModel::Dense, ..Violations::default() }
     }
 
-    /// What was found; `None` where it is not measured.
+    /// Measured violations; `None` where they are not measured.
     pub(super) fn found(&self) -> Option<InViolation> {
         (self.measure != Measure::None).then(|| self.known.found())
     }
@@ -235,7 +234,7 @@ impl Violations {
     #[inline]
     pub(super) fn add(&mut self, report: &Report, about: Timestamp, monitor: Option<&Monitor>) {
         let is_violated = report.verdict == Verdict::Violated;
-        // A property that is not violated costs no more than this.
+        // A property without violations costs no more than this.
         if self.measure == Measure::None || !is_violated && !self.lasts {
             return;
         }
@@ -263,7 +262,7 @@ impl Violations {
         let Known { is_at_least, instances, .. } = &mut *self.known;
         let has_room = instances.len() < INSTANCES && key.len() <= LONGEST_KEY;
         match instances.entry(Key::from(key)) {
-            // It began anew after it had expired.
+            // The instance was created again after it had expired.
             Entry::Occupied(_) => {}
             Entry::Vacant(place) if has_room => drop(place.insert((slice, began(report, time)))),
             Entry::Vacant(_) => *is_at_least = true,
@@ -307,8 +306,8 @@ impl Violations {
         keys.iter().for_each(|key| self.close_instance(key, end, monitor));
     }
 
-    /// Ends all violations where messages were not seen that the property reads: what it was from there on is not known,
-    /// even if its next verdict is the same.
+    /// Ends all violations where messages that the property reads were missed: its truth is unknown from there on, even
+    /// if its next verdict is the same.
     #[cold]
     pub(super) fn miss(&mut self, from: UnseenFrom, end: EndOf, monitor: &Monitor) {
         if !self.lasts {

@@ -1,21 +1,21 @@
-//! Times that a session did not see pass.
+//! Pauses: times in which a session did not run.
 
 use rondel_event::Timestamp;
 
 use crate::notice::Notice;
 
-/// A time that a session did not see pass.
+/// Time in which a session did not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pause {
     /// The time of day at which it is last known to have run.
     pub from: Timestamp,
     /// The time of day at which it ran again: an earlier one if the clock was set back.
     pub until: Timestamp,
-    /// Why it did not see it pass.
+    /// Cause of the pause.
     pub cause: Cause,
 }
 
-/// Why a session did not see time pass.
+/// Cause of a pause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// The process was stopped or starved, or waited for a consumer.
@@ -24,7 +24,7 @@ pub enum Cause {
     Restart,
     /// It ran, but the clock of the machine was set.
     Clock {
-        /// How far forward, in nanoseconds; back if it is negative.
+        /// Forward step in nanoseconds; negative if the clock was set back.
         by: i64,
     },
     /// The clock of a simulation leapt.

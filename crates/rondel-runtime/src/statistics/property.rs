@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::in_violation::{EndOf, InViolation, SavedViolations, Violations};
 use super::unchecked;
-use crate::criteria::{Assertion, Doubt, Judgement, Measured};
+use crate::criteria::{Assertion, Judgement, Measured, Uncertainty};
 use crate::omission::{Omission, Reason};
 use crate::report::variables;
 use crate::specification::{looks_ahead, may_look_ahead};
@@ -18,21 +18,21 @@ use crate::text::{parameters_text, value_text};
 /// Where a verdict holds at every step until the next, steps are counted. A property with parameters, one
 /// with future operators, and one that changes between events too have no such steps: their verdicts are
 /// counted.
-// What a change of the verdict reads and writes comes first, within one line of the cache: thousands of properties may
-// change with one message.
+// Fields that a change of the verdict uses come first, within one cache line: thousands of properties may change with
+// one message.
 #[derive(Clone, Debug, Default)]
 #[repr(C, align(64))]
 pub struct PropertyStatistics {
     /// The number of steps at which it was inconclusive, or of times it became inconclusive.
     pub inconclusive: u64,
-    /// How often it became violated.
+    /// Number of times that it became violated.
     pub violations: u64,
     /// The time that the last verdict is about, and whether it was reported later. Verdicts may be
     /// reported in another order.
     about: Option<(Timestamp, bool)>,
     /// The step since which the last verdict holds. The steps from there on are not counted yet.
     since: u64,
-    /// For how long it was violated.
+    /// Its violations.
     violated: Violations,
     /// The last verdict.
     pub last: Option<Verdict>,
@@ -53,11 +53,11 @@ pub struct PropertyStatistics {
     /// The messages that did not count: their parameters were too many or too long, an event named no instance, or a deadline
     /// was missed while the session did not run.
     pub unchecked: u64,
-    /// How often it was inconclusive because messages were not seen.
+    /// Inconclusive verdicts that missed messages caused.
     pub blind: Blind,
     /// Whether messages were not evaluated on which its verdicts depend.
     pub is_incomplete: bool,
-    /// Why, in a sentence, if it is known.
+    /// Reason in a sentence, if it is known.
     pub omitted: Option<String>,
     /// Whether it was inconclusive after it had been decided.
     pub lapsed: bool,
@@ -68,7 +68,7 @@ pub struct PropertyStatistics {
     pub least_robustness: Option<f64>,
     /// The variables that its quantifiers bind.
     variables: Vec<(VariableId, String)>,
-    /// What an assert has measured; none for a property.
+    /// Measurement of an assert; `None` for a property.
     assertion: Option<Box<Assertion>>,
 }
 
@@ -118,8 +118,8 @@ impl PropertyStatistics {
         all
     }
 
-    /// Adds a verdict. Only changes count. The monitor, and the block that it has evaluated, are asked for parameters and
-    /// values where they are needed.
+    /// Adds a verdict. Only changes count. `from` provides parameters and values where they are needed: the monitor,
+    /// and the block that it has evaluated.
     #[inline]
     pub(crate) fn add(&mut self, report: &Report, from: Option<(&Monitor, Option<&Block>)>) {
         if !report.changed {
@@ -159,7 +159,7 @@ impl PropertyStatistics {
         }
     }
 
-    /// Notes the first violation.
+    /// Records the first violation.
     #[cold]
     fn see_first(&mut self, report: &Report, from: Option<(&Monitor, Option<&Block>)>) {
         let variables = &self.variables;
@@ -172,26 +172,26 @@ impl PropertyStatistics {
         });
     }
 
-    /// For how long it was violated; `None` where that is not measured: verdicts of properties with future operators come
-    /// later and do not tell when they are satisfied again, those of a chain are about one stamp each, and an assert is
+    /// Time that it was violated. `None` where that is not measured: verdicts of properties with future operators come
+    /// later and do not show when they are satisfied again, those of a chain are about one stamp each, and an assert is
     /// about the whole run.
     pub fn in_violation(&self) -> Option<InViolation> {
         self.violated.found()
     }
 
-    /// Takes an instance that ended while it was violated.
+    /// Ends the violation of an instance that ended.
     pub(crate) fn ended(&mut self, ended: &EndedInstance<'_>, monitor: &Monitor) {
         self.violated.close_instance(ended.key, ended.time.as_nanos(), monitor);
     }
 
-    /// Notes that messages were not evaluated on which its verdicts depend.
+    /// Records that messages on which its verdicts depend were not evaluated.
     pub(crate) fn see_omission(&mut self) {
         self.is_incomplete = true;
     }
 
-    /// Takes the messages on topics that it reads that were not evaluated. A value that is missing matters where the
-    /// property was inconclusive, and everywhere if it `takes_unknown` values for such that do not hold, as an assert does;
-    /// a message that a queue dropped matters if the session `withholds` verdicts.
+    /// Adds the messages on its topics that were not evaluated. A missing value matters where the property was
+    /// inconclusive, and everywhere if it `takes_unknown` values for false, as an assert does; a message that a queue
+    /// dropped matters if the session `withholds` verdicts.
     pub(crate) fn see_omissions<'o>(
         &mut self,
         omissions: impl Iterator<Item = &'o Omission>,
@@ -211,13 +211,13 @@ impl PropertyStatistics {
         }
     }
 
-    /// Notes that messages that the property reads were not seen from a time on: how long it was violated is not known
-    /// from there on, until it becomes violated anew.
+    /// Records that messages that the property reads were missed from a time on: the duration of a violation is unknown
+    /// from there on, until it becomes violated again.
     pub(crate) fn gap(&mut self, from: UnseenFrom, end: EndOf, monitor: &Monitor) {
         self.violated.miss(from, end, monitor);
     }
 
-    /// Takes the least robustness that a monitor has evaluated of the property of this position.
+    /// Adds the least robustness that a monitor has evaluated for the property at this position.
     pub(crate) fn see_robustness(&mut self, monitor: &Monitor, property: u32) {
         self.lower(monitor.least_robustness(property));
     }
@@ -226,8 +226,8 @@ impl PropertyStatistics {
         self.least_robustness = self.least_robustness.into_iter().chain(robustness).reduce(f64::min);
     }
 
-    /// Takes how often the property of this position was inconclusive as messages were not seen. What was missed after its
-    /// last verdict makes that inconclusive, too.
+    /// Adds the inconclusive verdicts that missed messages caused for the property at this position. Messages missed
+    /// after its last verdict make that inconclusive, too.
     pub(crate) fn see_blind(&mut self, monitor: &Monitor, property: u32) {
         self.blind = monitor.blind(property);
         self.is_incomplete |= self.blind.verdicts > 0;
@@ -237,12 +237,12 @@ impl PropertyStatistics {
         }
     }
 
-    /// Notes that the recording has ended: only verdicts about open obligations follow.
+    /// Records the end of the recording: only verdicts about pending obligations follow.
     pub(crate) fn over(&mut self) {
         self.over = true;
     }
 
-    /// Notes for an assert that messages were not seen before the next event; if not `is_read`, its formula does not
+    /// Records for an assert that messages were missed before the next event; unless `is_read`, its formula does not
     /// depend on them.
     pub(crate) fn miss(&mut self, monitor: &Monitor, is_read: bool) {
         if let Some(assertion) = &mut self.assertion {
@@ -262,8 +262,8 @@ impl PropertyStatistics {
         let assertion = self.assertion.as_mut()?;
         let is_meant = |(own, ignored): (u32, u64)| own == property && ignored > 0;
         let uncounted = unchecked(monitor, None).any(is_meant);
-        let doubt = Doubt { unjudged: monitor.is_unjudged(property), uncounted, broke_off };
-        let verdict = assertion.judge(monitor.position(), time, doubt);
+        let uncertainty = Uncertainty { unjudged: monitor.is_unjudged(property), uncounted, broke_off };
+        let verdict = assertion.judge(monitor.position(), time, uncertainty);
         self.last = Some(verdict);
         self.violations = u64::from(verdict == Verdict::Violated);
         self.open = verdict == Verdict::Inconclusive;
@@ -271,7 +271,7 @@ impl PropertyStatistics {
         Some(verdict)
     }
 
-    /// How an assert turned out; none for a property, and before the end of the run.
+    /// Result of an assert; `None` for a property, and before the end of the run.
     pub fn judgement(&self) -> Option<&Judgement> {
         self.assertion.as_ref()?.judgement.as_ref()
     }

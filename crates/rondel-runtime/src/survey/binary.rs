@@ -19,7 +19,7 @@ pub(super) fn msgpack(payload: &[u8]) -> Option<Value> {
     bytes.0.is_empty().then_some(value)
 }
 
-/// What is left of a payload.
+/// Remaining bytes of a payload.
 struct Bytes<'p>(&'p [u8]);
 
 impl<'p> Bytes<'p> {

@@ -4,7 +4,7 @@
 use super::declare::{self, Drafted, Listed, key, written};
 use super::fields::Field;
 use super::names::{Names, name_like};
-use super::pace::Moment;
+use super::pace::RecordedTime;
 use super::rules::{Context, Found, Rule, rules};
 use super::{PayloadKind, Survey};
 use crate::text::counted;
@@ -16,10 +16,10 @@ const PROPERTIES: usize = 8;
 /// The shortest bound on a silence, in nanoseconds.
 const PAUSE: u64 = 100_000_000;
 
-/// What a draft says beside what was seen.
+/// Options of a draft.
 #[derive(Clone, Debug, Default)]
 pub struct DraftOptions {
-    /// What was looked at, such as `drive.jsonl`.
+    /// Source of the survey, such as `drive.jsonl`.
     pub origin: String,
     /// The name of the file of the specification.
     pub specification: String,
@@ -34,7 +34,7 @@ pub struct Draft {
     pub specification: String,
     /// The deployment, in YAML.
     pub deployment: String,
-    /// What was left out, in words.
+    /// Omissions, in words.
     pub omitted: Vec<String>,
     /// Silences and values that are unlike all the rest, in words: properties of the draft say that they violate them.
     pub outliers: Vec<String>,
@@ -96,7 +96,7 @@ pub fn draft(survey: &Survey, options: &DraftOptions, knows: impl Fn(&str) -> bo
 
 #[derive(Default)]
 struct Writer {
-    /// Whether doubtful rules become properties too.
+    /// Whether rules with a caveat become properties too.
     promotes: bool,
     text: String,
     names: Names,
@@ -163,22 +163,22 @@ impl Writer {
         self.fields(index, drafted, survey);
     }
 
-    /// Adds a property, or suggests it in a comment where there is a doubt.
-    fn property(&mut self, name: &str, seen: &str, formula: &str, doubt: Option<&str>) -> String {
+    /// Adds a property, or suggests it in a comment if it has a caveat.
+    fn property(&mut self, name: &str, seen: &str, formula: &str, caveat: Option<&str>) -> String {
         let name = self.names.take(name_like(name));
         self.line("");
         self.comment(seen);
-        match doubt {
-            Some(doubt) if self.promotes => self.comment(doubt),
+        match caveat {
+            Some(caveat) if self.promotes => self.comment(caveat),
             _ => {}
         }
-        match doubt.filter(|_| !self.promotes) {
+        match caveat.filter(|_| !self.promotes) {
             None => {
                 self.line(format!("property {name} = {formula}"));
                 self.properties += 1;
             }
-            Some(doubt) => {
-                self.comment(&format!("Only suggested. {doubt}"));
+            Some(caveat) => {
+                self.comment(&format!("Only suggested. {caveat}"));
                 self.comment(&format!("property {name} = {formula}"));
                 self.suggested += 1;
             }
@@ -186,7 +186,7 @@ impl Writer {
         name
     }
 
-    /// Notes what is unlike all the rest, in a comment and in the draft.
+    /// Records an outlier, in a comment and in the draft.
     fn note(&mut self, place: &str, text: &str) {
         self.line("");
         self.comment(&format!("Unlike the rest: {text}."));
@@ -209,7 +209,7 @@ impl Writer {
         if rhythm.longest == 0 {
             return;
         }
-        // What is no real-time system pauses for some tens of milliseconds now and then.
+        // Systems without real-time scheduling pause for some tens of milliseconds now and then.
         let longest = match rhythm.is_regular {
             true => rhythm.longest.saturating_mul(2).max(5 * rhythm.median).max(PAUSE),
             false => rhythm.longest.saturating_add(rhythm.longest / 2),
@@ -217,12 +217,12 @@ impl Writer {
         let (count, unit) = rounded(longest);
         let breaking = rhythm.silences.iter().filter(|silence| silence.length > count.saturating_mul(unit));
         let violated = broken_by(breaking.count(), "silence", "silences");
-        let doubt = (!rhythm.is_regular).then_some("Messages do not come regularly.");
+        let caveat = (!rhythm.is_regular).then_some("Messages do not come regularly.");
         self.property(
             &format!("{name}_fresh"),
             &format!("A message every {usual}, at most {} apart.{violated}", duration(rhythm.longest)),
             &format!("once on({name}) -> age({name}) <= {}", bound(longest)),
-            doubt,
+            caveat,
         );
         let Some(least) = topic.pace.least_rate(&rhythm, longest).filter(|_| rhythm.is_regular) else {
             return;
@@ -260,7 +260,7 @@ impl Writer {
                 self.note(drafted.seen, &format!("{}: {remark}", written(path)));
             }
         }
-        // Of all numbers with noise the liveliest one stands for its sensor.
+        // The liveliest of all noisy numbers stands for its sensor.
         let lively = (0..all.len()).filter(|at| all[*at].1.liveness.is_some());
         let liveliest = lively.rev().max_by_key(|at| all[*at].1.liveness.as_ref().map(|rule| rule.score));
         let mut chosen: Vec<usize> = (0..all.len()).filter(|at| all[*at].1.rule.is_some()).collect();
@@ -290,8 +290,8 @@ impl Writer {
         let place = format!("{}.{}", drafted.name, written(path));
         let formula = rule.formula.replace('%', &drafted.name).replace('@', &place);
         let name = format!("{}_{}{ending}", drafted.name, path.join("_"));
-        let property = self.property(&name, &rule.seen, &formula, rule.doubt);
-        if let (Some((good, bad)), None) = (rule.sample, rule.doubt.filter(|_| !self.promotes)) {
+        let property = self.property(&name, &rule.seen, &formula, rule.caveat);
+        if let (Some((good, bad)), None) = (rule.sample, rule.caveat.filter(|_| !self.promotes)) {
             self.about.push(About { property, topic: index, path: path.to_vec(), good, bad });
         }
     }
@@ -356,7 +356,7 @@ fn duration(nanos: u64) -> String {
 }
 
 /// The place of a time in its recording.
-fn offset(survey: &Survey, at: Moment) -> String {
+fn offset(survey: &Survey, at: RecordedTime) -> String {
     let seconds = survey.offset(at) as f64 / 1e9;
     let seconds = format!("{seconds:.2}");
     let seconds = seconds.trim_end_matches('0').trim_end_matches('.');

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::pace::Moment;
+use super::pace::RecordedTime;
 use super::series::Series;
 
 /// Fields of a topic that are listed, and as many of the elements of arrays; that there are more is noted.
@@ -94,7 +94,7 @@ pub struct Field {
     pub last: Option<Value>,
     /// The fields of an object, in the order in which they were seen.
     pub fields: Vec<Field>,
-    /// What the first elements of an array are, all of them as one field; `messages` are so many elements.
+    /// Type of the first elements of an array, all of them as one field; `messages` counts elements.
     pub elements: Option<Box<Field>>,
     /// The values with the number of times that each came after another one, unless there were too many.
     values: Option<Vec<(Value, u64)>>,
@@ -126,7 +126,7 @@ pub(super) struct Array {
 
 impl Array {
     /// Adds the array of a message. Returns `None` if an element is no number.
-    fn add(array: Option<Box<Array>>, elements: &[Value], at: Moment) -> Option<Box<Array>> {
+    fn add(array: Option<Box<Array>>, elements: &[Value], at: RecordedTime) -> Option<Box<Array>> {
         let mut array = array.unwrap_or_else(|| {
             let lengths = (elements.len(), elements.len());
             Box::new(Array { lengths, least: Series::default(), most: Series::default(), nulls: 0 })
@@ -155,10 +155,10 @@ pub struct Fields {
     room: Room,
 }
 
-/// How many fields are listed.
+/// Number of listed fields.
 #[derive(Clone, Debug, Default)]
 struct Room {
-    /// How many more may be listed, those of other topics included.
+    /// Number of further fields allowed, including other topics.
     left: usize,
     listed: usize,
     of_elements: usize,
@@ -170,7 +170,7 @@ impl Fields {
     /// Adds a message.
     ///
     /// `left` is how many more fields all topics together may have.
-    pub(super) fn add(&mut self, message: &Value, at: Moment, left: &mut usize) {
+    pub(super) fn add(&mut self, message: &Value, at: RecordedTime, left: &mut usize) {
         self.room.left = *left;
         self.root.add(message, DEPTH, false, at, &mut self.room);
         *left = self.room.left;
@@ -198,7 +198,7 @@ impl Fields {
 }
 
 impl Field {
-    fn add(&mut self, value: &Value, depth: usize, is_element: bool, at: Moment, room: &mut Room) {
+    fn add(&mut self, value: &Value, depth: usize, is_element: bool, at: RecordedTime, room: &mut Room) {
         let kind = FieldKind::of(value);
         self.kind = self.kind.with(kind);
         self.messages += u64::from(kind != FieldKind::Unknown);
@@ -238,7 +238,7 @@ impl Field {
         elements: &[Value],
         depth: usize,
         is_element: bool,
-        at: Moment,
+        at: RecordedTime,
         room: &mut Room,
     ) {
         // Once an array has held something else than numbers it is not measured any more.
@@ -249,7 +249,7 @@ impl Field {
         elements.iter().take(ELEMENTS).for_each(|one| all.add(one, depth.saturating_sub(1), true, at, room));
     }
 
-    fn add_time(&mut self, members: &Map<String, Value>, at: Moment) {
+    fn add_time(&mut self, members: &Map<String, Value>, at: RecordedTime) {
         let part = |name| members.get(name).and_then(Value::as_i64);
         let (Some(second), Some(nanos)) = (part("sec"), part("nanosec")) else { return };
         let first = *self.first_second.get_or_insert(second);
@@ -262,7 +262,7 @@ impl Field {
         members: &Map<String, Value>,
         depth: usize,
         is_element: bool,
-        at: Moment,
+        at: RecordedTime,
         room: &mut Room,
     ) {
         for (name, member) in members {
@@ -330,7 +330,7 @@ impl Field {
             || self.kind == FieldKind::Text && self.has_number_texts()
     }
 
-    /// Whether all numbers that came are whole, as far as their type tells.
+    /// Whether all numbers so far are whole, as far as their type shows.
     pub(super) fn is_whole(&self) -> bool {
         let whole = self.series.as_ref().is_some_and(|series| series.whole == series.count);
         self.kind == FieldKind::Int || self.kind == FieldKind::Text && whole
@@ -369,7 +369,7 @@ mod tests {
     #[test]
     fn types_and_ranges_are_inferred() {
         let mut fields = Fields::default();
-        let mut add = |message| fields.add(&message, Moment::default(), &mut 1_000);
+        let mut add = |message| fields.add(&message, RecordedTime::default(), &mut 1_000);
         add(json!({"a": 1, "b": {"c": true, "stamp": {"sec": 1, "nanosec": 2}}, "d": "x", "e": [1], "f": 1}));
         add(json!({"a": -2.5, "b": {"c": null}, "d": "x", "f": "y", "g": u64::MAX}));
         let kinds: Vec<_> = fields.fields().iter().map(|field| (&*field.name, field.kind)).collect();
@@ -386,8 +386,12 @@ mod tests {
     #[test]
     fn elements_are_one_field() {
         let mut fields = Fields::default();
-        fields.add(&json!({"a": [{"x": 1}, {"x": 3, "y": [[0.5]]}], "b": []}), Moment::default(), &mut 1_000);
-        fields.add(&json!({"a": [{"x": -2}], "b": [null]}), Moment::default(), &mut 1_000);
+        fields.add(
+            &json!({"a": [{"x": 1}, {"x": 3, "y": [[0.5]]}], "b": []}),
+            RecordedTime::default(),
+            &mut 1_000,
+        );
+        fields.add(&json!({"a": [{"x": -2}], "b": [null]}), RecordedTime::default(), &mut 1_000);
         let [a, b] = fields.fields() else { panic!() };
         let elements = a.elements.as_ref().unwrap();
         let [x, y] = &elements.fields[..] else { panic!() };
@@ -397,21 +401,25 @@ mod tests {
         // They do not count among the fields.
         let mut wide = Fields::default();
         let element: Value = (0..100).map(|i| (format!("f{i}"), json!(i))).collect();
-        wide.add(&json!({"a": [element], "b": 1}), Moment::default(), &mut 1_000);
+        wide.add(&json!({"a": [element], "b": 1}), RecordedTime::default(), &mut 1_000);
         let [a, _] = wide.fields() else { panic!() };
         assert_eq!((a.elements.as_ref().unwrap().fields.len(), wide.is_cut()), (100, false));
         let deep: Value = (0..100).fold(json!(1), |inner, _| json!([inner]));
-        wide.add(&json!({"a": deep}), Moment::default(), &mut 1_000);
+        wide.add(&json!({"a": deep}), RecordedTime::default(), &mut 1_000);
     }
 
     #[test]
     fn too_many_fields_are_cut() {
         let mut fields = Fields::default();
         let message = (0..300).map(|i| (format!("f{i}"), json!(i))).collect();
-        fields.add(&Value::Object(message), Moment::default(), &mut 1_000);
+        fields.add(&Value::Object(message), RecordedTime::default(), &mut 1_000);
         assert_eq!((fields.fields().len(), fields.is_cut()), (FIELDS, true));
         let mut deep = Fields::default();
-        deep.add(&(0..50).fold(json!(1), |inner, _| json!({"x": inner})), Moment::default(), &mut 1_000);
+        deep.add(
+            &(0..50).fold(json!(1), |inner, _| json!({"x": inner})),
+            RecordedTime::default(),
+            &mut 1_000,
+        );
         assert!(deep.is_cut());
     }
 }

@@ -9,7 +9,7 @@ use super::binary;
 /// Payloads that are larger are not looked into.
 const LARGEST: usize = 1 << 20;
 
-/// What a payload looks like.
+/// Guessed encoding of a payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PayloadKind {
     /// JSON.
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn payloads_are_told_apart() {
+    fn encodings_of_payloads_are_guessed() {
         let string = |text: &str| {
             let length = (text.len() as u32 + 1).to_le_bytes();
             [&[0, 1, 0, 0], &length[..], text.as_bytes(), &[0]].concat()
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn claims_of_length_are_not_believed() {
+    fn wrong_lengths_are_rejected() {
         for payload in [
             [0xbb, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x00].to_vec(),
             [0xdf, 0xff, 0xff, 0xff, 0xff, 0x00].to_vec(),

@@ -1,4 +1,4 @@
-//! Surveys: what topics carry, from the messages on them, and a first specification from that.
+//! Surveys: contents of topics from the messages on them, and a first specification derived from them.
 //!
 //! A [`Survey`] counts messages, measures rates and gaps, guesses the encoding of payloads and infers their fields.
 //! [`draft()`] writes a specification and a deployment from that: bounds that a longer healthy run keeps, and a report of single
@@ -28,23 +28,23 @@ pub use declare::{Declaration, declarations};
 pub use draft::{Draft, DraftOptions, TOPICS as DRAFT_TOPICS, draft};
 pub use fields::{ELEMENTS, FIELDS, Field, FieldKind};
 pub use guess::PayloadKind;
-pub use pace::{Gap, Moment, Pace, Rhythm};
+pub use pace::{Gap, Pace, RecordedTime, Rhythm};
 pub use recorded::{Choice, RecordedSurvey};
 pub use table::{json, text, unlisted};
 
-/// Topics of which a survey keeps account, unless it is told another number.
+/// Default number of topics of a survey.
 pub const TOPICS: usize = 1_000;
 
 /// Fields of all topics together: each takes some kilobytes.
 const FIELDS_OF_ALL: usize = 30_000;
 
-/// What was seen of several topics.
+/// Survey of several topics.
 #[derive(Clone, Debug)]
 pub struct Survey {
     topics: BTreeMap<String, Topic>,
     limit: usize,
     unlisted: u64,
-    /// How many more fields may be listed.
+    /// Number of further fields allowed.
     fields: usize,
     /// The first and the last time of the recording that is read.
     span: Option<(Timestamp, Timestamp)>,
@@ -52,11 +52,11 @@ pub struct Survey {
     starts: Vec<Timestamp>,
     /// When the recording begins, if it was not read from its beginning.
     begin: Option<Timestamp>,
-    /// How long the recordings before are, in nanoseconds.
+    /// Total length of the earlier recordings, in nanoseconds.
     before: u64,
 }
 
-/// What was seen of one topic.
+/// Survey of one topic.
 #[derive(Clone, Debug, Default)]
 pub struct Topic {
     /// The name to show, where it is not the address.
@@ -79,7 +79,7 @@ pub struct Topic {
     pub fields: fields::Fields,
     kinds: BTreeMap<PayloadKind, u64>,
     origins: Vec<u64>,
-    /// How its messages are read, where the definition of their type is known.
+    /// Writer of its messages as JSON, where the definition of their type is known.
     writer: Option<MessageWriter>,
     /// The encoding, where it is known and need not be guessed.
     known: Option<PayloadKind>,
@@ -93,11 +93,11 @@ const LARGEST: usize = 1 << 20;
 /// In a survey a number beyond all bounds has none.
 const FORM: JsonForm = JsonForm { names: false, infinite: false };
 
-/// Publishers of a topic that are told apart by their messages.
+/// Maximum number of publishers of a topic distinguished by their messages.
 const ORIGINS: usize = 256;
 
 impl Survey {
-    /// A survey of at most so many topics; messages on further ones are only counted.
+    /// Creates a survey of at most `limit` topics; messages on further ones are only counted.
     pub fn new(limit: usize) -> Survey {
         Survey {
             topics: BTreeMap::new(),
@@ -179,13 +179,13 @@ impl Survey {
     }
 
     /// Advances the time, and returns it with the recording.
-    fn at(&mut self, time: Timestamp) -> Moment {
+    fn at(&mut self, time: Timestamp) -> RecordedTime {
         let (first, last) = self.span.unwrap_or((time, time));
         if self.span.is_none() {
             self.starts.push(self.begin.take().unwrap_or(time));
         }
         self.span = Some((first.min(time), last.max(time)));
-        Moment { part: self.part(), time }
+        RecordedTime { part: self.part(), time }
     }
 
     /// The recording that is read, counted from 0.
@@ -194,7 +194,7 @@ impl Survey {
     }
 
     /// Returns the nanoseconds from the beginning of its recording to a time.
-    pub(crate) fn offset(&self, at: Moment) -> u64 {
+    pub(crate) fn offset(&self, at: RecordedTime) -> u64 {
         self.starts.get(at.part as usize).map_or(0, |start| pace::between(*start, at.time))
     }
 
@@ -217,7 +217,7 @@ impl Survey {
         let part = self.part();
         if let Some((first, last)) = self.span.take() {
             self.before = self.before.saturating_add(pace::between(first, last));
-            self.topics.values_mut().for_each(|topic| topic.pace.end(Moment { part, time: last }));
+            self.topics.values_mut().for_each(|topic| topic.pace.end(RecordedTime { part, time: last }));
         }
     }
 
@@ -276,7 +276,7 @@ impl Topic {
         self.known == Some(PayloadKind::SparkplugB)
     }
 
-    /// Says of what type its messages are, so that their fields are seen.
+    /// Sets the type of its messages, so that their fields are read.
     pub fn describe(&mut self, message_type: Arc<MessageType>) {
         let mut constants = message_type.outline().map(|outline| outline.constants).unwrap_or_default();
         constants.retain(|constant| *constant.owner == *message_type.short_name());
@@ -284,7 +284,7 @@ impl Topic {
         self.writer = MessageWriter::new(message_type.encoding(), Some(message_type), FORM).ok();
     }
 
-    /// Says in which encoding its messages are, where a guess may be wrong.
+    /// Sets the encoding of its messages, where a guess may be wrong.
     pub fn set_kind(&mut self, kind: PayloadKind) {
         self.known = Some(kind);
     }
@@ -312,7 +312,7 @@ impl Topic {
         (kind, written.ok().and_then(|()| serde_json::from_slice(&text).ok()))
     }
 
-    fn count(&mut self, kind: PayloadKind, bytes: usize, at: Moment) {
+    fn count(&mut self, kind: PayloadKind, bytes: usize, at: RecordedTime) {
         self.messages += 1;
         self.bytes += bytes as u64;
         let (least, most) = self.sizes.unwrap_or((bytes, bytes));

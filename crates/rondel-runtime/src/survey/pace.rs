@@ -18,7 +18,7 @@ const FAR: u64 = 3;
 
 /// A time in one of several recordings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Moment {
+pub struct RecordedTime {
     /// The recording, counted from 0.
     pub part: u32,
     /// The time in it.
@@ -37,7 +37,7 @@ pub struct Pace {
     spanned: u64,
     /// Pairs of consecutive messages.
     gaps: u64,
-    /// How many gaps are in each class of lengths, and their sum.
+    /// Number of gaps in each class of lengths, and their sum.
     classes: BTreeMap<u16, (u64, u128)>,
     /// The longest gaps, the longest first, with the times of the messages before them.
     longest: Vec<Gap>,
@@ -50,7 +50,7 @@ pub struct Gap {
     /// Its length in nanoseconds.
     pub length: u64,
     /// The time of the message before it.
-    pub from: Moment,
+    pub from: RecordedTime,
     /// Whether no message came after it: it lasted until the end of the recording.
     pub is_last: bool,
 }
@@ -110,7 +110,7 @@ fn class(length: u64) -> u16 {
 }
 
 impl Pace {
-    pub(super) fn add(&mut self, at: Moment) {
+    pub(super) fn add(&mut self, at: RecordedTime) {
         // A message that is out of order counts when it comes.
         let (first, time) = match self.current {
             Some((first, last)) => (first, last.max(at.time)),
@@ -121,7 +121,7 @@ impl Pace {
             let (count, sum) = self.classes.entry(class(length)).or_default();
             (*count, *sum) = (*count + 1, *sum + u128::from(length));
             self.gaps += 1;
-            self.gap(Gap { length, from: Moment { part: at.part, time: last }, is_last: false });
+            self.gap(Gap { length, from: RecordedTime { part: at.part, time: last }, is_last: false });
         }
         (self.current, self.last) = (Some((first, time)), Some(time));
         self.messages += 1;
@@ -144,12 +144,12 @@ impl Pace {
     }
 
     /// Ends a recording at this time: what comes later belongs to another one.
-    pub(super) fn end(&mut self, end: Moment) {
+    pub(super) fn end(&mut self, end: RecordedTime) {
         let Some((first, last)) = self.current.take() else { return };
         self.spanned = self.spanned.saturating_add(between(first, last));
         let length = between(last, end.time);
         if length > 0 {
-            self.gap(Gap { length, from: Moment { part: end.part, time: last }, is_last: true });
+            self.gap(Gap { length, from: RecordedTime { part: end.part, time: last }, is_last: true });
         }
         for (window, seconds) in self.windows.iter_mut().zip(WINDOWS) {
             window.pass(seconds * SECOND, end.time);
@@ -241,8 +241,8 @@ impl Pace {
 mod tests {
     use super::*;
 
-    fn at(ms: i64) -> Moment {
-        Moment { part: 0, time: Timestamp::from_nanos(ms * 1_000_000) }
+    fn at(ms: i64) -> RecordedTime {
+        RecordedTime { part: 0, time: Timestamp::from_nanos(ms * 1_000_000) }
     }
 
     #[test]
@@ -259,7 +259,7 @@ mod tests {
     #[test]
     fn too_many_messages_are_not_kept() {
         let mut pace = Pace::default();
-        (0..20_000).for_each(|i| pace.add(Moment { part: 0, time: Timestamp::from_nanos(i * 1_000) }));
+        (0..20_000).for_each(|i| pace.add(RecordedTime { part: 0, time: Timestamp::from_nanos(i * 1_000) }));
         assert!(pace.windows.iter().all(|window| window.overflowed));
         assert!(pace.windows.iter().all(|window| window.times.is_empty()));
     }
@@ -293,8 +293,8 @@ mod tests {
     fn recordings_are_apart() {
         let mut pace = Pace::default();
         for part in 0..2 {
-            (0..100).for_each(|i| pace.add(Moment { part, ..at(i * 10 - 50_000 * i64::from(part)) }));
-            pace.end(Moment { part, ..at(1_000 - 50_000 * i64::from(part)) });
+            (0..100).for_each(|i| pace.add(RecordedTime { part, ..at(i * 10 - 50_000 * i64::from(part)) }));
+            pace.end(RecordedTime { part, ..at(1_000 - 50_000 * i64::from(part)) });
         }
         assert_eq!((pace.rate(), pace.longest_gap()), (Some(100.0), Some(10_000_000)));
     }

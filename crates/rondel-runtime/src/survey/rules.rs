@@ -4,7 +4,7 @@ use rondel_decode::NamedConstant;
 
 use super::FieldKind;
 use super::fields::{Array, Field};
-use super::pace::Moment;
+use super::pace::RecordedTime;
 use super::roles::{Role, role};
 use super::series::{FAR, Series, Shape};
 
@@ -17,24 +17,24 @@ const LARGEST: f64 = 1e15;
 #[derive(Clone, Debug)]
 pub(super) struct Rule {
     pub formula: String,
-    /// What was seen, as a sentence.
+    /// Observation, as a sentence.
     pub seen: String,
     /// A value that satisfies the rule and one that does not.
     pub sample: Option<(String, String)>,
-    /// How much engineers care: the rules with the highest scores are written.
+    /// Priority: the rules with the highest scores are written.
     pub score: u32,
     /// Why it is only suggested, as a sentence.
-    pub doubt: Option<&'static str>,
+    pub caveat: Option<&'static str>,
 }
 
-/// What a field gives.
+/// Rules about a field.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Found {
     pub rule: Option<Rule>,
     /// The rule that a noisy number does not stand still, with its score.
     pub liveness: Option<Rule>,
     /// Single values far from all others, and the usual range, in words.
-    pub outliers: Vec<(String, Moment)>,
+    pub outliers: Vec<(String, RecordedTime)>,
     pub usual: String,
     /// A remark that belongs to no single time.
     pub remark: Option<String>,
@@ -46,7 +46,7 @@ const SELDOM: &str = "Not every value came several times: a longer run may bring
 const CONSTANT: &str = "It never changed: a longer run may bring other values.";
 const TOO_FEW: &str = "Few messages were seen.";
 
-/// What is known of the topic of a field.
+/// Facts about the topic of a field.
 #[derive(Clone, Copy)]
 pub(super) struct Context<'t> {
     /// The usual time between two messages, in nanoseconds.
@@ -82,7 +82,7 @@ impl Found {
 /// A rule about pairs of consecutive messages.
 fn paired(formula: &str, seen: String, score: u32) -> Rule {
     let formula = format!("on(%) and previously once on(%) -> {formula}");
-    Rule { formula, seen, sample: None, score, doubt: None }
+    Rule { formula, seen, sample: None, score, caveat: None }
 }
 
 fn stamp(field: &Field) -> Found {
@@ -109,7 +109,7 @@ fn quaternion(field: &Field) -> Found {
         seen: "A quaternion of length 1.".to_owned(),
         sample: None,
         score: 52,
-        doubt: None,
+        caveat: None,
     })
 }
 
@@ -150,7 +150,7 @@ fn constants(path: &[String], field: &Field, constants: &[NamedConstant]) -> Opt
         seen: format!("Values: {}.", names.join(", ")),
         sample: None,
         score: 55,
-        doubt: None,
+        caveat: None,
     }))
 }
 
@@ -163,7 +163,7 @@ fn values(field: &Field, role: Role) -> Found {
     let mut texts: Vec<String> = values.iter().map(|(value, _)| value.to_string()).collect();
     texts.sort_by_key(|text| (text.len(), text.clone()));
     let is_well = ["0", "false", "\"\"", "\"ok\"", "\"OK\"", "\"none\""].contains(&&*texts[0]);
-    let doubt = match (count, role) {
+    let caveat = match (count, role) {
         (1, Role::Fault) if !is_well => return Found::default(),
         (2.., _) if field.kind == FieldKind::Bool => return Found::default(),
         _ if field.messages < FEW => Some(TOO_FEW),
@@ -194,7 +194,7 @@ fn values(field: &Field, role: Role) -> Found {
         seen: format!("Values: {}.", texts.join(", ")),
         sample: Some((texts[0].clone(), bad)),
         score,
-        doubt,
+        caveat,
     })
 }
 
@@ -285,7 +285,7 @@ fn liveness(series: &Series, shape: &Shape, role: Role, median: u64) -> Option<R
             Role::Slow => 2,
             _ => 1,
         },
-        doubt: None,
+        caveat: None,
     })
 }
 
@@ -305,7 +305,7 @@ impl Of<'_> {
         }
     }
 
-    fn between(&self, low: f64, high: f64, doubt: Option<&'static str>, score: u32) -> Rule {
+    fn between(&self, low: f64, high: f64, caveat: Option<&'static str>, score: u32) -> Rule {
         let margin = (high - low).abs().max(1.0) / 5.0;
         let (low_text, high_text) = (text(low, self.is_whole), text(high, self.is_whole));
         Rule {
@@ -316,7 +316,7 @@ impl Of<'_> {
                 text(rounded(high + margin, margin, true), self.is_whole),
             )),
             score,
-            doubt,
+            caveat,
         }
     }
 
@@ -330,7 +330,7 @@ impl Of<'_> {
     }
 
     /// The range with its margins.
-    fn range(&self, doubt: Option<&'static str>, score: u32) -> Option<Rule> {
+    fn range(&self, caveat: Option<&'static str>, score: u32) -> Option<Rule> {
         let (least, most) = self.shape.range;
         if least == most {
             return None;
@@ -339,9 +339,9 @@ impl Of<'_> {
         let least_margin = if self.is_whole { 1.0 } else { (most - least) * 0.3 };
         let (below, above) = (below.max(least_margin), above.max(least_margin));
         let low = rounded(least - below, below, false);
-        // What reaches 0 and is never negative mostly cannot be.
+        // A value that reaches 0 and is never negative usually cannot be negative.
         let low = if least >= 0.0 && (self.zeros > 0 || self.is_whole) { low.max(0.0) } else { low };
-        Some(self.between(low, rounded(most + above, above, true), doubt, score))
+        Some(self.between(low, rounded(most + above, above, true), caveat, score))
     }
 
     /// The greatest magnitude, with a margin.
@@ -351,7 +351,7 @@ impl Of<'_> {
         if least == most || magnitude == 0.0 {
             return None;
         }
-        let doubt = match share_of_half {
+        let caveat = match share_of_half {
             _ if is_noise && least < 0.0 && most > 0.0 => Some(RESTING),
             share if share < 0.25 => Some(UNSETTLED),
             _ => None,
@@ -367,8 +367,8 @@ impl Of<'_> {
             formula: format!("on(%) -> abs(@) <= {bound_text}"),
             seen: self.seen(),
             sample: Some((text(most, self.is_whole), bad)),
-            score: if doubt.is_some() { 40 } else { 85 },
-            doubt,
+            score: if caveat.is_some() { 40 } else { 85 },
+            caveat,
         })
     }
 
@@ -411,7 +411,7 @@ fn array(field: &Field, siblings: &[Field], role: Role) -> Found {
             seen: format!("Always {most} elements."),
             sample: None,
             score: 35,
-            doubt: None,
+            caveat: None,
         })
     };
     Found { rule: rule.or_else(length), ..Found::default() }
@@ -436,7 +436,7 @@ fn distances(array: &Array, siblings: &[Field]) -> Option<Rule> {
         ),
         None => ("(all r in @: r >= 0.0)".to_owned(), format!("{seen}.")),
     };
-    Some(Rule { formula: format!("on(%) -> {formula}"), seen, sample: None, score: 85, doubt: None })
+    Some(Rule { formula: format!("on(%) -> {formula}"), seen, sample: None, score: 85, caveat: None })
 }
 
 /// A range for all elements.
@@ -473,7 +473,7 @@ fn elements(array: &Array, is_whole: bool, is_motion: bool) -> Option<Rule> {
         seen: format!("Elements from {} to {}.", shown(least), shown(most)),
         sample: None,
         score: 58,
-        doubt: None,
+        caveat: None,
     })
 }
 

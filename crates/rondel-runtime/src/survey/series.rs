@@ -6,7 +6,7 @@
 
 use rondel_event::Timestamp;
 
-use super::pace::{Moment, between};
+use super::pace::{RecordedTime, between};
 
 /// Segments, at most; from half of it on once there are many values.
 const SEGMENTS: usize = 24;
@@ -22,7 +22,7 @@ pub(super) struct Series {
     /// Values of a full segment.
     capacity: u64,
     /// The first value of the recording that is read, and the previous one.
-    previous: Option<(f64, Moment)>,
+    previous: Option<(f64, RecordedTime)>,
     /// When the value last changed.
     unchanged_since: Option<Timestamp>,
     rises_last: Option<bool>,
@@ -56,16 +56,16 @@ struct Segment {
     mean: f64,
     /// The sum of the squares of the differences from the mean.
     squares: f64,
-    least: (f64, Moment),
-    most: (f64, Moment),
+    least: (f64, RecordedTime),
+    most: (f64, RecordedTime),
     /// The greatest difference of two consecutive values.
     step: f64,
     turns: u64,
-    first: (f64, Moment),
+    first: (f64, RecordedTime),
 }
 
 impl Segment {
-    fn new(value: f64, at: Moment) -> Segment {
+    fn new(value: f64, at: RecordedTime) -> Segment {
         let here = (value, at);
         Segment {
             count: 1,
@@ -96,13 +96,13 @@ impl Segment {
     }
 }
 
-/// What the values of a series have in common.
+/// Common features of the values of a series.
 #[derive(Clone, Debug)]
 pub(super) struct Shape {
     /// The least and the greatest value, without outliers.
     pub range: (f64, f64),
     /// Single values far from all others, with the times at which they came.
-    pub outliers: Vec<(f64, Moment)>,
+    pub outliers: Vec<(f64, RecordedTime)>,
     /// The margins below and above the range that a longer run of the same kind should keep.
     pub margins: (f64, f64),
     /// Whether both ends of the range were reached again and again, and the values do not drift.
@@ -121,7 +121,7 @@ pub(super) struct Shape {
 
 impl Series {
     /// Adds a value.
-    pub(super) fn add(&mut self, value: f64, at: Moment) {
+    pub(super) fn add(&mut self, value: f64, at: RecordedTime) {
         if !value.is_finite() {
             return;
         }
@@ -239,7 +239,7 @@ impl Series {
     }
 
     /// The segments without those that hold a single value far from all others, and these values.
-    fn without_outliers(&self) -> (Vec<Segment>, Vec<(f64, Moment)>) {
+    fn without_outliers(&self) -> (Vec<Segment>, Vec<(f64, RecordedTime)>) {
         let mut kept = self.segments.clone();
         let mut outliers = Vec::new();
         while kept.len() >= SEGMENTS / 2 && outliers.len() < OUTLIERS {
@@ -325,8 +325,8 @@ fn wanders(segments: &[Segment]) -> bool {
     outer / outer_free > 3.0 * (inner / inner_free)
 }
 
-/// How far the greatest of many more segments may exceed the greatest of these: by the distribution of extremes, once in
-/// some thousand runs of ten times the length.
+/// Distance by which the greatest of many more segments may exceed the greatest of these: by the distribution of
+/// extremes, once in some thousand runs of ten times the length.
 fn spread(ends: &[f64]) -> f64 {
     let count = ends.len() as f64;
     if count < 4.0 {

@@ -148,7 +148,7 @@ impl State {
         };
         for (topic, message_type) in &self.learnt {
             // The session before could read it.
-            _ = next.learn(*topic, message_type);
+            _ = next.resolve_type(*topic, message_type);
         }
         for (topic, of) in &self.further {
             // In the same order, so that their indices stay.

@@ -1,4 +1,4 @@
-//! Verdicts that depend on a span in which messages were not seen are inconclusive.
+//! Verdicts that depend on a span in which messages were missed are inconclusive.
 //!
 //! The caller reports the topics and the span ([`Monitor::miss`]). From then on every verdict is checked before it is
 //! reported: if its [reach](rondel_spec::Reach) meets the span, it is inconclusive. While a property is uncertain, the
@@ -47,7 +47,7 @@ use timed::Turned;
 /// Maximum number of instances tracked individually per property; further ones stay inconclusive.
 const KEYS: usize = 1 << 16;
 
-/// The end of a span in which messages were not seen.
+/// The end of a span in which messages were missed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SeenAgain {
     /// The span has not ended: see [`Monitor::see`].

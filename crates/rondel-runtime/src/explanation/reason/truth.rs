@@ -40,8 +40,8 @@ impl Truth {
         }
     }
 
-    /// Whether it is certainly true, and whether it is possibly true.
-    fn rails(self) -> Known {
+    /// Lower and upper truth.
+    fn bounds(self) -> Known {
         match self {
             Truth::False => [Some(false); 2],
             Truth::True => [Some(true); 2],
@@ -50,8 +50,8 @@ impl Truth {
         }
     }
 
-    fn from_rails(rails: Known) -> Truth {
-        match rails {
+    fn from_bounds(bounds: Known) -> Truth {
+        match bounds {
             [Some(true), _] => Truth::True,
             [_, Some(false)] => Truth::False,
             [Some(false), Some(true)] => Truth::Unknown,
@@ -97,7 +97,7 @@ pub(in crate::explanation) struct Past<'a> {
     pub(super) messages: &'a [Message],
     /// Where the verdict became certain.
     given: Place,
-    /// No future operator was asked about an earlier place.
+    /// No future operator was evaluated at an earlier place.
     from: i128,
     /// The histories are known up to here.
     known: i128,
@@ -270,7 +270,7 @@ impl<'a> Past<'a> {
             self.messages_in(span).iter().map(|message| self.place_of(message)).collect()
         } else {
             let mut places: Vec<Place> = self.first_of(span).into_iter().collect();
-            // What looks ahead may be undecided from there on.
+            // Future operators may be undecided from there on.
             for lag in lags {
                 let ends = [self.complete, self.complete + 1, self.known + 1];
                 places.extend(ends.into_iter().filter_map(|end| self.place_on(end - 2 * i128::from(lag))));
@@ -405,8 +405,8 @@ impl<'a> Past<'a> {
         truth
     }
 
-    /// What an operator that looks ahead is at a place: whether the right operand has the wanted truth within the bounds,
-    /// and the left one, if there is one, is true until then.
+    /// Truth of a future operator at a place: whether the right operand has the wanted truth within the bounds, and the
+    /// left one, if there is one, is true until then.
     fn ahead(
         &mut self,
         at: Place,
@@ -433,14 +433,14 @@ impl<'a> Past<'a> {
             let axis = self.axis(place);
             let stays = left.map_or(Truth::True, |left| self.truth(left, place, depth));
             let ends = if axis < span.from { Truth::False } else { self.truth(right, place, depth) };
-            ahead.moment(axis, stays.rails(), if wanted { ends } else { ends.not() }.rails());
-            let found = Truth::from_rails(ahead.known());
+            ahead.moment(axis, stays.bounds(), if wanted { ends } else { ends.not() }.bounds());
+            let found = Truth::from_bounds(ahead.known());
             if found != Truth::Open {
                 return found;
             }
         }
         ahead.end(within.to, within.to <= self.complete);
-        Truth::from_rails(ahead.known())
+        Truth::from_bounds(ahead.known())
     }
 
     /// The part of a span for which the histories are known.
