@@ -25,9 +25,9 @@ pub struct NameId(pub u32);
 pub struct AddressFault {
     /// The bytes of the text that are wrong.
     pub range: Range<usize>,
-    /// What is wrong.
+    /// Description of the mistake.
     pub message: String,
-    /// What to write instead.
+    /// Correct form.
     pub advice: &'static str,
 }
 
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn networks_are_asked_for_every_name_that_matches() {
+    fn wildcards_cover_every_matching_name() {
         let cases = [
             ("fleet/{robot}/pose", "fleet/+/pose", "fleet/*/pose"),
             ("/fleet/r_{robot}", "/fleet/+", "fleet/r_$*"),
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named_with_its_place() {
+    fn mistakes_name_their_place() {
         let cases = [
             ("fleet/{}/pose", "{}", "this parameter has no name"),
             ("fleet/{1}/pose", "{1}", "`1` is no name of a parameter"),

@@ -813,7 +813,7 @@ mod tests {
             assert_eq!(float, (i % 5 != 0).then_some(i as f64));
             assert_eq!(block.text(0, row), format!("text {i}").as_bytes());
         }
-        // What is added afterwards goes behind.
+        // Later rows are appended.
         let row = block.push(TopicId(0), Timestamp::ZERO);
         block.set_string(0, row, "last");
         assert_eq!((block.text(0, row), block.floats(0).present >> row), (&b"last"[..], 0));

@@ -102,7 +102,7 @@ impl fmt::Display for Named {
     }
 }
 
-/// How far from the end of an array elements may be named.
+/// Maximum distance of a named element from the end of an array.
 pub const FROM_END: u32 = 16;
 
 /// Path from the root of a message to a field; empty for the message itself.

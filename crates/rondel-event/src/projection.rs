@@ -65,10 +65,10 @@ pub enum Read {
     Number(ValueType),
     /// The presence of the field: `true`, as a boolean.
     Presence,
-    /// Whether any or all elements of the array meet the [conditions](Condition), as a boolean, or how many do, as an
-    /// integer; or a measure of its elements, which has no conditions, as a float. A value that is not an array is
-    /// written as invalid. So is a measure of no element, of an element that is null or not a number, and of an element
-    /// of another type, which counts as a value of another type.
+    /// Measure of the elements of an array: any or all elements meet the [conditions](Condition), as a boolean; the
+    /// number of those that do, as an integer; or a measure without conditions, as a float. A value that is not an
+    /// array is written as invalid. So is a measure of no element, of an element that is null or not a number, and of
+    /// an element of another type, which counts as a value of another type.
     Elements(Quantifier, Vec<Condition>),
     /// The element that decides such conditions or such a measure, as a text for people: `[3] 0.2`, or with the fields
     /// that are tested `[3] class "person", score 0.9`. Of `any` it is the first that meets the conditions, of `all` the
@@ -78,8 +78,8 @@ pub enum Read {
     /// Length, as an integer: the number of elements of an array, of entries of a map with a schema, of
     /// characters (Unicode scalar values) of a text, or of bytes. Any other value is written as invalid.
     Length,
-    /// Whether the number is NaN, as a boolean; null or another type is written as invalid. Decoders of JSON, which
-    /// has no NaN, write nothing.
+    /// Test for NaN, as a boolean; null or another type is written as invalid. Decoders of JSON, which has no NaN,
+    /// write nothing.
     IsNan,
     /// The elements of the array of names at the path, as a [`Table`] in a text. Nothing is written if the message does not
     /// carry the array.

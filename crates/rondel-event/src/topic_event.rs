@@ -11,7 +11,7 @@ pub enum TopicEvent {
     Disposed,
     /// An instance of the topic has no publisher any more.
     Unregistered,
-    /// Whether some publisher of the topic is alive. A state, unlike the others.
+    /// Liveness: a publisher of the topic is alive. A state, unlike the others.
     Alive,
 }
 

@@ -6,7 +6,7 @@ use rondel_event::{Value, Verdict};
 use rondel_runtime::text::{parameters_text, value_text};
 use rondel_runtime::{Explanation, Report};
 
-use crate::results::{Change, Judged, Moment, Outcome, Signal, SignalKind, Violation};
+use crate::results::{Change, EvidencePoint, Judged, Outcome, Signal, SignalKind, Violation};
 
 /// Gathers the verdicts of one recording. It needs a report for every change of a verdict.
 #[derive(Clone, Debug)]
@@ -21,7 +21,7 @@ struct Gathered {
     violations: Vec<Violation>,
     /// The instances that are not satisfied.
     open: HashMap<String, Verdict>,
-    /// How many of them are violated.
+    /// Number of violated ones among them.
     violated: usize,
     /// The verdict of all instances together, in order of time.
     turns: Vec<Turn>,
@@ -109,7 +109,7 @@ impl Gathered {
         }
         let at = self.turns.partition_point(|turn| turn.from <= from);
         let before = self.turns[..at].iter().rev().take_while(|turn| turn.from == from);
-        // What was worse at a time is seen beside what followed at the same time.
+        // Keep a worse verdict beside the one that followed at the same time.
         let is_kept =
             before.clone().count() == 1 && before.clone().all(|turn| worse(turn.verdict) > worse(verdict));
         match at.checked_sub(1).and_then(|before| self.turns.get_mut(before)) {
@@ -144,7 +144,7 @@ impl Gathered {
     }
 }
 
-/// How many stretches of time are told apart when there are too many turns.
+/// Number of intervals that changes are reduced to when there are too many.
 const STRETCHES: i128 = Judged::MOST_CHANGES as i128 / 4;
 
 /// The greater, the worse.
@@ -170,8 +170,8 @@ fn violation(report: &Report<'_>, time_ns: i64, parameters: String) -> Violation
     }
 }
 
-fn evidence(explanation: &Explanation) -> Vec<Moment> {
-    let moment = |point: &rondel_runtime::TimePoint| Moment {
+fn evidence(explanation: &Explanation) -> Vec<EvidencePoint> {
+    let evidence = |point: &rondel_runtime::TimePoint| EvidencePoint {
         time_ns: point.time.as_nanos(),
         after: point.after,
         topic: point.topic.clone(),
@@ -180,7 +180,7 @@ fn evidence(explanation: &Explanation) -> Vec<Moment> {
             explanation.names.iter().cloned().zip(values).collect()
         },
     };
-    explanation.points.iter().map(moment).collect()
+    explanation.points.iter().map(evidence).collect()
 }
 
 fn signals(explanation: &Explanation) -> Vec<Signal> {
@@ -241,12 +241,12 @@ mod tests {
         // Of several messages with one time the worst is seen, and the last.
         let same = [((3, false), Violated), ((3, false), Inconclusive), ((3, false), Satisfied)];
         assert_eq!(turns(&[&[((0, false), Satisfied)][..], &same].concat()), seen);
-        // What is about the time itself may become certain last.
+        // A verdict about the time itself may become certain last.
         assert_eq!(turns(&[((3, true), Satisfied), ((3, false), Violated)]), seen[1..]);
     }
 
     #[test]
-    fn what_follows_a_late_verdict_is_known() {
+    fn verdict_after_a_late_one_is_known() {
         let mut gathered = Gathered { has_all: true, ..Gathered::default() };
         let times = [-1, 1, 2, 3].map(|time| ((time, false), Outcome::Satisfied));
         times.iter().for_each(|&(from, verdict)| gathered.turn(from, verdict));

@@ -139,31 +139,31 @@ fn evidence(recording: &Recording, claim: &Claim, violation: &Violation, open: b
             @if !violation.signals.is_empty() {
                 (PreEscaped(plot::signals(recording, &violation.signals, violation.time_ns)))
             }
-            @if !violation.evidence.is_empty() { (moments(recording, violation)) }
+            @if !violation.evidence.is_empty() { (evidence_table(recording, violation)) }
         }
     }
 }
 
 /// The time points that caused a violation: a column for each, a row for each value.
-fn moments(recording: &Recording, violation: &Violation) -> Markup {
-    let names = violation.evidence.first().map(|moment| moment.values.iter().map(|(name, _)| name));
+fn evidence_table(recording: &Recording, violation: &Violation) -> Markup {
+    let names = violation.evidence.first().map(|point| point.values.iter().map(|(name, _)| name));
     html! {
         table.evidence {
             tr {
                 th { "time" }
-                @for moment in &violation.evidence {
-                    th { @if moment.after { "after " } (recording.time(moment.time_ns)) }
+                @for point in &violation.evidence {
+                    th { @if point.after { "after " } (recording.time(point.time_ns)) }
                 }
             }
             tr {
                 td { "message" }
-                @for moment in &violation.evidence { td { (moment.topic.as_deref().unwrap_or("")) } }
+                @for point in &violation.evidence { td { (point.topic.as_deref().unwrap_or("")) } }
             }
             @for (i, name) in names.into_iter().flatten().enumerate() {
                 tr {
                     td { code { (name) } }
-                    @for moment in &violation.evidence {
-                        td { (moment.values.get(i).and_then(|(_, value)| value.as_deref()).unwrap_or("?")) }
+                    @for point in &violation.evidence {
+                        td { (point.values.get(i).and_then(|(_, value)| value.as_deref()).unwrap_or("?")) }
                     }
                 }
             }

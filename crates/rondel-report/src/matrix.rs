@@ -11,7 +11,7 @@ pub struct Matrix {
     pub recordings: Vec<String>,
     /// The rows by requirement and property; properties without a requirement come last, with an empty one.
     pub rows: Vec<Row>,
-    /// The requirements that were asked for and that no property names.
+    /// Requested requirements that no property names.
     pub unchecked: Vec<String>,
 }
 
@@ -42,9 +42,9 @@ pub struct Check {
 /// The result of a property in a recording.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cell {
-    /// How it turned out.
+    /// Its outcome.
     pub outcome: Outcome,
-    /// How often it became violated.
+    /// Number of times that it became violated.
     pub violations: u64,
 }
 
@@ -113,7 +113,7 @@ fn cells(property: &str, reports: &[Results]) -> Vec<Option<Cell>> {
         for recording in &report.recordings {
             let judged = position.and_then(|position| recording.properties.get(position));
             let cell = |judged: &Judged| Cell {
-                // What follows where reading ended is not known.
+                // The part after the end of reading is unknown.
                 outcome: match recording.problem {
                     Some(_) => judged.outcome.max(Outcome::Inconclusive),
                     None => judged.outcome,

@@ -1,7 +1,7 @@
 //! Plots as SVG: verdicts over time, and the signals of a recording or around a violation.
 //!
-//! The colours are those of Okabe and Ito, which people with any kind of colour vision tell apart. Verdicts have a shape
-//! of their own as well: a low bar where satisfied, a full one where violated, a hatched one where undecided.
+//! The colours are those of Okabe and Ito, which people with any kind of colour vision can distinguish. Verdicts have a
+//! shape of their own as well: a low bar where satisfied, a full one where violated, a hatched one where undecided.
 
 mod axis;
 mod signal;
@@ -134,15 +134,15 @@ fn mark(area: &Area<'_>, verdict: Outcome, (from, until): (i32, i32), top: i32) 
 
 /// The changes to draw: what is vacuous or inconclusive as a whole must not look satisfied.
 fn shown_changes(judged: &Judged) -> Vec<Change> {
-    let doubtful = matches!(judged.outcome, Outcome::Vacuous | Outcome::Inconclusive);
+    let uncertain = matches!(judged.outcome, Outcome::Vacuous | Outcome::Inconclusive);
     let shown = |change: &Change| match change.verdict {
-        Outcome::Satisfied if doubtful => Change { verdict: judged.outcome, ..*change },
+        Outcome::Satisfied if uncertain => Change { verdict: judged.outcome, ..*change },
         _ => *change,
     };
     judged.changes.iter().map(shown).collect()
 }
 
-/// What the shapes of bars mean, for the outcomes that are there.
+/// Legend of the bar shapes, for the outcomes that occur.
 fn legend(area: &Area<'_>, outcomes: &[Outcome], (mut left, top): (i32, i32)) {
     for outcome in outcomes {
         mark(area, *outcome, (left, left + 24), top);
@@ -160,7 +160,7 @@ fn outcomes<'j>(all: impl Iterator<Item = &'j Judged>) -> Vec<Outcome> {
     found
 }
 
-/// What the shapes of all bars of a page mean.
+/// Legend of all bar shapes of a page.
 pub(crate) fn key(results: &Results) -> String {
     let all = results.recordings.iter().flat_map(|recording| &recording.properties);
     let outcomes = outcomes(all);

@@ -59,7 +59,7 @@ pub struct Recording {
     pub name: String,
     /// Why it was not read to its end, if it was not.
     pub problem: Option<String>,
-    /// What else the reader of a report should know: parts that were skipped, values that could not be used.
+    /// Further remarks: skipped parts, unusable values.
     pub remarks: Vec<String>,
     /// The number of messages that were checked.
     pub events: u64,
@@ -67,7 +67,7 @@ pub struct Recording {
     pub begin: Option<i64>,
     /// The time of the last message.
     pub end: Option<i64>,
-    /// How long the check took, in seconds.
+    /// Duration of the check, in seconds.
     pub seconds: f64,
     /// The results of the properties, in their order.
     pub properties: Vec<Judged>,
@@ -76,7 +76,7 @@ pub struct Recording {
     pub signals: Vec<Signal>,
 }
 
-/// How a property turned out in one recording.
+/// Outcome of a property in one recording.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
@@ -106,7 +106,7 @@ impl Outcome {
 /// The result of a property in one recording.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Judged {
-    /// How it turned out.
+    /// Its outcome.
     pub outcome: Outcome,
     /// A remark on that.
     pub remark: String,
@@ -120,7 +120,7 @@ pub struct Judged {
     /// Whether it is an assert: its verdict is about the whole recording, and holds for no time.
     #[serde(default)]
     pub is_assert: bool,
-    /// How often it became violated.
+    /// Number of times that it became violated.
     pub count: u64,
     /// For how long it was violated in all; with parameters, the sum over all instances. `None` where that is not
     /// measured, as with future operators.
@@ -173,14 +173,14 @@ pub struct Violation {
     /// The values of the quantified variables, by name.
     pub values: Vec<(String, String)>,
     /// The time points that caused it.
-    pub evidence: Vec<Moment>,
+    pub evidence: Vec<EvidencePoint>,
     /// The fields that the property reads, before it and at it.
     pub signals: Vec<Signal>,
 }
 
 /// A time point of the evidence.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Moment {
+pub struct EvidencePoint {
     /// Its time.
     pub time_ns: i64,
     /// Whether it stands for the time right after that.
@@ -204,7 +204,7 @@ pub struct Signal {
     pub thresholds: Vec<f64>,
     /// From each time on, the value: a number, a truth or a text; of an array its least element.
     pub values: Vec<(i64, serde_json::Value)>,
-    /// Of an array, from each time on its greatest element.
+    /// For an array: its greatest element from each time on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub upper: Vec<(i64, serde_json::Value)>,
 }
@@ -308,7 +308,7 @@ impl Recording {
 }
 
 impl Violation {
-    /// What was violated when, as a sentence without its end: `p[7] at 12.5 s, certain at 13 s, x = 3`.
+    /// Returns a sentence about the violation without its full stop: `p[7] at 12.5 s, certain at 13 s, x = 3`.
     pub fn sentence(&self, property: &str, recording: &Recording) -> String {
         let mut text = format!("{property}{} violated at {}", self.parameters, recording.time(self.time_ns));
         if self.certain_ns != self.time_ns {
@@ -325,14 +325,14 @@ impl Violation {
 
     /// The evidence as lines of text.
     pub(crate) fn evidence_lines(&self, recording: &Recording) -> Vec<String> {
-        let line = |moment: &Moment| {
-            let after = if moment.after { "after " } else { "" };
-            let topic = moment.topic.as_ref().map_or_else(String::new, |topic| format!(" {topic}"));
+        let line = |point: &EvidencePoint| {
+            let after = if point.after { "after " } else { "" };
+            let topic = point.topic.as_ref().map_or_else(String::new, |topic| format!(" {topic}"));
             let value = |(name, value): &(String, Option<String>)| {
                 format!("{name} = {}", value.as_deref().unwrap_or("?"))
             };
-            let values: Vec<String> = moment.values.iter().map(value).collect();
-            format!("{after}{}{topic}: {}", recording.time(moment.time_ns), values.join(", "))
+            let values: Vec<String> = point.values.iter().map(value).collect();
+            format!("{after}{}{topic}: {}", recording.time(point.time_ns), values.join(", "))
         };
         self.evidence.iter().map(line).collect()
     }

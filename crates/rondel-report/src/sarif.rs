@@ -130,7 +130,7 @@ fn facts(claim: &Claim, recording: &Recording, judged: &Judged) -> Value {
     })
 }
 
-/// What makes a violation the same one in the next run.
+/// Fingerprint by which a violation is recognised in the next run.
 fn fingerprint(claim: &Claim, recording: &Recording, violation: &Violation) -> String {
     format!("{}:{}{}:{}", recording.name, claim.name, violation.parameters, violation.time_ns)
 }

@@ -414,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_fetched_again_after_a_restart_came_twice() {
+    fn messages_fetched_again_after_a_restart_are_duplicates() {
         let mut bench = Bench::new();
         bench.at(1, 7, 0..2_000);
         let saved = bench.accounts.saved();

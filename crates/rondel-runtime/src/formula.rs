@@ -552,7 +552,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_means_the_same() {
+    fn written_formulas_parse_to_equal_formulas() {
         let topics = "topic s { a: bool, b: bool, x: int, y: float, t: string } topic r { c: bool } \
                       topic l { n: [float], o: [{ on: bool, t: string, x: int }] } \
                       topic w { \"odd key\": bool, o: { \"ä-1\": [int] }, l: [{ \"odd key\": int, on: bool }] }";

@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_keeps_messages_apart_is_said_for_the_property() {
+    fn remedy_fits_the_property() {
         let topics = "topic pose \"{site}/{robot}/pose\" { x: float } topic speed \"fleet/{r}/speed\" { v: float } \
                       topic mover \"{mover}/{if}/x\" { x: float }";
         for (property, expected) in [

@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_about_another_time_was_also_given_at_its_own() {
+    fn delayed_verdicts_also_match_their_decision_time() {
         let about =
             |time, at, verdict| Came { about: Some(Timestamp::from_nanos(at)), ..came(time, false, verdict) };
         let all = [about(5, 5, Verdict::Satisfied), about(12, 10, Verdict::Violated)];

@@ -1,4 +1,4 @@
-//! A monitor behind an alignment: messages come in any order, verdicts in that of their times.
+//! A monitor behind an alignment: messages arrive in any order, verdicts follow the order of their times.
 
 #![allow(clippy::unwrap_used, clippy::panic)] // the helpers are tests as well
 
@@ -20,7 +20,7 @@ struct Bench {
     monitor: AlignedMonitor,
     block: Block,
     names: Vec<String>,
-    told: Vec<String>,
+    emitted: Vec<String>,
 }
 
 fn at(ms: i64) -> Timestamp {
@@ -34,14 +34,14 @@ impl Bench {
             block: Block::new(program.layout()),
             names: program.properties().to_vec(),
             monitor: AlignedMonitor::new(program, rule),
-            told: Vec::new(),
+            emitted: Vec::new(),
         }
     }
 
-    fn note(names: &[String], monitor: &Monitor, told: &mut Vec<String>) {
+    fn note(names: &[String], monitor: &Monitor, emitted: &mut Vec<String>) {
         for report in monitor.reports() {
             let time = report.time.as_nanos() as f64 / MS as f64;
-            told.push(format!("{} {} {time}", names[report.property as usize], report.verdict.as_str()));
+            emitted.push(format!("{} {} {time}", names[report.property as usize], report.verdict.as_str()));
         }
     }
 
@@ -63,17 +63,17 @@ impl Bench {
     }
 
     fn run(&mut self) {
-        let Bench { monitor, names, told, .. } = self;
-        monitor.run(&mut |_, monitor| Bench::note(names, monitor, told));
+        let Bench { monitor, names, emitted, .. } = self;
+        monitor.run(&mut |_, monitor| Bench::note(names, monitor, emitted));
     }
 
     fn end(&mut self) {
-        let Bench { monitor, names, told, .. } = self;
-        monitor.end(&mut |_, monitor| Bench::note(names, monitor, told));
+        let Bench { monitor, names, emitted, .. } = self;
+        monitor.end(&mut |_, monitor| Bench::note(names, monitor, emitted));
     }
 
     fn take(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.told)
+        std::mem::take(&mut self.emitted)
     }
 }
 
@@ -95,7 +95,7 @@ fn spec(text: &str) -> Vec<Division> {
 }
 
 #[test]
-fn what_came_in_another_order_is_checked_in_the_order_of_its_times() {
+fn events_are_checked_in_event_time_order() {
     let text = "topic gear { report: int } topic speed { v: int }
         @time(dense) property standing = changed(gear.report) -> speed.v == 0";
     let mut bench = Bench::new(&spec(text)[0], order(2, 20, LatePolicy::Late));
@@ -104,7 +104,7 @@ fn what_came_in_another_order_is_checked_in_the_order_of_its_times() {
         bench.push(message);
     }
     assert_eq!(bench.take(), ["standing inconclusive 0", "standing satisfied 0"]);
-    // As they came, it would have been a violation.
+    // In the order of arrival, it would have been a violation.
     let mut direct = Bench::new(&spec(text)[0], order(2, 0, LatePolicy::Late));
     for message in [(0, 0, 1, 1), (1, 0, 1, 9), (0, 30, 31, 2), (1, 20, 33, 0), (1, 40, 41, 5)] {
         direct.push(message);
@@ -124,17 +124,17 @@ fn time_brings_verdicts_once_nothing_earlier_can_come() {
     assert!(due >= at(120) && due < at(121), "100 ms of the property and 20 of waiting: {due:?}");
     bench.advance(119);
     assert!(bench.take().iter().all(|said| !said.contains("violated")));
-    // Sent in time, and within what is waited for.
+    // Sent in time, and within the maximum wait.
     bench.push((1, 99, 119, 1));
     bench.advance(300);
     assert!(bench.take().iter().all(|said| !said.contains("violated")));
     bench.push((0, 400, 401, 1));
     bench.advance(521);
-    assert!(bench.take().contains(&"follows violated 500".to_owned()), "{:?}", bench.told);
+    assert!(bench.take().contains(&"follows violated 500".to_owned()), "{:?}", bench.emitted);
 }
 
 #[test]
-fn what_is_tardy_is_left_out_or_late_or_makes_unknown() {
+fn late_events_are_dropped_or_late_or_unknown() {
     let text = "topic a { x: int } topic b { y: int } @time(dense) property p = a.x + b.y < 10";
     let said = |tardy| {
         let mut bench = Bench::new(&spec(text)[0], order(2, 10, tardy));
@@ -142,7 +142,7 @@ fn what_is_tardy_is_left_out_or_late_or_makes_unknown() {
             bench.push(message);
         }
         bench.advance(60);
-        // Ten too late.
+        // 10 ms too late.
         bench.push((1, 40, 70, 9));
         bench.push((1, 80, 80, 1));
         bench.end();
@@ -150,14 +150,14 @@ fn what_is_tardy_is_left_out_or_late_or_makes_unknown() {
         assert_eq!(said[0], "p inconclusive 0", "b has not come yet");
         said[1..].to_vec()
     };
-    // What was dropped was not seen: nobody knows what `b` was after the last verdict, until its next message.
+    // The dropped message was missed: `b` is unknown from the last verdict on, until its next message.
     let withheld = ["p satisfied 0", "p inconclusive 50.000001", "p satisfied 80"];
     assert_eq!(said(LatePolicy::Drop), withheld);
     assert_eq!(said(LatePolicy::Late), ["p satisfied 0", "p violated 50", "p satisfied 80"]);
     assert_eq!(said(LatePolicy::Inconclusive), withheld);
 }
 
-/// A window that looks back over the true time of a late message says nothing, until it has passed.
+/// A window over the true time of a late message is inconclusive until that time has left it.
 #[test]
 fn a_window_over_the_time_of_a_late_message_is_inconclusive() {
     let text = "topic a { x: int } topic b { y: int }

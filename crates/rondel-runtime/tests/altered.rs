@@ -1,5 +1,5 @@
-//! What waits, written down and altered: whoever writes a right sum under it can have nonsense, but no panic, neither
-//! while it is read nor later, and no more memory than a file of its size may need.
+//! Serialised states, altered under valid checksums: they may have nonsensical contents, but cause no panic, neither
+//! when read nor later, and no more memory than a file of their size may need.
 
 #![allow(clippy::unwrap_used)]
 
@@ -18,12 +18,12 @@ use rondel_runtime::align::{AlignedMonitor, Rule, divide, together};
 struct Counting;
 
 thread_local! {
-    /// What this thread holds, and the most that it held.
+    /// Bytes allocated by this thread, and their maximum.
     static HELD: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
 }
 
 fn held(change: isize) {
-    // A thread that ends frees what it has after its counter is gone.
+    // An ending thread frees its memory after its counter is gone.
     let _ = HELD.try_with(|held| {
         let (now, most) = held.get();
         let now = now.wrapping_add_signed(change);
@@ -49,10 +49,11 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-/// What reading may hold beside what the size of the file explains: a list that says it is long is believed so far.
+/// Memory that reading may use beyond that explained by the size of the file: a stated length of a list is trusted up
+/// to here.
 const ROOM: usize = 8 << 20;
 
-/// Reads something, and looks at how much memory that took.
+/// Measures the memory that reading takes.
 fn within<T>(bytes: &[u8], read: impl FnOnce() -> T) -> T {
     let (before, _) = HELD.get();
     HELD.set((before, before));
@@ -66,12 +67,12 @@ fn at(ns: i64) -> Timestamp {
     Timestamp::from_nanos(ns)
 }
 
-/// The sum that stands behind the rest.
+/// Checksum at the end of the bytes.
 fn sum(bytes: &[u8]) -> [u8; 8] {
     rondel_event::snapshot::sum(bytes).to_le_bytes()
 }
 
-/// Gives every way in which one byte is something else, or many are gone, under a right sum.
+/// Returns every variant with one byte changed, or many removed, under a valid checksum.
 fn forge(bytes: &[u8], mut each: impl FnMut(&[u8])) {
     const HEAD: usize = 28;
     let end = bytes.len() - 8;
@@ -84,7 +85,7 @@ fn forge(bytes: &[u8], mut each: impl FnMut(&[u8])) {
             forged[end..].copy_from_slice(&sum);
             each(&forged);
         }
-        // A number that goes on and on.
+        // A number without end.
         let mut longer = [&bytes[..i], &[0xFF; 9], &[1], &bytes[i..end]].concat();
         each(&sealed(&mut longer));
         let mut shorter = bytes[..i].to_vec();
@@ -92,14 +93,14 @@ fn forge(bytes: &[u8], mut each: impl FnMut(&[u8])) {
     }
 }
 
-/// With its length and its sum.
+/// Bytes with their length and checksum.
 fn sealed(bytes: &mut [u8]) -> Vec<u8> {
     let length = (bytes.len() - 28) as u64;
     bytes[20..28].copy_from_slice(&length.to_le_bytes());
     [&bytes[..], &sum(bytes)].concat()
 }
 
-/// All that is cut or altered without that is refused.
+/// Every cut or change without a valid checksum is refused.
 fn refuses(bytes: &[u8], read: impl Fn(&[u8]) -> Option<SnapshotError>) {
     use SnapshotError::{Altered, Length, NotASnapshot, OtherProgram, OtherSettings, Version};
     for end in 0..bytes.len() {
@@ -132,7 +133,7 @@ fn settings() -> OrderSettings {
     }
 }
 
-/// Of each kind of what an order remembers something.
+/// An order with every kind of state.
 fn feed_order(order: &mut Order<u64>, from: i64) {
     for i in from..from + 60 {
         let topic = TopicId((i * 7 % 3) as u32);
@@ -251,7 +252,7 @@ fn feed_monitor(monitor: &mut AlignedMonitor, from: i64) {
     }
 }
 
-/// A number as a snapshot writes lengths.
+/// Number in the encoding of lengths in snapshots.
 fn varint(mut number: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
     while number >= 0x80 {
@@ -285,7 +286,7 @@ fn a_monitor_with_what_waits_for_it() {
             let bytes = monitor.snapshot();
             let restore = |bytes: &[u8]| AlignedMonitor::restore(program.clone(), rule(), bytes);
             refuses(&bytes, |bytes| restore(bytes).err());
-            // What waits, by itself, forged and put back.
+            // Waiting events alone, forged and put back.
             let event = |event: &Arc<Event>, to: &mut Vec<u8>| event.write(to);
             let waiting = match monitor.rule() {
                 Rule::Order(order) => order.snapshot(event),

@@ -1,4 +1,4 @@
-//! Messages that a session knows it did not see: verdicts that depend on them are inconclusive.
+//! Missed messages that a session knows of: verdicts that depend on them are inconclusive.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -35,7 +35,7 @@ fn push(session: &mut Session, clock: &ManualClock, topic: u32, seconds: i64, nu
 }
 
 /// The verdicts of a property and their times in seconds.
-fn told(session: &mut Session, property: &str) -> Vec<(Verdict, i64)> {
+fn emitted(session: &mut Session, property: &str) -> Vec<(Verdict, i64)> {
     session.finish();
     let reports = session.reports().filter(|report| report.property().name == property);
     reports.map(|report| (report.verdict(), report.time().as_nanos() / 1_000_000_000)).collect()
@@ -57,14 +57,14 @@ fn with_a_gap(blind: Blind, policy: Policy) -> Session {
 fn a_gap_in_the_numbers_makes_a_window_over_it_inconclusive() {
     for policy in [Policy::Arrival, Policy::EventTime] {
         let mut session = with_a_gap(Blind::Inconclusive, policy);
-        let recent = told(&mut session, "recent");
+        let recent = emitted(&mut session, "recent");
         let after: Vec<&(Verdict, i64)> = recent.iter().filter(|(_, time)| *time >= 4).collect();
         let [(first, since), (second, until)] = after[..] else { panic!("{policy:?}: {recent:?}") };
         assert_eq!((*first, *second), (Verdict::Inconclusive, Verdict::Violated), "{policy:?}");
         assert!((4..=8).contains(since) && (11..=12).contains(until), "{policy:?}: {recent:?}");
         let summary = session.summary();
         assert!(summary.properties[0].blind.verdicts > 0 && summary.properties[1].blind.verdicts == 0);
-        // What looks back without bound is never certain again, and says so.
+        // A property that looks back without bound is never certain again, and the notice says so.
         let notices: Vec<_> = session.notices().filter(|notice| notice.kind == "blind").collect();
         let unbounded = notices.iter().any(|notice| notice.json()["unbounded"].to_string().contains("ever"));
         assert!(unbounded && summary.properties[2].open, "{policy:?}");
@@ -85,22 +85,22 @@ fn a_final_verdict_is_kept_over_losses_and_outages() {
     for number in [0, 1, 4] {
         push(&mut session, &clock, 0, number as i64, number);
     }
-    assert_eq!(told(&mut session, "low"), [(Verdict::Violated, 0)]);
+    assert_eq!(emitted(&mut session, "low"), [(Verdict::Violated, 0)]);
     for (from, verdict) in [(2, Verdict::Violated), (0, Verdict::Inconclusive)] {
         let (mut session, clock) = start();
         session.losses();
         push(&mut session, &clock, 0, 1, 1);
         session.losses();
         session.cut_off(&[TopicId(0)], at(from), Some(at(5)));
-        // A message of the other topic: one of its own would decide anew.
+        // A message of the other topic: one of its own would decide again.
         push(&mut session, &clock, 1, 6, 2);
-        assert_eq!(told(&mut session, "low").last().unwrap().0, verdict, "{from}");
+        assert_eq!(emitted(&mut session, "low").last().unwrap().0, verdict, "{from}");
     }
 }
 
-/// Properties over other topics wait for other messages, each group of them by itself.
+/// Properties over other topics wait for other messages, each alignment group separately.
 #[test]
-fn one_report_names_every_property_that_is_affected() {
+fn one_notice_names_every_affected_property() {
     for policy in [Policy::Arrival, Policy::EventTime] {
         let (mut session, clock) = session(Blind::Inconclusive, policy);
         (0..5).for_each(|n| (0..2).for_each(|topic| push(&mut session, &clock, topic, n, n as u64)));
@@ -119,7 +119,7 @@ fn one_report_names_every_property_that_is_affected() {
 #[test]
 fn losses_are_only_reported_if_that_is_chosen() {
     let mut session = with_a_gap(Blind::Report, Policy::Arrival);
-    assert!(told(&mut session, "recent").iter().all(|(verdict, _)| *verdict == Verdict::Violated));
+    assert!(emitted(&mut session, "recent").iter().all(|(verdict, _)| *verdict == Verdict::Violated));
     assert_eq!(session.summary().properties[0].blind.verdicts, 0);
 }
 
@@ -131,18 +131,18 @@ fn a_network_that_was_cut_off_makes_its_topics_inconclusive() {
     push(&mut session, &clock, 1, 8, 0);
     session.cut_off(&[TopicId(0)], at(5), Some(at(9)));
     (10..20).for_each(|seconds| push(&mut session, &clock, 0, seconds, seconds as u64));
-    let recent = told(&mut session, "recent");
+    let recent = emitted(&mut session, "recent");
     let [.., (first, since), (second, until)] = recent[..] else { panic!("{recent:?}") };
     assert_eq!((first, second), (Verdict::Inconclusive, Verdict::Violated), "{recent:?}");
     assert!((4..=8).contains(&since) && (13..=14).contains(&until), "{recent:?}");
 }
 
 #[test]
-fn while_a_network_is_cut_off_time_accuses_nobody() {
+fn time_violates_no_property_while_a_network_is_disconnected() {
     let clock = Arc::new(ManualClock::default());
     let spec = rondel_spec::parse("topic a @time(dense) property alive = once[0, 2 s] on(a)").spec.unwrap();
     let mut session = Session::new(&spec, Options { clock: clock.clone(), ..Options::default() }).unwrap();
-    let mut told = Vec::new();
+    let mut emitted = Vec::new();
     for seconds in 0..40 {
         clock.set(at(seconds));
         match seconds {
@@ -157,12 +157,12 @@ fn while_a_network_is_cut_off_time_accuses_nobody() {
         }
         session.poll();
         let verdicts = session.reports().map(|report| (report.verdict(), seconds));
-        told.extend(verdicts);
+        emitted.extend(verdicts);
     }
     use Verdict::{Inconclusive, Satisfied, Violated};
-    let [(Satisfied, 0), (Inconclusive, 10..=13), (Satisfied, 20..=23), (Violated, 31..=33)] = told[..]
+    let [(Satisfied, 0), (Inconclusive, 10..=13), (Satisfied, 20..=23), (Violated, 31..=33)] = emitted[..]
     else {
-        panic!("{told:?}")
+        panic!("{emitted:?}")
     };
 }
 

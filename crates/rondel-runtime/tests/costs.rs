@@ -1,4 +1,4 @@
-//! What many properties cost follows their number.
+//! The cost of many properties is proportional to their number.
 
 #![allow(clippy::unwrap_used)]
 
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use rondel_runtime::{Options, SessionPlan};
 
-/// The processor time of a plan for so many properties, the least of three.
+/// Processor time of a plan for `properties` properties, the least of three runs.
 fn time(properties: usize) -> Duration {
     let mut text = "topic t { x: int }\n".to_owned();
     for i in 0..properties {

@@ -1,5 +1,5 @@
 //! Asserts against their definition: the truth at every instant and between, or at every event, is computed from the
-//! recording alone, and what is demanded is the measure of that, one more, or one less.
+//! recording alone, and the demanded measure is the computed one, one more, or one less.
 //!
 //! `RONDEL_SEED=17 cargo test -p rondel-runtime --test criteria` runs one seed alone.
 
@@ -87,8 +87,8 @@ fn truths(messages: &[Message], formula: Formula, dense: bool) -> Vec<Option<boo
     (0..count).map(at).collect()
 }
 
-/// What is measured, by definition: the measure of the true and the false positions in all, the longest stretch that is
-/// true, how often the formula becomes true, and false, in the part that counts, and whether a position in it is true,
+/// Measures by definition: total measure of the true and the false positions, the longest true stretch, the number of
+/// times that the formula becomes true, and false, within the span of the assert, and whether a position in it is true,
 /// and false.
 #[derive(Debug, Default)]
 struct Measures {
@@ -101,7 +101,7 @@ struct Measures {
     is_never: bool,
 }
 
-/// The measures of a formula with these truths, where `part` says which positions count.
+/// Measures of a formula with these truths; `part` gives the positions within the span of the assert.
 fn measured(truths: &[Option<bool>], part: &[bool], dense: bool) -> Measures {
     let measure = |position: usize| u64::from(!dense || position % 2 == 1);
     let mut all = Measures::default();
@@ -128,7 +128,7 @@ fn measured(truths: &[Option<bool>], part: &[bool], dense: bool) -> Measures {
     all
 }
 
-/// Some messages; in dense time no two at once, as a time has one truth here.
+/// Random messages; in dense time no two at once, because a time has one truth here.
 fn messages(numbers: &mut Numbers, dense: bool) -> Vec<Message> {
     let mut time = numbers.below(5) as i64;
     let count = 1 + numbers.below(14);
@@ -153,7 +153,7 @@ struct Case {
     is_named: bool,
 }
 
-/// What the asserts compare with.
+/// Limits that the asserts compare with.
 #[derive(Clone, Copy, Debug)]
 struct Limits {
     near: u64,
@@ -188,7 +188,7 @@ impl Case {
                 false => *i <= position,
             };
             let last = messages.iter().enumerate().filter(is_before).rfind(|(_, m)| m.topic == 1);
-            // Only where the mode is known to be on.
+            // Only where the mode is certainly on.
             last.and_then(|(_, message)| message.value) == Some(1)
         };
         let scale = if self.dense { 2 } else { 1 };
@@ -201,7 +201,7 @@ impl Case {
         measured(&truths, &part, self.dense)
     }
 
-    /// Limits that are as measured, or differ by one.
+    /// Limits equal to the measure, or different by one.
     fn limits(&self, measures: &Measures, numbers: &mut Numbers) -> Limits {
         let near = |own: u64, numbers: &mut Numbers| {
             [own, own + 1, own.saturating_sub(1)][numbers.below(3) as usize]
@@ -254,7 +254,7 @@ impl Case {
     }
 }
 
-/// The judgements on all asserts, in order. Before some of the messages, as many of their publishers are missing.
+/// Judgements on all asserts, in order. Before some of the messages, as many of their publisher's messages are missing.
 fn judged(text: &str, messages: &[(Message, u64)]) -> Vec<Verdict> {
     let outcome = rondel_spec::parse(text);
     let spec = outcome.spec.clone().unwrap_or_else(|| panic!("{}", outcome.render("spec", text, false)));
@@ -307,7 +307,7 @@ fn asserts_are_judged_by_their_definition() {
         violated += found.iter().filter(|verdict| **verdict == Verdict::Violated).count();
         with_mode += u32::from(case.has_mode);
         with_span += u32::from(case.span.is_some());
-        // A stretch that began before the part that counts.
+        // A stretch that began before the span of the assert.
         older += u32::from(measures.is_ever && measures.rises == 0);
     }
     println!("{compared} judgements, {violated} violated, {undecided} inconclusive; {older} older stretches");
@@ -317,7 +317,7 @@ fn asserts_are_judged_by_their_definition() {
     }
 }
 
-/// Messages that nobody sees before each of some messages, of the same topic, in one of many ways.
+/// Missed messages before each of some messages, of the same topic, in one of many variants.
 fn unseen(numbers: &mut Numbers, seen: &[(Message, u64)]) -> Vec<Message> {
     let mut all = Vec::new();
     for (message, missing) in seen {
@@ -332,7 +332,7 @@ fn unseen(numbers: &mut Numbers, seen: &[(Message, u64)]) -> Vec<Message> {
 }
 
 #[test]
-fn what_is_certain_is_so_whatever_was_not_seen() {
+fn certain_judgements_hold_for_every_completion() {
     const WAYS: usize = 12;
     let (mut certain, mut violated, mut open, mut needless) = (0, 0, 0, 0);
     for seed in seeds(1_500) {
@@ -347,7 +347,7 @@ fn what_is_certain_is_so_whatever_was_not_seen() {
         let mut seen: Vec<(Message, u64)> = seen.collect();
         let mut known = [false; 2];
         for (message, missing) in &mut seen {
-            // Which numbers are missing before the first one of a publisher is not known.
+            // The numbers missing before the first one of a publisher are unknown.
             if !std::mem::replace(&mut known[message.topic as usize], true) {
                 *missing = 0;
             }
@@ -413,7 +413,7 @@ fn a_live_run_is_judged_up_to_its_end() {
 }
 
 #[test]
-fn what_follows_where_a_recording_broke_off_is_unknown() {
+fn rest_of_a_broken_off_recording_is_unknown() {
     let text = "topic t { x: int }\nassert ever t.x > 5\nassert ever t.x > 0\nassert always t.x > 0\n\
                 @time(steps) assert always t.x > 0 between 0 and 0\n";
     let spec = rondel_spec::parse(text).spec.expect("a specification");
@@ -430,7 +430,7 @@ fn what_follows_where_a_recording_broke_off_is_unknown() {
 }
 
 #[test]
-fn a_premise_of_a_judged_property_counts_where_it_is_asked_for() {
+fn unexercised_premise_counts_where_it_is_requested() {
     let text = "topic t { x: int }\nproperty p = t.x > 5 -> t.x > 1\nassert always p\n";
     let spec = rondel_spec::parse(text).spec.expect("a specification");
     let mut session = Session::new(&spec, Options::default()).unwrap();

@@ -1,5 +1,5 @@
-//! `for each` over the elements of an array, compared with one property for each name that is written out: random recordings
-//! in several encodings, cut into blocks at random.
+//! `for each` over the elements of an array, compared with one property for each name: random recordings in several
+//! encodings, cut into blocks at random.
 
 #![allow(clippy::unwrap_used, clippy::panic)] // a test
 
@@ -15,7 +15,7 @@ use serde_json::json;
 
 const NAMES: [&str; 5] = ["elbow", "a rather long name of a joint", "é", "", "w\"rist"];
 
-/// Formulas over the value of an element, of which it does not matter when the first message comes that names it.
+/// Formulas over the value of an element that do not depend on the time of the first message with its name.
 const FORMULAS: [&str; 7] = [
     "X <= 3",
     "X <= 3 or stop.on",
@@ -25,7 +25,7 @@ const FORMULAS: [&str; 7] = [
     "known(X) and X > 3 -> eventually[0, 2 s] (known(X) and X < 2)",
     "stop.on -> always[0, 1 s] (known(X) and X < 4)",
 ];
-/// How the values of elements are reached, and where their names are.
+/// Paths of the values of elements, and of their names.
 const PLACES: [(&str, &str); 3] = [
     ("joints.position[name == N]", "joints.name"),
     ("joints.effort[name == N]", "joints.name"),
@@ -63,7 +63,7 @@ enum Message {
 fn recording(random: &mut Random, most: usize) -> Vec<(i64, Message)> {
     let mut time = 0;
     let mut message = |random: &mut Random| {
-        // At different times: an instance does not see the messages before at its own time that do not name it.
+        // At different times: an instance does not receive earlier messages at its own time that do not name it.
         time += (1 + random.below(3)) as i64 * 250_000_000;
         if random.below(4) == 0 {
             return (time, Message::Stop(random.below(2) == 0));
@@ -146,7 +146,7 @@ fn message_types() -> [Arc<MessageType>; 2] {
     ["p/msg/Joints", "p/msg/Stop"].map(|name| Arc::new(MessageType::Cdr(of(name))))
 }
 
-/// A change of a verdict: when it is given, whether behind that time, what it is about, and which it is.
+/// Change of a verdict: when it is emitted, whether after that time, the time that it is about, and the verdict.
 type Change = (Timestamp, bool, Option<Timestamp>, Verdict);
 
 fn plan(text_of: &str, encoding: Encoding) -> SessionPlan {
@@ -197,8 +197,8 @@ fn verdicts(
     found
 }
 
-/// The changes about times from one on, with the verdict about that one, each other than the one before: of a property that
-/// looks ahead without the times at which they are certain.
+/// Changes about times from one on, beginning with the verdict about that one, without repetitions: for a property with
+/// future operators without the times at which they are certain.
 fn since(changes: &[Change], from: Timestamp, looks_ahead: bool) -> Vec<Change> {
     let mut found: Vec<Change> = Vec::new();
     let about = |(time, after, about, _): &Change| (about.filter(|_| looks_ahead).unwrap_or(*time), *after);
@@ -213,7 +213,7 @@ fn since(changes: &[Change], from: Timestamp, looks_ahead: bool) -> Vec<Change> 
         found.push((about.max(from), after && !is_before, None, verdict));
     }
     found.dedup_by_key(|(.., verdict)| *verdict);
-    // Which verdict is another than the one before depends on whether that one was certain by then.
+    // Whether a verdict is a change depends on whether the previous one was certain by then.
     if looks_ahead {
         found.retain(|(.., verdict)| *verdict == Verdict::Violated);
         found.truncate(1);
@@ -237,12 +237,13 @@ fn specification(is_written_out: bool) -> String {
             }
         }
     }
-    // Others see one message, however many elements it has.
+    // Other properties receive one message, however many elements it has.
     spec += "property step = joints.number > 0 and previously stop.on\n";
     spec
 }
 
-/// When a name first comes, and when the last message. What the time of that one brings is seen by those only that see it.
+/// Times of the first message with a name, and of the last message. Changes by time at the last one are seen only by
+/// instances that exist by then.
 fn first(recording: &[(i64, Message)], place: usize, name: &str) -> Option<Timestamp> {
     let has = |message: &Message| match message {
         Message::Joints { names, .. } if place < 2 => names.contains(&name),
@@ -367,7 +368,7 @@ fn elements_and_messages_without_names_are_counted() {
     );
 }
 
-/// How long a message with 12 joints takes: run alone, optimised, with `--ignored --nocapture`.
+/// Time for a message with 12 joints: run alone, optimised, with `--ignored --nocapture`.
 #[test]
 #[ignore = "measures time"]
 fn speed() {

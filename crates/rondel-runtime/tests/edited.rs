@@ -1,5 +1,5 @@
-//! A session that continues from the snapshot of an edited specification: with and without alignment, with explanations,
-//! and live. What is still the same says what it would have said without the edit.
+//! A session that resumes from the snapshot of an edited specification: with and without alignment, with explanations,
+//! and live. Unchanged properties report as without the edit.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -90,7 +90,7 @@ fn push(session: &mut Session, plan: &SessionPlan, (topic, content): &Message) {
     session.push(TopicId(at as u32), Stamp::default(), content.as_bytes()).unwrap();
 }
 
-/// The reports of some properties, as JSON without what an edit may change: explanations of what was before it.
+/// Reports of some properties, as JSON without the parts that an edit may change: explanations of earlier time points.
 fn take(session: &mut Session, names: &[String], explain: bool) -> Vec<Vec<String>> {
     let mut all = vec![Vec::new(); names.len()];
     for report in session.reports() {
@@ -101,7 +101,7 @@ fn take(session: &mut Session, names: &[String], explain: bool) -> Vec<Vec<Strin
         if explain {
             json.as_object_mut().unwrap().remove("evidence");
         }
-        // An instance that was forgotten is told of anew.
+        // A forgotten instance is reported again.
         if json.get("key").is_some() || json.get("parameters").is_some() {
             json.as_object_mut().unwrap().remove("changed");
         }
@@ -159,20 +159,20 @@ fn case(seed: u64, compared: &mut [usize; 2]) {
     let second = plan(&topics, &properties, aligned, explain, false);
     let mut session = match second.restore(&bytes, "note") {
         Ok(session) => session,
-        // Nothing is left of it.
+        // No property is left.
         Err(StartError::Mismatch(why)) if why.contains("another specification") => return,
         Err(error) => panic!("seed {seed}: {error}"),
     };
     let continued = match session.edited() {
         None => names.clone(),
-        Some(Edited { continued, anew, removed }) => {
+        Some(Edited { continued, restarted, removed }) => {
             let all: Vec<String> = properties.iter().map(|text| name_of(text)).collect();
-            assert_eq!(continued.len() + anew.len(), all.len(), "seed {seed}");
+            assert_eq!(continued.len() + restarted.len(), all.len(), "seed {seed}");
             assert!(removed.iter().all(|name| !all.contains(name)));
             continued.clone()
         }
     };
-    // What is new begins with the messages after the snapshot, also those that still wait then.
+    // New properties begin with the messages after the snapshot, including those that still wait then.
     let fresh_names: Vec<String> =
         properties.iter().map(|text| name_of(text)).filter(|name| !continued.contains(name)).collect();
     let mut fresh = second.start().unwrap();
@@ -219,16 +219,16 @@ fn case(seed: u64, compared: &mut [usize; 2]) {
 }
 
 #[test]
-fn what_is_the_same_continues() {
+fn unchanged_properties_continue() {
     let number = |name: &str| std::env::var(name).ok().and_then(|value| value.parse::<u64>().ok());
     if let Some(seed) = number("RONDEL_SEED") {
         return case(seed, &mut [0; 2]);
     }
     let mut compared = [0; 2];
     (0..100 * number("RONDEL_CASES").unwrap_or(1)).for_each(|seed| case(seed, &mut compared));
-    let [continued, anew] = compared;
-    println!("{continued} continued, {anew} began anew");
-    assert!(continued > 250 && anew > 40, "{continued} {anew}");
+    let [continued, restarted] = compared;
+    println!("{continued} continued, {restarted} began restarted");
+    assert!(continued > 250 && restarted > 40, "{continued} {restarted}");
 }
 
 #[test]
@@ -277,10 +277,9 @@ fn it_says_what_became_of_the_properties() {
     }
 }
 
-/// What was sent while the monitor did not run concerns the properties that continue; one that begins anew has missed
-/// nothing.
+/// Messages sent while the monitor did not run concern the continuing properties; restarted ones have missed nothing.
 #[test]
-fn what_begins_anew_has_missed_nothing() {
+fn restarted_properties_have_missed_nothing() {
     let texts = |text: &str| vec!["@time(dense) property kept = once a.x > 2".to_owned(), text.to_owned()];
     for aligned in [false, true] {
         let first =

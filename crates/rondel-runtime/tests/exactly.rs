@@ -130,7 +130,7 @@ fn repeats_are_dropped_and_losses_reported_across_a_snapshot() {
     let between = (Timestamp::from_nanos(1_000), Timestamp::from_nanos(2_000));
     assert_eq!(account.lost_between, Some(between));
     assert_eq!(again.losses().len(), 1);
-    // What a run missed while it was not there is lost with every durability.
+    // Messages missed between two runs are lost with every durability.
     let (other, _) = self::plan(TEXT, field(), false);
     let mut other = other.restore(&snapshot, "").unwrap();
     lines(&mut other, 25..30);

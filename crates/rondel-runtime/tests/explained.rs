@@ -229,7 +229,7 @@ fn compare(seed: u64) -> BTreeSet<String> {
                 let value = &point.values[column];
                 let is_right = match (value, &expected) {
                     (Some(value), Some(expected)) => is_same(value, expected),
-                    // A truth may follow from others, and is not evaluated where it does not matter.
+                    // A truth may follow from others, and is not evaluated where it is irrelevant.
                     (_, None) if spec.value_type(id) == ValueType::Bool => true,
                     (None, Some(_)) if spec.value_type(id) == ValueType::Bool => true,
                     (None, None) => true,

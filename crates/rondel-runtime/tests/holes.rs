@@ -16,7 +16,7 @@ const TEXT: &str = "topic a { x: int } topic b { y: int }
     property ahead = on(b) -> eventually[0, 2 s] on(a)
     property other = b.y < 5";
 
-/// A second of the recording: what its line on `a` is.
+/// A second of the recording: content of its line on `a`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Line {
     Good,
@@ -38,23 +38,23 @@ fn session(policy: Policy, blind: Blind) -> Session {
     plan(policy, blind).start().unwrap()
 }
 
-type Told = Vec<(String, Verdict, Timestamp)>;
+type Emitted = Vec<(String, Verdict, Timestamp)>;
 
-fn told(session: Session) -> Told {
-    told_after(Vec::new(), session)
+fn emitted(session: Session) -> Emitted {
+    emitted_after(Vec::new(), session)
 }
 
-fn take(session: &mut Session) -> Told {
-    let told = session.reports();
-    told.map(|report| (report.property().name.clone(), report.verdict(), report.time())).collect()
+fn take(session: &mut Session) -> Emitted {
+    let emitted = session.reports();
+    emitted.map(|report| (report.property().name.clone(), report.verdict(), report.time())).collect()
 }
 
-fn told_after(mut told: Told, mut session: Session) -> Told {
+fn emitted_after(mut emitted: Emitted, mut session: Session) -> Emitted {
     session.finish();
-    told.extend(take(&mut session));
+    emitted.extend(take(&mut session));
     // The order of the properties at one time is another matter.
-    told.sort_by(|a, b| (a.2, &a.0).cmp(&(b.2, &b.0)));
-    told
+    emitted.sort_by(|a, b| (a.2, &a.0).cmp(&(b.2, &b.0)));
+    emitted
 }
 
 fn payload(topic: u32) -> &'static str {
@@ -99,28 +99,28 @@ fn push(session: &mut Session, all: &[String], piece: usize) {
     }
 }
 
-/// The verdicts of the recording as lines, in pieces of so many.
-fn checked(odd: &[Line], policy: Policy, blind: Blind, piece: usize) -> Told {
+/// Verdicts of the recording as lines, in pieces of `piece` lines.
+fn checked(odd: &[Line], policy: Policy, blind: Blind, piece: usize) -> Emitted {
     let mut session = session(policy, blind);
     push(&mut session, &lines(odd), piece);
-    told(session)
+    emitted(session)
 }
 
 /// The verdicts of two recordings, of which the second continues the first.
-fn continued(odd: &[Line], policy: Policy, at: usize) -> Told {
+fn continued(odd: &[Line], policy: Policy, at: usize) -> Emitted {
     let plan = plan(policy, Blind::Inconclusive);
     let (mut first, all) = (plan.start().unwrap(), lines(odd));
     push(&mut first, &all[..at], 64);
     let snapshot = first.snapshot("");
-    let told = take(&mut first);
+    let emitted = take(&mut first);
     let mut second = plan.restore(&snapshot, "").unwrap();
     push(&mut second, &all[at..], 64);
     assert_eq!(second.summary().seam.is_some(), at > 0 && at < all.len());
-    told_after(told, second)
+    emitted_after(emitted, second)
 }
 
 /// The same messages, one by one.
-fn live(odd: &[Line], policy: Policy) -> Told {
+fn live(odd: &[Line], policy: Policy) -> Emitted {
     let mut session = session(policy, Blind::Inconclusive);
     for (topic, second, line) in recording(odd) {
         let time = Some(Timestamp::from_nanos(second * 1_000_000_000));
@@ -131,7 +131,7 @@ fn live(odd: &[Line], policy: Policy) -> Told {
             let _ = session.push(TopicId(topic), stamp, text.as_bytes());
         }
     }
-    told(session)
+    emitted(session)
 }
 
 const GAP: [Line; 3] = [Line::Missing; 3];
@@ -140,31 +140,31 @@ const UNDECODABLE: [Line; 3] = [Line::Good, Line::Undecodable, Line::Good];
 const REFUSED: [Line; 3] = [Line::Good, Line::Refused, Line::Good];
 
 #[test]
-fn what_is_missing_makes_verdicts_inconclusive() {
+fn missing_messages_make_verdicts_inconclusive() {
     for policy in [Policy::Arrival, Policy::EventTime] {
         for (odd, accused) in [(&GAP, "dense"), (&BROKEN, "recent"), (&UNDECODABLE, "recent")] {
             let case = format!("{odd:?} {policy:?}");
-            let told = checked(odd, policy, Blind::Inconclusive, 64);
+            let emitted = checked(odd, policy, Blind::Inconclusive, 64);
             let of = |property: &str| -> Vec<(Verdict, i64)> {
-                let its = told.iter().filter(|(name, ..)| name == property);
+                let its = emitted.iter().filter(|(name, ..)| name == property);
                 its.map(|(_, verdict, time)| (*verdict, time.as_nanos() / 1_000_000_000)).collect()
             };
             let is_open = |(verdict, time): &(Verdict, i64)| {
                 *verdict == Verdict::Inconclusive && (3..=9).contains(time)
             };
             for property in [accused, "recent", "steps"] {
-                assert!(of(property).iter().any(is_open), "{case}: {property} {told:?}");
+                assert!(of(property).iter().any(is_open), "{case}: {property} {emitted:?}");
                 assert!(
                     of(property).last().is_some_and(|(verdict, _)| *verdict != Verdict::Inconclusive),
                     "{case}"
                 );
             }
-            // What was said before the gap was noticed stays.
+            // Verdicts reported before the gap was noticed stay.
             let accuses = |(verdict, time): &(Verdict, i64)| *verdict == Verdict::Violated && *time >= 8;
-            assert!(!of("alive").iter().any(accuses), "{case}: {told:?}");
+            assert!(!of("alive").iter().any(accuses), "{case}: {emitted:?}");
             if odd != &BROKEN {
                 // Inconclusive before the first message, then satisfied.
-                assert_eq!(of("other").len(), 2, "{case}: {told:?}");
+                assert_eq!(of("other").len(), 2, "{case}: {emitted:?}");
             }
         }
         let silent = checked(&GAP, policy, Blind::Report, 64);
@@ -197,12 +197,12 @@ fn the_cut_into_pieces_makes_no_difference_to_a_message_that_is_refused() {
             let mut session = session(Policy::EventTime, Blind::Inconclusive);
             push(&mut session, &all, piece);
             assert_eq!(session.summary().counts.refused, 1, "{has_arrivals} {piece}");
-            told(session)
+            emitted(session)
         };
         let single = said(1);
-        let is_of = |told: &&(String, Verdict, Timestamp)| told.0 == "steps";
+        let is_of = |emitted: &&(String, Verdict, Timestamp)| emitted.0 == "steps";
         // The verdicts before it stay, and those behind it are certain again.
-        let steps: Vec<Verdict> = single.iter().filter(is_of).map(|told| told.1).collect();
+        let steps: Vec<Verdict> = single.iter().filter(is_of).map(|emitted| emitted.1).collect();
         assert_eq!(steps, [Verdict::Violated, Verdict::Inconclusive, Verdict::Violated], "{single:?}");
         for piece in 2..64 {
             assert_eq!(said(piece), single, "{has_arrivals} {piece}");
@@ -212,13 +212,14 @@ fn the_cut_into_pieces_makes_no_difference_to_a_message_that_is_refused() {
 
 /// Verdicts by property, with their times to the microsecond. When an alignment has just begun to wait, it notices a gap before the
 /// verdict at the time of a message, and otherwise between that and the verdict right after it: both are right.
-fn rounded(told: Told) -> Told {
+fn rounded(emitted: Emitted) -> Emitted {
     let to_microseconds = |time: Timestamp| Timestamp::from_nanos(time.as_nanos() / 1_000 * 1_000);
     let rounded =
-        told.into_iter().map(|(property, verdict, time)| (property, verdict, to_microseconds(time)));
-    let mut rounded: Told = rounded.collect();
+        emitted.into_iter().map(|(property, verdict, time)| (property, verdict, to_microseconds(time)));
+    let mut rounded: Emitted = rounded.collect();
     rounded.sort_by(|a, b| (&a.0, a.2).cmp(&(&b.0, b.2)));
-    // A message may make a verdict certain before the gap is noticed that withholds it again: only what lasts counts.
+    // A message may make a verdict certain before the gap is noticed that withholds it again: only lasting verdicts
+    // count.
     let lasting = |at: usize| match rounded.get(at + 1) {
         Some(next) => (&next.0, next.2) != (&rounded[at].0, rounded[at].2),
         None => true,
@@ -245,8 +246,8 @@ fn the_cut_into_recordings_makes_no_difference() {
 #[test]
 fn a_gap_in_a_recording_counts_as_one_in_a_run() {
     for odd in [&GAP, &UNDECODABLE] {
-        let told = checked(odd, Policy::Arrival, Blind::Inconclusive, 64);
-        assert_eq!(told, live(odd, Policy::Arrival), "{odd:?}");
+        let emitted = checked(odd, Policy::Arrival, Blind::Inconclusive, 64);
+        assert_eq!(emitted, live(odd, Policy::Arrival), "{odd:?}");
     }
 }
 
@@ -269,7 +270,7 @@ fn a_message_that_cannot_be_decoded_is_not_missing() {
 }
 
 #[test]
-fn what_was_judged_within_a_gap_is_not_final() {
+fn verdict_within_a_gap_is_not_final() {
     let text = "topic a topic b property steady = historically (on(b) -> once[0, 1500 ms] on(a))";
     let spec = rondel_spec::parse(text).spec.unwrap();
     for (missing, last) in [(5..8, Verdict::Inconclusive), (5..5, Verdict::Satisfied)] {
@@ -288,11 +289,11 @@ fn what_was_judged_within_a_gap_is_not_final() {
         while at < text.len() {
             at = session.push_lines(&mut lines, text.as_bytes(), at, text.len()).unwrap();
         }
-        assert_eq!(told(session).last().map(|(_, verdict, _)| *verdict), Some(last));
+        assert_eq!(emitted(session).last().map(|(_, verdict, _)| *verdict), Some(last));
     }
 }
 
-/// The last message cannot be read: what a property says before it is no answer about the end.
+/// The last message cannot be read: an earlier verdict of a property does not answer for the end.
 #[test]
 fn nothing_is_satisfied_at_the_end_by_what_came_before_an_unreadable_message() {
     let text = "topic a { x: int } property low = historically a.x < 5";

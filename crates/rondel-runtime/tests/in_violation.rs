@@ -1,6 +1,6 @@
-//! How long properties were violated, against a naive evaluator: it reads the verdicts one by one, and knows from the
-//! messages where some are missing and where instances end. Where nothing is missing, the same figures are computed from
-//! the values alone.
+//! Durations of violations against a naive evaluator: it reads the verdicts one by one, and knows from the messages
+//! where some are missing and where instances end. Where nothing is missing, the same figures are computed from the
+//! values alone.
 //!
 //! `RONDEL_SEED=17 cargo test -p rondel-runtime --test in_violation` runs one seed alone.
 
@@ -72,7 +72,7 @@ fn push(session: &mut Session, message: &Message, number: u64) {
     session.push(TopicId(0), stamp, json.as_bytes()).unwrap();
 }
 
-/// What happens to a property or to one of its instances.
+/// Event of a property or of one of its instances.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Happening {
     Violated,
@@ -81,7 +81,7 @@ enum Happening {
     Cut,
 }
 
-/// By property and instance what happens, when, and at which step.
+/// Events by property and instance, with time and step.
 type Happenings = BTreeMap<(usize, String), Vec<(i64, u64, Happening)>>;
 
 /// Checks the messages one by one.
@@ -242,7 +242,7 @@ fn violations_last_as_long_as_their_verdicts_say() {
             assert!(!is_cut || has_gaps, "{}", context());
             cut += u32::from(is_cut);
         }
-        // Only whole recordings can be told from the values.
+        // Only complete recordings can be computed from the values.
         if messages.iter().all(|message| message.missing == 0) {
             let total = |property: usize| summary.properties[property].in_violation().unwrap().total.nanos;
             assert_eq!(total(STEPS), of_values(&messages, None, None), "seed {seed}: {messages:#?}");
@@ -336,7 +336,7 @@ fn a_violation_by_time_alone_lasts_to_the_end_of_the_run() {
 }
 
 #[test]
-fn what_a_restarted_monitor_did_not_see_does_not_count() {
+fn time_of_an_absence_does_not_count_as_violation() {
     for blind in [Blind::Inconclusive, Blind::Report] {
         let (plan, clock) = live(SPECIFICATION, blind);
         let mut session = plan.start().unwrap();
@@ -364,7 +364,7 @@ fn what_a_restarted_monitor_did_not_see_does_not_count() {
         for property in [STEPS, KEYED] {
             let violated = summary.properties[property].in_violation().unwrap();
             let longest = violated.longest.as_ref().unwrap();
-            // From 2 s to 4 s, and from 53 s to 56 s; what came at 51 s may have begun at any time.
+            // From 2 s to 4 s, and from 53 s to 56 s; a message missed at 51 s may have begun a violation at any time.
             assert!(violated.total.nanos <= 6 * SECOND as u64, "{blind:?}: {violated:?}");
             assert_eq!(longest.extent.nanos, 3 * SECOND as u64, "{blind:?}: {violated:?}");
             assert!(violated.is_at_least, "{blind:?}: {violated:?}");

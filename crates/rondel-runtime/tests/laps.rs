@@ -1,4 +1,4 @@
-//! Times that begin anew: each lap is checked like a recording of its own. Costs less than a second.
+//! Times that start over: each lap is checked like a recording of its own. Takes less than a second.
 
 #![allow(clippy::unwrap_used)]
 
@@ -164,7 +164,7 @@ fn a_new_lap_continues_after_a_snapshot() {
 }
 
 #[test]
-fn what_waits_alone_is_taken_for_a_new_lap_after_a_while() {
+fn a_single_waiting_message_begins_a_lap_after_a_while() {
     let clock = Arc::new(ManualClock::default());
     let mut plan = plan(Policy::Arrival, ResetPolicy::Restart);
     plan.set_clock(clock.clone());

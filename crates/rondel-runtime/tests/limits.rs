@@ -18,7 +18,7 @@ const FAR: i64 = 4_102_444_800;
 const ANSWERED: &str = "topic door { t: time, request: bool, answer: bool }
     @time(dense) property answered = rising(door.request) -> eventually[0, 2 s] door.answer";
 const STEPS: &str = "topic door { t: time, request: bool, answer: bool }
-    property asked = once[0, 2] door.request";
+    property requested = once[0, 2] door.request";
 
 fn at(seconds: i64) -> Timestamp {
     Timestamp::from_nanos(seconds * SECOND)
@@ -40,7 +40,7 @@ fn direct() -> Alignment {
     Alignment::new(Policy::Arrival)
 }
 
-/// What a session says: its verdicts with their times, and its notices.
+/// Output of a session: its verdicts with their times, and its notices.
 fn said(session: &mut Session) -> Vec<String> {
     let reports = session.reports().map(|report| format!("{} {}", report.verdict().as_str(), report.time()));
     let mut said: Vec<String> = reports.collect();
@@ -134,7 +134,7 @@ fn a_time_of_zero_in_between_was_never_set() {
         session.push(TopicId(0), Stamp::default(), message.as_bytes()).unwrap();
         session.flush();
     }
-    // The last message waits: another one would show whether time begins anew.
+    // The last message waits: another one would show whether time starts over.
     session.finish();
     let all = said(&mut session);
     let of = |kind: &str| all.iter().filter(|line| line.contains(&format!(r#""report":"{kind}""#))).count();
@@ -142,7 +142,7 @@ fn a_time_of_zero_in_between_was_never_set() {
 }
 
 #[test]
-fn where_nothing_measures_time_every_time_is_taken() {
+fn times_are_not_limited_without_properties_that_measure_time() {
     let clock = Arc::new(ManualClock::default());
     clock.set(at(TODAY));
     let mut session = plan(STEPS, direct(), true, &clock).start().unwrap();
@@ -180,7 +180,7 @@ fn a_recording_is_held_to_limits_only_where_they_are_set() {
 
 /// A topic's last sign of life is its message, and that is at least as late as the message's own time.
 #[test]
-fn a_message_that_sets_the_clock_is_heard_at_its_own_time() {
+fn a_message_that_sets_the_clock_arrives_at_its_own_time() {
     let text = "topic a { t: time, x: int } topic b { t: time, x: int }
         @time(dense) property p = on(a) -> once[0, 20 s] on(b)";
     for policy in [Policy::EventTime, Policy::Epsilon(SECOND)] {

@@ -114,7 +114,7 @@ fn verdicts_are_read_by_rosbags() {
     assert_eq!(off["parameters"][0]["value"], "7");
 }
 
-/// What an array says of a status.
+/// Status with this name in an array.
 fn status<'a>(array: &'a Value, name: &str) -> &'a Value {
     let statuses = array["status"].as_array().unwrap();
     statuses.iter().find(|status| status["name"] == name).unwrap_or_else(|| panic!("{name}: {array}"))
@@ -132,7 +132,7 @@ fn diagnostics_are_read_by_rosbags_and_levels_stay_for_a_period() {
     let mut session = plan.start().unwrap();
     let mut diagnostics = Diagnostics::new(plan.properties(), vec![true, true, false]);
     let mut messages = Vec::new();
-    // Verdicts that are not shown are not passed on.
+    // Hidden verdicts are not passed on.
     let take = |session: &mut Session, diagnostics: &mut Diagnostics, now: f64, messages: &mut Vec<_>| {
         let mut published = 0;
         for report in session.reports().filter(|report| report.property().name != "never") {

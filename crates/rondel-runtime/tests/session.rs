@@ -38,8 +38,8 @@ fn plan(alignment: Alignment, explain: bool) -> SessionPlan {
     plan_with(alignment, explain, Arc::new(ManualClock::default()))
 }
 
-/// Messages that step back are late: where they begin a new lap, what time alone decides at the end of the lap before
-/// depends on when the clock was looked at.
+/// Messages that step back are late: where they begin a new lap, verdicts by time at the end of the previous lap depend
+/// on when the clock was read.
 fn late_plan(alignment: &Alignment, clock: Arc<ManualClock>) -> SessionPlan {
     let reset = Reset { policy: ResetPolicy::Ignore, after: None };
     plan_of(Options { alignment: alignment.clone(), clock, reset, ..Options::default() })
@@ -156,7 +156,7 @@ proptest! {
             prop_assert!(whole.iter().map(Vec::len).sum::<usize>() >= messages.len());
             prop_assert_eq!(&as_lines(&plan, &messages, pieces), &whole);
             prop_assert_eq!(&one_by_one(&plan, &messages, &flushes, &[false]), &whole);
-            // Explanations begin anew where a session is restored.
+            // Explanations restart where a session is restored.
             if !explain {
                 prop_assert_eq!(&one_by_one(&plan, &messages, &flushes, &snapshots), &whole);
             }
@@ -171,7 +171,7 @@ fn impatient(late: Late, clock: AlignmentClock, absent_after: Option<i64>) -> Al
     Alignment { topics: vec![topic; 2], late, clock, ..Alignment::new(Policy::EventTime) }
 }
 
-/// What a session says of messages and of how late they were.
+/// Output of a session about messages and their lateness.
 #[derive(Debug, PartialEq)]
 struct Said {
     reports: Vec<Vec<String>>,
@@ -318,7 +318,7 @@ fn a_time_that_never_comes_is_counted_and_named() {
 }
 
 #[test]
-fn what_nobody_takes_is_bounded() {
+fn untaken_notices_are_bounded() {
     let plan = plan(ordered(), false);
     let mut session = plan.start().unwrap();
     for _ in 0..10_000 {

@@ -137,7 +137,7 @@ fn lines_are_looked_at() {
 }
 
 #[test]
-fn what_changes_slowly_or_never_comes_back_is_no_name() {
+fn slow_or_never_returning_values_are_no_names() {
     let modes = ["idle", "drive", "charge", "error"];
     let mut numbers = Numbers(7);
     // A mode that changes every twenty messages, a counter, an order, and one of two values.

@@ -1,4 +1,4 @@
-//! A session that did not run for a while accuses nobody of the silence that it caused.
+//! A pause of a session violates no property: its own silence is not that of the topics.
 
 #![allow(clippy::unwrap_used)]
 
@@ -30,13 +30,13 @@ struct Run {
     session: Session,
     clock: Arc<ManualClock>,
     now: i64,
-    /// How far the time of day is ahead of that.
+    /// Difference between the time of day and the clock.
     ahead: i64,
     /// Whether messages carry their times.
     stamped: bool,
-    /// How long they take, in nanoseconds.
+    /// Transport delay, in nanoseconds.
     transport: i64,
-    told: Vec<(String, Verdict, i64)>,
+    emitted: Vec<(String, Verdict, i64)>,
     /// The properties, the times in nanoseconds and the steps of these verdicts.
     places: Vec<(String, i64, Option<u64>)>,
 }
@@ -55,12 +55,12 @@ impl Run {
             ahead: 0,
             stamped,
             transport: 0,
-            told: Vec::new(),
+            emitted: Vec::new(),
             places: Vec::new(),
         }
     }
 
-    /// Ends the session, and continues from its last snapshot; the messages of these topics were kept meanwhile.
+    /// Ends the session, and resumes from its last snapshot; the messages of these topics were kept meanwhile.
     fn restart_at(&mut self, now: i64, kept: &[u32]) {
         let snapshot = self.session.snapshot("");
         self.sleep_until(now);
@@ -106,7 +106,7 @@ impl Run {
         for report in self.session.reports() {
             let name = report.property().name.clone();
             self.places.push((name.clone(), report.time().as_nanos(), report.step()));
-            self.told.push((name, report.verdict(), report.time().as_nanos() / MS));
+            self.emitted.push((name, report.verdict(), report.time().as_nanos() / MS));
         }
     }
 
@@ -129,13 +129,13 @@ impl Run {
     }
 
     /// The verdicts on a property from a time on.
-    fn told(&self, property: &str, from: i64) -> Vec<(Verdict, i64)> {
-        let its = self.told.iter().filter(|(name, _, time)| name == property && *time >= from);
+    fn emitted(&self, property: &str, from: i64) -> Vec<(Verdict, i64)> {
+        let its = self.emitted.iter().filter(|(name, _, time)| name == property && *time >= from);
         its.map(|(_, verdict, time)| (*verdict, *time)).collect()
     }
 
     fn accuses(&self) -> Vec<&(String, Verdict, i64)> {
-        self.told.iter().filter(|(_, verdict, _)| *verdict == Verdict::Violated).collect()
+        self.emitted.iter().filter(|(_, verdict, _)| *verdict == Verdict::Violated).collect()
     }
 
     fn kinds(&mut self) -> Vec<&'static str> {
@@ -143,7 +143,7 @@ impl Run {
     }
 }
 
-/// How messages are put in order.
+/// Alignments to test.
 fn routes() -> Vec<Alignment> {
     let ordered = |clock| Alignment {
         clock,
@@ -177,7 +177,7 @@ fn sleep(run: &mut Run, poll_first: bool) {
 
 /// The messages that waited are read one neighbour after the other.
 #[test]
-fn what_one_neighbour_sent_does_not_make_the_other_late() {
+fn messages_of_one_neighbour_do_not_delay_the_other() {
     for alignment in routes() {
         for stamped in [false, true] {
             if stamped && alignment.policy == Policy::Arrival {
@@ -206,7 +206,7 @@ fn what_one_neighbour_sent_does_not_make_the_other_late() {
 }
 
 #[test]
-fn nobody_is_accused_of_the_silence_of_a_session_that_slept() {
+fn pause_of_the_session_violates_no_property() {
     for alignment in routes() {
         for (stamped, poll_first) in [(false, false), (false, true), (true, false), (true, true)] {
             let options = Options { alignment: alignment.clone(), ..Options::default() };
@@ -216,9 +216,9 @@ fn nobody_is_accused_of_the_silence_of_a_session_that_slept() {
             assert_eq!(run.accuses(), Vec::<&(String, Verdict, i64)>::new(), "{case}");
             let withheld: u64 =
                 run.session.summary().properties.iter().map(|property| property.blind.verdicts).sum();
-            assert_eq!(withheld > 0, !stamped, "{case}: times of their own tell everything");
+            assert_eq!(withheld > 0, !stamped, "{case}: times of their own show everything");
             assert!(
-                !run.told("untimed", 0).iter().any(|(verdict, _)| *verdict == Verdict::Inconclusive),
+                !run.emitted("untimed", 0).iter().any(|(verdict, _)| *verdict == Verdict::Inconclusive),
                 "{case}"
             );
             let kinds = run.kinds();
@@ -243,9 +243,9 @@ fn a_silence_that_goes_on_is_noticed() {
             let end = run.now;
             run.second_until(end + 20_000);
             for property in ["alive", "fresh", "young"] {
-                let told = run.told(property, end);
-                let case = format!("{property} {:?} {stamped}: {told:?}", alignment.policy);
-                assert!(told.iter().any(|(verdict, _)| *verdict == Verdict::Violated), "{case}");
+                let emitted = run.emitted(property, end);
+                let case = format!("{property} {:?} {stamped}: {emitted:?}", alignment.policy);
+                assert!(emitted.iter().any(|(verdict, _)| *verdict == Verdict::Violated), "{case}");
             }
         }
     }
@@ -256,7 +256,7 @@ fn a_silence_is_no_pause() {
     let mut run = Run::new(TEXT, false, Options::default());
     run.both_until(3_000);
     run.run_until(10_000);
-    assert_eq!(run.told("alive", 3_000).first().map(|(verdict, _)| *verdict), Some(Verdict::Violated));
+    assert_eq!(run.emitted("alive", 3_000).first().map(|(verdict, _)| *verdict), Some(Verdict::Violated));
     assert!(run.session.summary().pauses.is_empty());
 }
 
@@ -276,14 +276,14 @@ fn messages_that_waited_for_the_session_were_not_slow() {
         let mut run = Run::new(text, true, Options { alignment: alignment.clone(), ..Options::default() });
         run.transport = 1;
         sleep(&mut run, false);
-        assert!(run.accuses().is_empty(), "{:?}: {:?}", alignment.policy, run.told);
-        let last = run.told("quick", 13_000).last().map(|(verdict, _)| *verdict);
-        assert_eq!(last, Some(Verdict::Satisfied), "{:?}: {:?}", alignment.policy, run.told);
+        assert!(run.accuses().is_empty(), "{:?}: {:?}", alignment.policy, run.emitted);
+        let last = run.emitted("quick", 13_000).last().map(|(verdict, _)| *verdict);
+        assert_eq!(last, Some(Verdict::Satisfied), "{:?}: {:?}", alignment.policy, run.emitted);
     }
 }
 
 #[test]
-fn what_comes_to_a_session_that_slept_at_its_start_is_not_missing() {
+fn messages_after_a_pause_at_the_start_are_not_missing() {
     let options = Options { missing_after: Some(10_000 * MS), ..Options::default() };
     let mut run = Run::new(TEXT, true, options);
     run.run_until(1_000);
@@ -305,8 +305,8 @@ const ALIVE: &str = "topic a { x: int } topic b { y: int }
     property each for each x in a.x = age(a) <= 200 ms
     property ahead = always[0, 100 ms] age(a) <= 200 ms";
 
-/// A topic that dies while the session does not run is reported once its silence afterwards is long enough, by time
-/// alone: what waited is given a second to come.
+/// A topic that dies during a pause is reported once its silence afterwards is long enough, by time alone: waiting
+/// messages have a second to arrive.
 #[test]
 fn a_topic_that_dies_during_a_pause_is_reported_by_time_alone() {
     let routes = routes().into_iter().filter(|alignment| alignment.clock == AlignmentClock::System);
@@ -333,14 +333,14 @@ fn a_topic_that_dies_during_a_pause_is_reported_by_time_alone() {
                 ("each", 200),
                 ("ahead", 200),
             ] {
-                let told = run.told(property, 3_001);
-                let violated = told.iter().find(|(verdict, _)| *verdict == Verdict::Violated);
-                let last = told.last();
+                let emitted = run.emitted(property, 3_001);
+                let violated = emitted.iter().find(|(verdict, _)| *verdict == Verdict::Violated);
+                let last = emitted.last();
                 assert!(
                     violated.is_some_and(|(_, time)| (end..=end + after + 100).contains(time)),
-                    "{case}: {property} {told:?}"
+                    "{case}: {property} {emitted:?}"
                 );
-                assert_eq!(violated, last, "{case}: {property} {told:?}");
+                assert_eq!(violated, last, "{case}: {property} {emitted:?}");
             }
         }
     }
@@ -354,8 +354,8 @@ fn violated_after(come: impl FnOnce(&mut Run)) -> Option<i64> {
     run.session.poll();
     come(&mut run);
     run.second_until(9_000);
-    let told = run.told("aged", 3_001);
-    told.iter().find(|(verdict, _)| *verdict == Verdict::Violated).map(|(_, time)| *time)
+    let emitted = run.emitted("aged", 3_001);
+    emitted.iter().find(|(verdict, _)| *verdict == Verdict::Violated).map(|(_, time)| *time)
 }
 
 #[test]
@@ -371,7 +371,7 @@ fn the_age_of_a_message_that_waited_counts_from_its_arrival() {
 
 /// Buffers may have been full, so that more is left at the senders.
 #[test]
-fn where_much_has_waited_the_rest_has_a_second_to_come() {
+fn after_many_waiting_messages_the_rest_has_a_second_to_come() {
     let much = violated_after(|run| {
         let payload = format!("{{\"y\": 1{}}}", " ".repeat(100_000));
         let stamp = Stamp { arrival: Some(ms(run.now)), ..Stamp::default() };
@@ -392,21 +392,21 @@ fn a_pause_that_a_snapshot_follows_ends_by_time_alone() {
 
 /// A clock that is set forward by ten seconds, noticed by the next message or before it.
 #[test]
-fn nobody_is_accused_of_a_span_that_the_clock_left_out() {
+fn forward_step_of_the_clock_violates_no_property() {
     for alignment in routes() {
-        for (stamped, is_told) in [(false, false), (false, true), (true, false), (true, true)] {
+        for (stamped, is_reported) in [(false, false), (false, true), (true, false), (true, true)] {
             let options = Options { alignment: alignment.clone(), ..Options::default() };
             let mut run = Run::new(TEXT, stamped, options);
             run.both_until(3_000);
             run.step(10_000);
-            if is_told {
+            if is_reported {
                 run.run_until(run.now + 50);
             } else {
                 run.sleep_until(run.now + 50);
             }
             (0..2).for_each(|topic| run.push(topic, run.now + if stamped { 0 } else { run.ahead }));
             run.flush();
-            let case = format!("{:?} {:?}, {stamped}, {is_told}", alignment.policy, alignment.clock);
+            let case = format!("{:?} {:?}, {stamped}, {is_reported}", alignment.policy, alignment.clock);
             let times = if stamped { std::mem::take(&mut run.ahead) } else { 0 };
             run.both_until(8_000);
             run.ahead += times;
@@ -421,16 +421,19 @@ fn nobody_is_accused_of_a_span_that_the_clock_left_out() {
             if stamped {
                 continue;
             }
-            let last = |property: &str| run.told(property, 0).last().map(|(verdict, _)| *verdict);
+            let last = |property: &str| run.emitted(property, 0).last().map(|(verdict, _)| *verdict);
             for property in ["alive", "fresh", "young"] {
                 assert_eq!(last(property), Some(Verdict::Satisfied), "{case}: {property}");
             }
-            assert!(!run.told("untimed", 0).iter().any(|(v, _)| *v == Verdict::Inconclusive), "{case}");
+            assert!(!run.emitted("untimed", 0).iter().any(|(v, _)| *v == Verdict::Inconclusive), "{case}");
             let end = run.now;
             run.second_until(end + 20_000);
             for property in ["alive", "fresh", "young"] {
-                let told = run.told(property, end);
-                assert!(told.iter().any(|(verdict, _)| *verdict == Verdict::Violated), "{case}: {told:?}");
+                let emitted = run.emitted(property, end);
+                assert!(
+                    emitted.iter().any(|(verdict, _)| *verdict == Verdict::Violated),
+                    "{case}: {emitted:?}"
+                );
             }
         }
     }
@@ -440,7 +443,8 @@ fn set(by: i64) -> Cause {
     Cause::Clock { by: by * MS }
 }
 
-/// A clock that is set back by five seconds: until it has caught up, times of arrival do not tell how long a topic is silent.
+/// A clock that is set back by five seconds: until it has caught up, the length of a silence cannot be derived from
+/// arrival times.
 #[test]
 fn nothing_is_said_about_time_until_a_clock_that_was_set_back_has_caught_up() {
     for alignment in routes() {
@@ -453,20 +457,24 @@ fn nothing_is_said_about_time_until_a_clock_that_was_set_back_has_caught_up() {
         run.second_until(17_500);
         assert_eq!(run.accuses(), Vec::<&(String, Verdict, i64)>::new(), "{case}");
         for property in ["alive", "fresh", "young"] {
-            let told = run.told(property, 0);
-            let last = told.last().map(|(verdict, _)| *verdict);
-            assert_eq!(last, Some(Verdict::Inconclusive), "{case}: {property} {told:?}");
+            let emitted = run.emitted(property, 0);
+            let last = emitted.last().map(|(verdict, _)| *verdict);
+            assert_eq!(last, Some(Verdict::Inconclusive), "{case}: {property} {emitted:?}");
         }
         run.both_until(22_000);
         for property in ["alive", "fresh", "young"] {
-            let told = run.told(property, 0);
-            assert_eq!(told.last().map(|(v, _)| *v), Some(Verdict::Satisfied), "{case}: {property} {told:?}");
+            let emitted = run.emitted(property, 0);
+            assert_eq!(
+                emitted.last().map(|(v, _)| *v),
+                Some(Verdict::Satisfied),
+                "{case}: {property} {emitted:?}"
+            );
         }
         let end = run.now;
         run.second_until(end + 20_000);
         for property in ["alive", "fresh", "young"] {
-            let told = run.told(property, end - 5_000);
-            assert!(told.iter().any(|(verdict, _)| *verdict == Verdict::Violated), "{case}: {told:?}");
+            let emitted = run.emitted(property, end - 5_000);
+            assert!(emitted.iter().any(|(verdict, _)| *verdict == Verdict::Violated), "{case}: {emitted:?}");
         }
         assert_eq!(run.session.summary().pauses[0].cause, set(-5_000), "{case}");
     }
@@ -482,7 +490,7 @@ fn a_clock_that_is_slewed_is_not_set() {
     assert!(run.session.summary().pauses.is_empty() && run.accuses().is_empty());
 }
 
-/// Both topics go on while no session runs, from 3 s to 13 s; what is kept comes afterwards.
+/// Both topics continue while no session runs, from 3 s to 13 s; kept messages come afterwards.
 fn restart(run: &mut Run, kept: &[u32]) {
     run.both_until(3_000);
     run.restart_at(13_000, kept);
@@ -495,7 +503,7 @@ fn restart(run: &mut Run, kept: &[u32]) {
 }
 
 #[test]
-fn what_was_sent_between_a_snapshot_and_a_restart_was_not_seen() {
+fn messages_between_snapshot_and_restart_are_missed() {
     for alignment in routes() {
         for (stamped, kept) in [(false, &[][..]), (true, &[]), (false, &[0]), (true, &[0])] {
             let options = Options { alignment: alignment.clone(), ..Options::default() };
@@ -503,11 +511,11 @@ fn what_was_sent_between_a_snapshot_and_a_restart_was_not_seen() {
             restart(&mut run, kept);
             let case = format!("{:?} {:?}, {stamped}, {kept:?}", alignment.policy, alignment.clock);
             assert_eq!(run.accuses(), Vec::<&(String, Verdict, i64)>::new(), "{case}");
-            let last = |property: &str| run.told(property, 0).last().map(|(verdict, _)| *verdict);
+            let last = |property: &str| run.emitted(property, 0).last().map(|(verdict, _)| *verdict);
             // The machine is known again too: a message on `a` leads from each of its states into the same one.
             for property in ["alive", "fresh", "young", "m"] {
-                let told = run.told(property, 0);
-                assert_eq!(last(property), Some(Verdict::Satisfied), "{case}: {property} {told:?}");
+                let emitted = run.emitted(property, 0);
+                assert_eq!(last(property), Some(Verdict::Satisfied), "{case}: {property} {emitted:?}");
             }
             let pauses = run.session.summary().pauses;
             assert_eq!(pauses.len(), 1, "{case}");
@@ -521,7 +529,7 @@ fn what_was_sent_between_a_snapshot_and_a_restart_was_not_seen() {
 }
 
 #[test]
-fn what_was_kept_until_a_restart_is_judged_by_its_times() {
+fn messages_kept_until_a_restart_count_at_their_times() {
     for alignment in routes() {
         let options = Options { alignment: alignment.clone(), ..Options::default() };
         let mut run = Run::new(TEXT, true, options);
@@ -529,23 +537,23 @@ fn what_was_kept_until_a_restart_is_judged_by_its_times() {
         let case = format!("{:?} {:?}", alignment.policy, alignment.clock);
         let mut whole = Run::new(TEXT, true, Options { alignment, ..Options::default() });
         whole.both_until(18_000);
-        assert_eq!(run.told, whole.told, "{case}");
+        assert_eq!(run.emitted, whole.emitted, "{case}");
         assert!(!run.kinds().contains(&"blind"), "{case}");
     }
 }
 
 #[test]
-fn what_was_kept_until_a_restart_comes_late_by_times_of_arrival() {
+fn messages_kept_until_a_restart_are_late_by_arrival_times() {
     for alignment in routes() {
         let mut run = Run::new(TEXT, false, Options { alignment: alignment.clone(), ..Options::default() });
         restart(&mut run, &[0, 1]);
         assert_eq!(run.accuses(), Vec::<&(String, Verdict, i64)>::new(), "{:?}", alignment.policy);
-        let untimed = run.told("untimed", 0);
+        let untimed = run.emitted("untimed", 0);
         assert!(!untimed.iter().any(|(verdict, _)| *verdict == Verdict::Inconclusive), "{untimed:?}");
     }
 }
 
-/// What was told before the snapshot stays as it is.
+/// Verdicts emitted before the snapshot stay.
 #[test]
 fn no_verdict_from_before_a_snapshot_is_given_again() {
     let text = "topic a { x: int } topic b { y: int }
@@ -581,9 +589,9 @@ fn a_silence_after_a_restart_is_noticed() {
             let end = run.now;
             run.second_until(end + 20_000);
             for property in ["alive", "fresh", "young"] {
-                let told = run.told(property, end);
-                let case = format!("{property} {:?} {stamped}: {told:?}", alignment.policy);
-                assert!(told.iter().any(|(verdict, _)| *verdict == Verdict::Violated), "{case}");
+                let emitted = run.emitted(property, end);
+                let case = format!("{property} {:?} {stamped}: {emitted:?}", alignment.policy);
+                assert!(emitted.iter().any(|(verdict, _)| *verdict == Verdict::Violated), "{case}");
             }
         }
     }
@@ -596,9 +604,9 @@ fn messages_that_waited_for_a_restart_were_not_slow() {
         let mut run = Run::new(text, true, Options { alignment: alignment.clone(), ..Options::default() });
         run.transport = 1;
         restart(&mut run, &[0, 1]);
-        assert!(run.accuses().is_empty(), "{:?}: {:?}", alignment.policy, run.told);
-        let last = run.told("quick", 13_000).last().map(|(verdict, _)| *verdict);
-        assert_eq!(last, Some(Verdict::Satisfied), "{:?}: {:?}", alignment.policy, run.told);
+        assert!(run.accuses().is_empty(), "{:?}: {:?}", alignment.policy, run.emitted);
+        let last = run.emitted("quick", 13_000).last().map(|(verdict, _)| *verdict);
+        assert_eq!(last, Some(Verdict::Satisfied), "{:?}: {:?}", alignment.policy, run.emitted);
     }
 }
 

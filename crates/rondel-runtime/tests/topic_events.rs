@@ -1,4 +1,5 @@
-//! Events of topics in sessions: what a network says beside messages, across snapshots and in alignment.
+//! Events of topics in sessions: liveness, deadlines and disposals reported by a network, across snapshots and in
+//! alignment.
 
 #![allow(clippy::unwrap_used)]
 
@@ -36,7 +37,7 @@ fn gear(session: &mut Session, seconds: i64) {
 }
 
 #[test]
-fn what_was_said_before_a_restart_counts_no_more() {
+fn events_before_a_restart_are_forgotten() {
     use Verdict::{Inconclusive, Satisfied, Violated};
     let plan = plan(Alignment::new(Policy::Arrival));
     let mut session = plan.start().unwrap();
@@ -133,10 +134,11 @@ fn serialised(id: u8) -> Vec<u8> {
 fn a_disposal_belongs_to_the_instance_of_its_key() {
     use Verdict::{Inconclusive, Satisfied, Violated};
     let policies = [Policy::Arrival, Policy::EventTime].into_iter();
-    for (policy, is_learnt) in policies.flat_map(|policy| [(policy, false), (policy, true)]) {
+    for (policy, is_resolved_later) in policies.flat_map(|policy| [(policy, false), (policy, true)]) {
         let track = of_type("Track");
-        let mut session = each_plan(policy, (!is_learnt).then(|| Arc::clone(&track))).start().unwrap();
-        if is_learnt {
+        let mut session =
+            each_plan(policy, (!is_resolved_later).then(|| Arc::clone(&track))).start().unwrap();
+        if is_resolved_later {
             assert!(session.push(GEAR, Stamp::at(at(0)), &serialised(1)).is_err());
             session.resolve_type(GEAR, &track).unwrap();
         }
@@ -152,7 +154,7 @@ fn a_disposal_belongs_to_the_instance_of_its_key() {
             at(3)
         ));
         assert!(session.instance_event(GEAR, TopicEvent::Unregistered, (&serialised(1), true), at(4)));
-        // Nothing says whose.
+        // No instance is named.
         assert!(session.instance_event(GEAR, TopicEvent::Disposed, (&[0, 7, 0, 0, 2], false), at(5)));
         assert!(session.event(GEAR, TopicEvent::Disposed, true, at(6)));
         session.finish();
@@ -164,7 +166,7 @@ fn a_disposal_belongs_to_the_instance_of_its_key() {
         };
         let (one, two, none) = (one.as_str(), two.as_str(), none.as_str());
         assert_eq!(of(0), [(one, Satisfied), (two, Satisfied), (two, Violated)], "{policy:?}");
-        // That a publisher is alive, every instance sees.
+        // Every instance receives the liveness of publishers.
         assert_eq!(
             of(1),
             [(one, Inconclusive), (two, Inconclusive), (one, Satisfied), (two, Satisfied), (two, Violated),],
@@ -186,18 +188,18 @@ fn a_property_with_parameters_needs_no_disposal() {
     let mut session = Session::new(&spec, Options::default()).unwrap();
     track(&mut session, 1, 0);
     assert!(session.event(GEAR, TopicEvent::Alive, true, at(1)));
-    // Nobody knows of which instance this is: no property that reads it is satisfied.
+    // The instance is unknown: no property that reads it is satisfied.
     assert!(session.event(GEAR, TopicEvent::Disposed, true, at(2)));
     session.finish();
     let summary = session.summary();
     assert!(summary.vacuous(0).is_empty(), "{:?}", summary.vacuous(0));
-    // It said something of the publishers.
+    // It was about the publishers.
     assert!(summary.vacuous(1).is_empty(), "{:?}", summary.vacuous(1));
     let unchecked = summary.properties.iter().map(|own| own.unchecked).collect::<Vec<_>>();
     assert_eq!(unchecked, [0, 1]);
 }
 
-/// The monitor did not run, so that what came in time was not taken: nobody knows whether a deadline was missed.
+/// The monitor did not run, so that messages in time were not taken: whether a deadline was missed is unknown.
 #[test]
 fn a_deadline_that_was_missed_in_a_pause_says_nothing() {
     use Verdict::{Satisfied, Violated};

@@ -161,7 +161,7 @@ fn an_integer_beyond_the_range_is_reported_with_its_field() {
     assert!(vacuous[0].text.contains("a value for `ticks` that can be read"), "{vacuous:?}");
 }
 
-/// Fields that nobody reads are seen as well.
+/// Fields that no property reads are inspected as well.
 #[test]
 fn a_topic_that_many_share_is_reported() {
     let text = "topic velocity : autoware_vehicle_msgs/msg/VelocityReport
@@ -255,8 +255,7 @@ fn a_text_that_is_no_number_is_counted_and_named() {
     }
 }
 
-/// What a message leaves out keeps its value, or is zero, false or empty: pushed and in lines, in order as they come or by
-/// their times.
+/// An omitted field keeps its value, or is zero, false or empty: pushed and in lines, in order of arrival or by time.
 #[test]
 fn a_field_that_is_left_out_keeps_its_value_or_has_the_default_of_its_type() {
     let text = "topic t { b: bool, i: int, x: float, s: string, e: [int] }

@@ -1,4 +1,4 @@
-//! What properties need and never comes: reported after a time, and named in the summary.
+//! Inputs that properties need and that never come: reported after a time, and named in the summary.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -36,7 +36,7 @@ fn plan(policy: Policy, clock: &Arc<ManualClock>) -> SessionPlan {
     SessionPlan::new(&spec, options).unwrap()
 }
 
-/// Sets the clock, and evaluates what time brings; the reports about missing input, and when to poll again.
+/// Sets the clock and polls; returns the reports about missing input, and when to poll again.
 fn poll(session: &mut Session, clock: &ManualClock, now: i64) -> (Vec<serde_json::Value>, Option<i64>) {
     clock.set(Timestamp::from_nanos(now));
     let due = session.poll();
@@ -45,7 +45,7 @@ fn poll(session: &mut Session, clock: &ManualClock, now: i64) -> (Vec<serde_json
 }
 
 #[test]
-fn what_has_not_come_after_a_time_is_reported_once() {
+fn missing_input_is_reported_once_after_a_time() {
     for policy in [Policy::Arrival, Policy::EventTime] {
         let clock = Arc::new(ManualClock::default());
         let mut session = plan(policy, &clock).start().unwrap();
@@ -101,7 +101,7 @@ fn a_snapshot_knows_what_has_come() {
         let clock = Arc::new(ManualClock::default());
         let plan = plan(policy, &clock);
         let mut session = plan.start().unwrap();
-        // Blocks that are full do not hide what they brought.
+        // The contents of full blocks are recorded.
         session.push(TopicId(0), Stamp::default(), br#"{"t": 1, "v": 2}"#).unwrap();
         session.flush();
         for i in 0..200 {
@@ -226,12 +226,12 @@ proptest! {
         session.finish();
         take(&mut session);
         let reasons = session.summary().vacuous(0);
-        let untried = reasons.iter().any(|reason| reason.kind == VacuousKind::Premise);
+        let unexercised = reasons.iter().any(|reason| reason.kind == VacuousKind::Premise);
         if keyed && model == 2 {
             // A span that turns out to be empty counts too.
-            prop_assert!(!(untried && tried), "{}\n{:?}", text, reasons);
+            prop_assert!(!(unexercised && tried), "{}\n{:?}", text, reasons);
         } else {
-            prop_assert_eq!(untried, !tried, "{}\n{:?}", text, reasons);
+            prop_assert_eq!(unexercised, !tried, "{}\n{:?}", text, reasons);
         }
     }
 }
@@ -261,8 +261,8 @@ fn a_premise_that_is_true_between_messages_only() {
             }
         }
         session.flush();
-        let untried = !session.summary().vacuous(0).is_empty();
-        assert_eq!(untried, expected, "{gap} {flushes} {advances}");
+        let unexercised = !session.summary().vacuous(0).is_empty();
+        assert_eq!(unexercised, expected, "{gap} {flushes} {advances}");
     }
 }
 

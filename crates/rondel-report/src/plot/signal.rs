@@ -25,7 +25,7 @@ pub(super) fn draw(area: &Area<'_>, recording: &Recording, signal: &Signal, time
         return texts(area, signal, times, (top, bottom));
     }
     let is_truth = signal.values.iter().all(|(_, value)| matches!(value, Value::Bool(_) | Value::Null));
-    // Of a truth that never changes both values have their places too.
+    // Both values of a truth have their places, even if it never changes.
     let range = if is_truth { (0.0, 1.0) } else { with_thresholds((least, most), &signal.thresholds) };
     let y = |n: f64| {
         let share = if range.1 > range.0 { (n - range.0) / (range.1 - range.0) } else { 0.5 };

@@ -248,7 +248,7 @@ impl Synchronized {
         }
     }
 
-    /// Records a time in which the session did not run, or of a step of the day's clock: what waited comes first.
+    /// Records a pause of the session or a step of the day's clock: messages that waited come first.
     pub(super) fn pause(&mut self, missed: &Missed, shared: &Shared) {
         self.intake.pause(missed, &*shared.clock);
     }

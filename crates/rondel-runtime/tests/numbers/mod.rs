@@ -1,4 +1,4 @@
-//! Numbers that look random, the same for the same seed (splitmix64). Tests add what they draw.
+//! Pseudorandom numbers, the same for the same seed (splitmix64). Tests add their own draws.
 
 /// The state, from which the next number follows.
 pub(crate) struct Numbers(pub(crate) u64);

@@ -1,8 +1,8 @@
-//! A network without real time, made from a seed, between publishers and monitors: whatever ways the messages take,
-//! the verdicts are those of the sorted recording.
+//! A simulated network between publishers and monitors, generated from a seed: whatever routes the messages take, the
+//! verdicts are those of the sorted recording.
 //!
-//! `RONDEL_SEED=17 cargo test -p rondel-engine --test simulation NAME` runs one seed of a test alone,
-//! `RONDEL_CASES` multiplies how many there are.
+//! `RONDEL_SEED=17 cargo test -p rondel-runtime --test simulation NAME` runs one seed of a test alone, `RONDEL_CASES`
+//! multiplies their number.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -14,7 +14,7 @@ mod specs;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Numbers that look random, the same for the same seed (splitmix64).
+/// Pseudorandom numbers, the same for the same seed (splitmix64).
 pub(crate) struct Numbers(u64);
 
 impl Numbers {
@@ -31,7 +31,7 @@ impl Numbers {
         (self.next() % end.max(1) as u64) as i64
     }
 
-    /// One out of so many times.
+    /// True once in `times` calls on average.
     pub(crate) fn one_in(&mut self, times: i64) -> bool {
         self.below(times) == 0
     }
@@ -41,8 +41,8 @@ impl Numbers {
     }
 }
 
-/// Runs a test for all its seeds, or for the one that is asked for. It says whether all was as in the sorted recording,
-/// which must not be rare.
+/// Runs a test for all its seeds, or for the requested one. The test returns whether the result equals that of the
+/// sorted recording, which must not be rare.
 fn for_seeds(count: u64, test: impl Fn(&mut Numbers) -> Result<bool, String>) {
     let number = |name| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     let seeds = match number("RONDEL_SEED") {
@@ -71,7 +71,7 @@ fn verdicts_are_those_of_the_sorted_recording() {
 }
 
 #[test]
-fn with_counted_markers_nothing_is_tardy_and_nothing_waits_for_ever() {
+fn with_counted_markers_no_event_is_late_or_waits_forever() {
     for_seeds(1000, ordered::counted);
 }
 

@@ -1,4 +1,4 @@
-//! Publishers and the ways that their messages take.
+//! Publishers and the routes of their messages.
 
 use rondel_align::{Marker, Origin};
 use rondel_event::Timestamp;
@@ -20,20 +20,20 @@ pub(crate) struct Message {
     pub(crate) k: Option<i64>,
 }
 
-/// A way from a publisher to the monitor. All durations are nanoseconds, chances are one in so many (0: never).
+/// Route from a publisher to the monitor. Durations are in nanoseconds; chances are one in N (0: never).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Link {
     delay: i64,
     jitter: i64,
-    /// Nothing overtakes.
+    /// Whether messages stay in order.
     pub(crate) fifo: bool,
     pub(crate) loss: i64,
     pub(crate) duplicates: i64,
-    /// From when, until when, and whether what is sent meanwhile is held back rather than lost.
+    /// Outage: beginning, end, and whether messages sent meanwhile are held back rather than lost.
     pub(crate) partition: Option<(i64, i64, bool)>,
 }
 
-/// The publishers of one topic, and how their messages come.
+/// Publishers of one topic, and the routes of their messages.
 #[derive(Clone, Debug)]
 pub(crate) struct Line {
     period: i64,
@@ -42,22 +42,22 @@ pub(crate) struct Line {
     bursts: i64,
     begins: i64,
     ends: i64,
-    /// Of each publisher, how far its clock is ahead, and how much further after each million nanoseconds.
+    /// For each publisher: offset of its clock, and its drift per million nanoseconds.
     clocks: Vec<(i64, i64)>,
-    /// When the clocks step back, and how far.
+    /// Time and size of a backward step of the clocks.
     step: Option<(i64, i64)>,
-    /// How much earlier than sent a message is stamped, at most.
+    /// Maximum age of a stamp when its message is sent.
     age: i64,
     /// Stamps are multiples of this.
     grid: i64,
-    /// Whether publishers keep the word they gave by markers.
+    /// Whether publishers keep the promises of their markers.
     pub(crate) honest: bool,
-    /// How often there are markers, and whether they count.
+    /// Period of markers, and whether they contain counts.
     pub(crate) markers: Option<(i64, bool)>,
     pub(crate) link: Link,
-    /// The way of the markers.
+    /// Route of the markers.
     pub(crate) aside: Link,
-    /// Whether the network tells who sent a message.
+    /// Whether the network names the publisher of a message.
     pub(crate) origins: bool,
     /// Whether the stamps never step back as they are sent.
     rises: bool,
@@ -71,13 +71,13 @@ pub(crate) enum What {
     Marker(usize, Marker),
 }
 
-/// What was sent, and what comes when.
+/// Sent messages, and their arrivals.
 pub(crate) struct Traffic {
     pub(crate) lines: Vec<Line>,
     pub(crate) messages: Vec<Message>,
     /// In no order.
     pub(crate) arrivals: Vec<(i64, What)>,
-    /// How many messages and markers do not come.
+    /// Number of lost messages and markers.
     pub(crate) lost: usize,
 }
 
@@ -87,14 +87,14 @@ impl Message {
     }
 }
 
-/// How rough a network is.
+/// Faults of a network.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Rough {
     /// Everything may happen.
     Any,
     /// Nothing is lost, and nothing comes twice without that being known.
     Lossless,
-    /// That, and publishers give counted markers, and keep their word.
+    /// The same with counted markers whose promises are kept.
     Counted,
 }
 
@@ -129,7 +129,7 @@ impl Link {
         }
     }
 
-    /// When what was sent at these times, in order, comes, with its place among it.
+    /// Arrival times of messages sent at these times, with their positions among these.
     fn carry(&self, numbers: &mut Numbers, sent: &[i64]) -> Vec<(i64, usize)> {
         let (mut all, mut last) = (Vec::new(), i64::MIN);
         for (i, &sent) in sent.iter().enumerate() {
@@ -185,7 +185,7 @@ impl Line {
         }
     }
 
-    /// Whether a message says that nothing before it comes any more.
+    /// Whether a message rules out earlier ones.
     pub(crate) fn in_order(&self) -> bool {
         self.link.fifo && self.rises && self.clocks.len() == 1
     }
@@ -198,7 +198,7 @@ impl Line {
     }
 }
 
-/// What one topic's publishers have sent.
+/// Messages sent by the publishers of one topic.
 struct Sending<'a> {
     topic: usize,
     line: &'a mut Line,
@@ -242,10 +242,10 @@ impl Sending<'_> {
     }
 }
 
-/// A network of so many topics, and all that comes through it.
+/// Random network of `topics` topics, and everything that arrives through it.
 pub(crate) fn traffic(numbers: &mut Numbers, topics: usize, rough: Rough) -> Traffic {
     let grid = numbers.pick(&[1, MS / 4, MS, MS, 5 * MS]);
-    // How far clocks are apart.
+    // Maximum difference of the clocks.
     let apart = numbers.pick(&[0, 0, MS, 15 * MS]);
     let mut lines: Vec<Line> = (0..topics).map(|_| Line::random(numbers, rough, grid, apart)).collect();
     let mut sendings: Vec<Sending<'_>> = Vec::new();
@@ -268,7 +268,7 @@ pub(crate) fn traffic(numbers: &mut Numbers, topics: usize, rough: Rough) -> Tra
         }
         sendings.push(sending);
     }
-    // The last word of all: nothing more comes.
+    // A last marker of every publisher: no further message comes.
     let last = sendings.iter().flat_map(|s| &s.messages).map(|(_, m)| m.stamp).max().unwrap_or(0);
     let mut traffic = Traffic { lines: Vec::new(), messages: Vec::new(), arrivals: Vec::new(), lost: 0 };
     for mut sending in sendings {

@@ -20,16 +20,16 @@ fn at(ns: i64) -> Timestamp {
     Timestamp::from_nanos(ns)
 }
 
-/// What became of a message as it came.
+/// Outcome of a message at its arrival.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Fate {
+enum Arrival {
     Accepted,
-    Tardy,
+    Late,
     Refused,
     Duplicate,
 }
 
-/// A monitor behind its alignment, and beside it an order of its own that is told the same, to see what leaves.
+/// A monitor behind its alignment, beside a separate order with the same input, whose releases can be inspected.
 struct Bench<'a> {
     division: &'a Division,
     program: &'a Arc<Program>,
@@ -38,20 +38,20 @@ struct Bench<'a> {
     order: Order<usize>,
     block: Block,
     found: All,
-    /// The events that the monitor saw.
+    /// Events that the monitor evaluated.
     seen: Vec<(TopicId, Timestamp)>,
-    /// What left the other order.
+    /// Events released by the separate order.
     released: Vec<Released<usize>>,
     /// Before which of these messages are known to have been missed.
     missed: Vec<(usize, Missed)>,
     /// Nothing leaves before all of its time have come.
     patient: bool,
-    /// Up to what time the monitor was told that nothing comes any more.
+    /// Time up to which the monitor was informed that no earlier message comes.
     closed: Option<i64>,
-    /// One in so many times it is written down and read again (0: never).
+    /// Chance of a snapshot and restoration, one in N (0: never).
     cut: i64,
-    /// In the order of their coming: the messages, and what became of them.
-    come: Vec<(usize, Fate)>,
+    /// Messages with their outcomes, in the order of arrival.
+    come: Vec<(usize, Arrival)>,
     settings: OrderSettings,
     every: bool,
 }
@@ -96,14 +96,14 @@ impl Bench<'_> {
         self.monitor.push(&self.block, row, topic, origin, at(now));
         self.order.notices().for_each(drop);
         self.order.push(topic, at(message.stamp), origin, at(now), i);
-        let fate = |notice| match notice {
-            Notice::Late { .. } => Some(Fate::Tardy),
-            Notice::Refused { .. } => Some(Fate::Refused),
-            Notice::Duplicate { .. } => Some(Fate::Duplicate),
+        let arrival = |notice| match notice {
+            Notice::Late { .. } => Some(Arrival::Late),
+            Notice::Refused { .. } => Some(Arrival::Refused),
+            Notice::Duplicate { .. } => Some(Arrival::Duplicate),
             _ => None,
         };
-        let fate = self.order.notices().find_map(fate).unwrap_or(Fate::Accepted);
-        self.come.push((i, fate));
+        let arrival = self.order.notices().find_map(arrival).unwrap_or(Arrival::Accepted);
+        self.come.push((i, arrival));
     }
 
     fn mark(&mut self, topic: usize, marker: &Marker, now: i64) {
@@ -119,21 +119,21 @@ impl Bench<'_> {
     fn run(&mut self, ends: bool) {
         let Bench { division, monitor, found, seen, order, .. } = self;
         let mut closed = None;
-        let mut told = |block: Option<(&Block, u64)>, monitor: &rondel_engine::Monitor| {
+        let mut emitted = |block: Option<(&Block, u64)>, monitor: &rondel_engine::Monitor| {
             note(&division.spec, monitor, found);
             match block {
                 Some((block, _)) => {
                     seen.extend((0..block.len()).map(|row| (block.topic(row).unwrap(), block.time(row))));
                 }
-                // Time passes no further than to the deadlines of the monitor.
+                // Time advances no further than to the deadlines of the monitor.
                 None => closed = Some(monitor.time().as_nanos() - 1),
             }
         };
         if ends {
-            monitor.end(&mut told);
+            monitor.end(&mut emitted);
             order.flush();
         } else {
-            monitor.run(&mut told);
+            monitor.run(&mut emitted);
         }
         loop {
             let at = self.released.len();
@@ -153,7 +153,7 @@ impl Bench<'_> {
         }
     }
 
-    /// Goes on from what was written down.
+    /// Restores the serialised state.
     fn cut(&mut self) {
         let rule = Rule::Order(Order::new(self.settings.clone()));
         let deadline = self.monitor.deadline();
@@ -168,7 +168,7 @@ impl Bench<'_> {
     }
 }
 
-/// How the driver treats time.
+/// Timing of the driver.
 #[derive(Clone, Copy, Debug)]
 struct Driver {
     /// At one in so many deadlines it does not look up (0: never late).
@@ -179,10 +179,10 @@ struct Driver {
     steps_back: i64,
 }
 
-/// Lets everything happen.
+/// Runs the simulation.
 fn drive(bench: &mut Bench<'_>, driver: Driver, numbers: &mut Numbers) -> Result<(), String> {
     let arrivals = &bench.traffic.arrivals;
-    // Of what comes at the same time, anything may be first, but what was sent first on one way.
+    // Simultaneous arrivals may come in any order, except those sent on one route.
     let mut heap: BinaryHeap<_> =
         arrivals.iter().enumerate().map(|(i, (comes, _))| Reverse((*comes, i))).collect();
     let ticks = numbers.below(12);
@@ -244,7 +244,7 @@ fn tag(traffic: &Traffic, i: usize, came: usize) -> Tag {
     (m.stamp, m.topic, place.0, place.1)
 }
 
-/// What leaves is what the definition says; gives the recording that it is, and whether it is just the sorted one.
+/// Checks the released events against the definition. Returns the recording, and whether it equals the sorted one.
 fn recording<'a>(bench: &Bench<'a>, policy: OrderPolicy) -> Result<(Vec<Row<'a>>, bool), String> {
     let traffic = bench.traffic;
     let row = |i: usize, time: i64, forgotten| Row { time, messages: vec![&traffic.messages[i]], forgotten };
@@ -260,8 +260,8 @@ fn recording<'a>(bench: &Bench<'a>, policy: OrderPolicy) -> Result<(Vec<Row<'a>>
         return Ok((released.collect(), false));
     }
     let mut sorted: Vec<(Tag, usize)> = Vec::new();
-    for (came, (i, fate)) in bench.come.iter().enumerate() {
-        if *fate == Fate::Accepted {
+    for (came, (i, arrival)) in bench.come.iter().enumerate() {
+        if *arrival == Arrival::Accepted {
             sorted.push((tag(traffic, *i, came), *i));
         }
     }
@@ -271,7 +271,7 @@ fn recording<'a>(bench: &Bench<'a>, policy: OrderPolicy) -> Result<(Vec<Row<'a>>
     let sorted: Vec<usize> = if bench.patient {
         sorted.iter().map(|(_, i)| *i).collect()
     } else {
-        // What has left does not come back for a message of its time and topic.
+        // A released event is not taken back for a message of its time and topic.
         let place = |i: &usize| (traffic.messages[*i].stamp, traffic.messages[*i].topic);
         let left = in_time.clone();
         if !left.is_sorted_by_key(place) {
@@ -303,24 +303,25 @@ fn recording<'a>(bench: &Bench<'a>, policy: OrderPolicy) -> Result<(Vec<Row<'a>>
     Ok((sorted.iter().map(|&i| row(i, traffic.messages[i].stamp, false)).collect(), true))
 }
 
-/// Everything that came is accounted for.
+/// Checks that every arrival is counted.
 fn adds_up(bench: &Bench<'_>, settings: &OrderSettings) -> Result<(), String> {
     let Rule::Order(order) = bench.monitor.rule() else { return Err("no order".to_owned()) };
     for (topic, counts) in order.statistics().iter().enumerate() {
-        let fates = |fate| {
-            let here = |(i, f): &&(usize, Fate)| bench.traffic.messages[*i].topic == topic && *f == fate;
+        let arrivals = |arrival| {
+            let here =
+                |(i, f): &&(usize, Arrival)| bench.traffic.messages[*i].topic == topic && *f == arrival;
             bench.come.iter().filter(here).count() as u64
         };
-        let came = [Fate::Accepted, Fate::Tardy, Fate::Refused, Fate::Duplicate].map(fates);
-        let tardy = if settings.policy == OrderPolicy::Arrival { 0 } else { counts.late };
+        let came = [Arrival::Accepted, Arrival::Late, Arrival::Refused, Arrival::Duplicate].map(arrivals);
+        let late = if settings.policy == OrderPolicy::Arrival { 0 } else { counts.late };
         let said = [
-            counts.received - tardy - counts.refused - counts.duplicates,
-            tardy,
+            counts.received - late - counts.refused - counts.duplicates,
+            late,
             counts.refused,
             counts.duplicates,
         ];
         let gone = counts.released + counts.dropped + counts.refused + counts.duplicates;
-        let dropped = if settings.late == LatePolicy::Drop { tardy } else { 0 };
+        let dropped = if settings.late == LatePolicy::Drop { late } else { 0 };
         if came != said || gone != counts.received || counts.waiting != 0 || counts.dropped != dropped {
             return Err(format!("topic {topic} does not add up: {came:?}, {counts:?}"));
         }
@@ -328,7 +329,9 @@ fn adds_up(bench: &Bench<'_>, settings: &OrderSettings) -> Result<(), String> {
         let mut taken: Vec<usize> = bench
             .come
             .iter()
-            .filter(|(i, fate)| bench.traffic.messages[*i].topic == topic && *fate != Fate::Duplicate)
+            .filter(|(i, arrival)| {
+                bench.traffic.messages[*i].topic == topic && *arrival != Arrival::Duplicate
+            })
             .map(|(i, _)| *i)
             .collect();
         taken.sort_unstable();
@@ -361,7 +364,7 @@ fn watched(numbers: &mut Numbers) -> (&'static Watched, &'static (Division, Arc<
     (watched, &watched.divided[numbers.below(watched.divided.len() as i64) as usize])
 }
 
-/// Only what the division needs comes to it.
+/// Only the messages that the division needs are passed to it.
 fn relevant(mut traffic: Traffic, division: &Division) -> Traffic {
     let messages = &traffic.messages;
     traffic.arrivals.retain(|(_, what)| {
@@ -374,7 +377,7 @@ fn relevant(mut traffic: Traffic, division: &Division) -> Traffic {
     traffic
 }
 
-/// Ends it, and compares. Whether it is as the sorted recording.
+/// Ends the run and compares. Returns whether the result equals the sorted recording.
 fn compare(bench: &mut Bench<'_>, settings: &OrderSettings, every: bool) -> Result<bool, String> {
     bench.run(true);
     adds_up(bench, settings)?;
@@ -433,8 +436,8 @@ pub(crate) fn anything(numbers: &mut Numbers) -> Result<bool, String> {
         .map_err(|why| why + &description(&bench, &settings, driver))
 }
 
-/// Counted markers on every topic, and nothing is lost: whatever the delays, nothing is ever tardy, and at the end
-/// nothing waits.
+/// With counted markers on every topic and without losses, no event is ever late whatever the delays, and nothing waits
+/// at the end.
 pub(crate) fn counted(numbers: &mut Numbers) -> Result<bool, String> {
     let (watched, part) = watched(numbers);
     let division = &part.0;

@@ -1,4 +1,4 @@
-//! What a monitor says, and what one says that is given a recording directly.
+//! Verdicts of a monitor behind an alignment, and of one that evaluates a recording directly.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,8 +24,8 @@ pub(crate) type All = BTreeMap<(u32, String), Vec<Said>>;
 
 /// Adds the reports of a monitor's last call.
 ///
-/// In points it is the next event, or the next time that the monitor is told, that shows what was waited for: when that
-/// is depends on the driver, and is left out.
+/// In point-based time a delayed verdict is emitted at the next event or the next advance of time: when that is depends
+/// on the driver, and is left out.
 pub(crate) fn note(spec: &Spec, monitor: &Monitor, all: &mut All) {
     for report in monitor.reports() {
         let key = monitor.key(report);
@@ -49,8 +49,7 @@ pub(crate) struct Row<'a> {
     pub(crate) forgotten: bool,
 }
 
-/// Messages of a topic that were not seen from a time on.
-/// The last time is the one that had been reached.
+/// Messages of a topic missed from a time on. The last time is the one reached by then.
 pub(crate) type Missed = (TopicId, Timestamp, SeenAgain, Timestamp);
 
 /// Writes the fields of a message.
@@ -59,7 +58,7 @@ pub(crate) fn write(block: &mut Block, row: usize, program: &Program, message: &
         let path = field.path.to_string();
         let carried = [("x", true), ("ok", message.ok.is_some()), ("k", message.k.is_some())];
         match (path.as_str(), field.slot) {
-            // What it does not carry is what it was before.
+            // A field that it does not carry keeps its value.
             (path, slot) if forgotten => {
                 if carried.contains(&(path, true)) {
                     block.set_invalid(slot, row);
@@ -83,7 +82,7 @@ pub(crate) fn write(block: &mut Block, row: usize, program: &Program, message: &
     }
 }
 
-/// What a monitor says of a recording; after the rows up to `until`, time goes on until just after it.
+/// Evaluates a recording directly; after the rows up to `until`, time advances to just after it.
 pub(crate) fn replay(
     (spec, program): (&Spec, &Arc<Program>),
     (rows, missed): (&[Row<'_>], &[(usize, Missed)]),
@@ -128,7 +127,7 @@ fn step(spec: &Spec, monitor: &mut Monitor, block: &mut Block, all: &mut All) {
     block.clear();
 }
 
-/// Tells a monitor what was missed before a row; if time passes to `until` first, no more than up to there.
+/// Reports messages missed before a row to a monitor; if time passes to `until` first, no more than up to there.
 fn miss(
     missed: &mut std::iter::Peekable<std::slice::Iter<'_, (usize, Missed)>>,
     (row, until): (usize, Option<i64>),
@@ -147,7 +146,7 @@ fn miss(
     }
 }
 
-/// Lets time pass to just after `until`.
+/// Advances time to just after `until`.
 fn pass(until: Option<i64>, (spec, monitor, block): (&Spec, &mut Monitor, &mut Block), all: &mut All) {
     if let Some(until) = until {
         step(spec, monitor, block, all);
@@ -156,7 +155,7 @@ fn pass(until: Option<i64>, (spec, monitor, block): (&Spec, &mut Monitor, &mut B
     }
 }
 
-/// Where two say something else.
+/// First difference between two outputs.
 pub(crate) fn difference(program: &Program, found: &All, expected: &All) -> Option<String> {
     let nothing = Vec::new();
     found.keys().chain(expected.keys()).find_map(|of| {

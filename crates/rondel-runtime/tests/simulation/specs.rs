@@ -1,4 +1,4 @@
-//! What is monitored.
+//! Monitored specifications.
 
 use std::sync::{Arc, LazyLock};
 
@@ -9,13 +9,13 @@ use rondel_spec::Spec;
 /// A specification and the parts that it can be monitored in.
 pub(crate) struct Watched {
     pub(crate) topics: usize,
-    /// Each with the topics that it needs only.
+    /// Divisions, each with only the topics that it needs.
     pub(crate) divided: Vec<(Division, Arc<Program>)>,
-    /// For sets: what is of joined events, and what is divided by key.
+    /// For sets: properties over joined events, and properties with parameters.
     pub(crate) joined: Vec<(Division, Arc<Program>)>,
 }
 
-/// How many topics, and what is asked of them.
+/// Number of topics, and the properties over them.
 const TEXTS: &[(usize, &str)] = &[
     (
         1,
@@ -79,7 +79,7 @@ fn parts(divisions: Vec<Division>) -> Vec<(Division, Arc<Program>)> {
     divisions.into_iter().map(|division| (program(&division), division)).map(|(p, d)| (d, p)).collect()
 }
 
-/// All that is monitored.
+/// All monitored specifications.
 pub(crate) static WATCHED: LazyLock<Vec<Watched>> = LazyLock::new(|| {
     let watched = |(topics, text): &(usize, &str)| {
         let declared: String =
