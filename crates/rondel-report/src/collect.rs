@@ -1,4 +1,4 @@
-//! From the verdicts of one recording to its results.
+//! Collection of the verdicts of one recording into its results.
 
 use std::collections::HashMap;
 
@@ -24,34 +24,34 @@ struct Gathered {
     /// Number of violated ones among them.
     violated: usize,
     /// The verdict of all instances together, in order of time.
-    turns: Vec<Turn>,
-    /// Whether every verdict is a turn, even if it is the same as before. Verdicts about earlier times come later, and what
-    /// follows those is known only so.
+    changes: Vec<VerdictChange>,
+    /// Whether every verdict is kept, even an unchanged one: verdicts about earlier times may come later, and the
+    /// verdict after those is known only this way.
     has_all: bool,
 }
 
-/// A verdict that is another than before.
+/// Change of a verdict.
 #[derive(Clone, Copy, Debug)]
-struct Turn {
-    /// The time in nanoseconds, and whether it is about what follows right after it.
+struct VerdictChange {
+    /// Time in nanoseconds, and whether the verdict is about the open interval after it.
     from: (i64, bool),
     verdict: Outcome,
 }
 
 impl Collector {
-    /// For this many properties.
+    /// Creates a collector for this many properties.
     pub fn new(properties: usize) -> Collector {
         Collector { properties: vec![Gathered::default(); properties] }
     }
 
-    /// Takes every verdict of these properties, which look ahead, and not only those that differ from the one before.
+    /// Keeps every verdict of these properties, which have future operators, and not only changes.
     pub fn take_all_of(&mut self, looks_ahead: &[bool]) {
         for (gathered, looks_ahead) in self.properties.iter_mut().zip(looks_ahead) {
             gathered.has_all = *looks_ahead;
         }
     }
 
-    /// Takes a verdict.
+    /// Adds a verdict.
     pub fn take(&mut self, report: &Report<'_>) {
         let Some(gathered) = self.properties.get_mut(report.property().position as usize) else { return };
         if !report.changed() && !gathered.has_all {
@@ -64,8 +64,8 @@ impl Collector {
         gathered.take(report, parameters);
     }
 
-    /// The results: how each property turned out, by its position, comes from `outcome`, with a remark and the reasons for
-    /// which it is vacuous.
+    /// Returns the results. `outcome` gives the outcome of each property, by its position, with a remark and the
+    /// reasons for which it is vacuous.
     pub fn finish(self, mut outcome: impl FnMut(usize) -> (Outcome, String, Vec<String>)) -> Vec<Judged> {
         let judged = |(i, gathered): (usize, Gathered)| {
             let (outcome, remark, vacuous) = outcome(i);
@@ -95,50 +95,51 @@ impl Gathered {
             (_, 1..) => Outcome::Inconclusive,
             _ => Outcome::Satisfied,
         };
-        self.turn((about, report.is_after()), verdict);
+        self.change((about, report.is_after()), verdict);
     }
 
-    /// Notes that the verdict is another from there on. Verdicts about earlier times may come later.
-    fn turn(&mut self, from: (i64, bool), verdict: Outcome) {
-        if !self.has_all && self.turns.last().is_some_and(|last| last.verdict == verdict && last.from <= from)
+    /// Records a change of the verdict. Verdicts about earlier times may come later.
+    fn change(&mut self, from: (i64, bool), verdict: Outcome) {
+        if !self.has_all
+            && self.changes.last().is_some_and(|last| last.verdict == verdict && last.from <= from)
         {
             return;
         }
-        if self.turns.len() == Judged::MOST_CHANGES {
+        if self.changes.len() == Judged::MOST_CHANGES {
             self.thin();
         }
-        let at = self.turns.partition_point(|turn| turn.from <= from);
-        let before = self.turns[..at].iter().rev().take_while(|turn| turn.from == from);
+        let at = self.changes.partition_point(|change| change.from <= from);
+        let before = self.changes[..at].iter().rev().take_while(|change| change.from == from);
         // Keep a worse verdict beside the one that followed at the same time.
-        let is_kept =
-            before.clone().count() == 1 && before.clone().all(|turn| worse(turn.verdict) > worse(verdict));
-        match at.checked_sub(1).and_then(|before| self.turns.get_mut(before)) {
+        let is_kept = before.clone().count() == 1
+            && before.clone().all(|change| worse(change.verdict) > worse(verdict));
+        match at.checked_sub(1).and_then(|before| self.changes.get_mut(before)) {
             Some(same) if same.from == from && !is_kept => same.verdict = verdict,
-            _ => self.turns.insert(at, Turn { from, verdict }),
+            _ => self.changes.insert(at, VerdictChange { from, verdict }),
         }
     }
 
-    /// Leaves at most half of the turns: of each of equal stretches of time its worst verdict, and its last one. What is
-    /// seen lasts longer by no more than a stretch.
+    /// Reduces the changes to at most half: each of equal intervals keeps its worst verdict and its last one. A verdict
+    /// is prolonged by no more than an interval.
     fn thin(&mut self) {
-        let [Some(first), Some(last)] = [self.turns.first(), self.turns.last()] else { return };
+        let [Some(first), Some(last)] = [self.changes.first(), self.changes.last()] else { return };
         let begin = i128::from(first.from.0);
         let span = i128::from(last.from.0) - begin + 1;
-        let stretch = |turn: &Turn| (i128::from(turn.from.0) - begin) * STRETCHES / span;
+        let stretch = |change: &VerdictChange| (i128::from(change.from.0) - begin) * STRETCHES / span;
         let mut thinned = Vec::with_capacity(Judged::MOST_CHANGES);
-        for together in self.turns.chunk_by(|a, b| stretch(a) == stretch(b)) {
-            let worst = together.iter().map(|turn| turn.verdict).max_by_key(|verdict| worse(*verdict));
+        for together in self.changes.chunk_by(|a, b| stretch(a) == stretch(b)) {
+            let worst = together.iter().map(|change| change.verdict).max_by_key(|verdict| worse(*verdict));
             let (Some(verdict), [first, .., last] | [last @ first]) = (worst, together) else { continue };
-            thinned.push(Turn { verdict, ..*first });
+            thinned.push(VerdictChange { verdict, ..*first });
             thinned.extend((last.verdict != verdict).then_some(*last));
         }
-        self.turns = thinned;
+        self.changes = thinned;
     }
 
     fn finish(self, mut judged: Judged) -> Judged {
-        let change = |turn: &Turn| Change { time_ns: turn.from.0, verdict: turn.verdict };
+        let change = |change: &VerdictChange| Change { time_ns: change.from.0, verdict: change.verdict };
         (judged.count, judged.violations) = (self.count, self.violations);
-        judged.changes = self.turns.iter().map(change).collect();
+        judged.changes = self.changes.iter().map(change).collect();
         judged.changes.dedup_by_key(|change| change.verdict);
         judged
     }
@@ -147,7 +148,7 @@ impl Gathered {
 /// Number of intervals that changes are reduced to when there are too many.
 const STRETCHES: i128 = Judged::MOST_CHANGES as i128 / 4;
 
-/// The greater, the worse.
+/// Rank of a verdict: the greater, the worse.
 fn worse(verdict: Outcome) -> u8 {
     match verdict {
         Outcome::Violated => 2,
@@ -211,7 +212,7 @@ impl From<&rondel_runtime::Signal> for Signal {
     }
 }
 
-/// Numbers and truths as such, times and durations in seconds, texts in quotes.
+/// Text of a value: numbers and booleans as such, times and durations in seconds, texts in quotes.
 fn json(value: Option<&Value>) -> serde_json::Value {
     match value {
         None => serde_json::Value::Null,
@@ -229,28 +230,28 @@ mod tests {
 
     #[test]
     fn a_violation_of_no_length_is_seen() {
-        let turns = |turns: &[((i64, bool), Outcome)]| {
+        let changes = |changes: &[((i64, bool), Outcome)]| {
             let mut gathered = Gathered::default();
-            turns.iter().for_each(|&(from, verdict)| gathered.turn(from, verdict));
+            changes.iter().for_each(|&(from, verdict)| gathered.change(from, verdict));
             let changes = gathered.finish(Judged::default()).changes;
             changes.iter().map(|change| (change.time_ns, change.verdict)).collect::<Vec<_>>()
         };
         use Outcome::{Inconclusive, Satisfied, Violated};
         let seen = [(0, Satisfied), (3, Violated), (3, Satisfied)];
-        assert_eq!(turns(&[((0, false), Satisfied), ((3, false), Violated), ((3, true), Satisfied)]), seen);
-        // Of several messages with one time the worst is seen, and the last.
+        assert_eq!(changes(&[((0, false), Satisfied), ((3, false), Violated), ((3, true), Satisfied)]), seen);
+        // The worst and the last of several simultaneous messages are kept.
         let same = [((3, false), Violated), ((3, false), Inconclusive), ((3, false), Satisfied)];
-        assert_eq!(turns(&[&[((0, false), Satisfied)][..], &same].concat()), seen);
+        assert_eq!(changes(&[&[((0, false), Satisfied)][..], &same].concat()), seen);
         // A verdict about the time itself may become certain last.
-        assert_eq!(turns(&[((3, true), Satisfied), ((3, false), Violated)]), seen[1..]);
+        assert_eq!(changes(&[((3, true), Satisfied), ((3, false), Violated)]), seen[1..]);
     }
 
     #[test]
     fn verdict_after_a_late_one_is_known() {
         let mut gathered = Gathered { has_all: true, ..Gathered::default() };
         let times = [-1, 1, 2, 3].map(|time| ((time, false), Outcome::Satisfied));
-        times.iter().for_each(|&(from, verdict)| gathered.turn(from, verdict));
-        gathered.turn((0, false), Outcome::Violated);
+        times.iter().for_each(|&(from, verdict)| gathered.change(from, verdict));
+        gathered.change((0, false), Outcome::Violated);
         let changes = gathered.finish(Judged::default()).changes;
         let times: Vec<i64> = changes.iter().map(|change| change.time_ns).collect();
         assert_eq!(times, [-1, 0, 1]);
@@ -262,7 +263,7 @@ mod tests {
         let mut gathered = Gathered { has_all: true, ..Gathered::default() };
         for time in 0..MESSAGES {
             let verdict = if time == 10 { Outcome::Violated } else { Outcome::Satisfied };
-            gathered.turn((time, false), verdict);
+            gathered.change((time, false), verdict);
         }
         let changes = gathered.finish(Judged::default()).changes;
         let violated =
@@ -272,7 +273,7 @@ mod tests {
         assert_eq!(changes.last().unwrap().verdict, Outcome::Satisfied);
     }
 
-    /// The picture leaves out no violation.
+    /// Every violation is in the picture.
     #[test]
     fn many_changes_are_thinned() {
         for (count, violated_every) in
@@ -283,9 +284,9 @@ mod tests {
             for at in 0..count {
                 let is_violated = at % violated_every == violated_every - 1;
                 let verdict = if is_violated { Outcome::Violated } else { Outcome::Satisfied };
-                gathered.turn((time, false), verdict);
+                gathered.change((time, false), verdict);
                 time += 1 + at % 13;
-                assert!(gathered.turns.len() <= Judged::MOST_CHANGES);
+                assert!(gathered.changes.len() <= Judged::MOST_CHANGES);
             }
             let judged = gathered.finish(Judged::default());
             assert!(judged.changes.iter().any(|change| change.verdict == Outcome::Violated));

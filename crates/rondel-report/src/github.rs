@@ -55,7 +55,7 @@ fn command(kind: &str, parameters: &[(&str, String)], message: &str) -> String {
     format!("::{kind}{space}{}::{}\n", parameters.join(","), escaped(message))
 }
 
-/// A text in which nothing ends the command.
+/// Escapes a text so that no character ends the command.
 fn escaped(text: &str) -> String {
     text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
 }

@@ -52,7 +52,7 @@ fn overview(results: &Results) -> Markup {
             tr { th { "recording" } th { "messages" } th { "satisfied" } th { "violated" } th { "not decided" } }
             @for (i, recording) in results.recordings.iter().enumerate() {
                 @let number = |outcomes: &[Outcome]| {
-                    // As in the summary: an assert decides instead of the property that it judges.
+                    // As in the summary, an assert decides instead of the property that it judges.
                     let deciding = recording.properties.iter().filter(|judged| !judged.is_asserted);
                     deciding.filter(|judged| outcomes.contains(&judged.outcome)).count()
                 };

@@ -1,6 +1,6 @@
-//! The form of JUnit, which most CI systems and `colcon test-result` read: a suite for each recording, a case for
-//! each property. A violation is a failure; a property that is inconclusive or vacuous, and a recording that could not
-//! be read, is an error.
+//! JUnit XML, which most CI systems and `colcon test-result` read: a suite for each recording, a case for each
+//! property. A violation is a failure; an inconclusive or vacuous property, and a recording that could not be read, is
+//! an error.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ pub fn write(results: &Results, strict: bool) -> String {
     let mut report = Report::new(results.specification.clone());
     let suites = results.recordings.iter().map(|recording| suite(results, recording, strict));
     report.add_test_suites(suites);
-    // Every text can be written: what XML does not allow is left out.
+    // Writing does not fail: characters that XML does not allow are left out.
     report.to_string().unwrap_or_default()
 }
 

@@ -1,10 +1,10 @@
-//! Requirement, properties, verdicts: over the reports of many runs.
+//! Traceability matrix of requirements, properties and verdicts, over the reports of many runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::results::{Judged, Outcome, Results};
 
-/// For each requirement the properties that check it, and how they turned out in each recording.
+/// For each requirement: the properties that check it, and their outcome in each recording.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Matrix {
     /// The recordings, in the order of the reports.
@@ -24,7 +24,7 @@ pub struct Row {
     pub property: String,
     /// Whether an assert judges the property, and decides instead of it.
     pub is_asserted: bool,
-    /// For each recording the result; `None` if it was not checked there.
+    /// Result in each recording; `None` if it was not checked there.
     pub cells: Vec<Option<Cell>>,
 }
 
@@ -62,7 +62,8 @@ impl Row {
 }
 
 impl Matrix {
-    /// For the properties of a specification, the reports that were kept, and the requirements that should be checked.
+    /// Creates the matrix from the properties of a specification, the reports that were kept, and the requirements that
+    /// should be checked.
     pub fn new(checks: &[Check], reports: &[Results], required: &[String]) -> Matrix {
         let recordings = reports.iter().flat_map(|report| &report.recordings);
         let recordings: Vec<String> = recordings.map(|recording| recording.name.clone()).collect();
@@ -85,7 +86,7 @@ impl Matrix {
         Matrix { recordings, rows: rows.into_values().collect(), unchecked }
     }
 
-    /// As a table of comma-separated values, with a header.
+    /// Returns comma-separated values with a header.
     pub fn csv(&self) -> String {
         let mut writer = csv::Writer::from_writer(Vec::new());
         let head = ["requirement", "property", "worst"].into_iter();

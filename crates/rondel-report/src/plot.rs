@@ -27,7 +27,7 @@ const AXIS: i32 = 30;
 const NAMES: [i32; 2] = [120, 440];
 /// The room for the ticks of signals.
 const TICKS: i32 = 44;
-/// The least width of what must be seen.
+/// Minimum width of a visible bar.
 const SEEN: i32 = 2;
 
 const TEXT: RGBColor = RGBColor(0x33, 0x33, 0x33);
@@ -85,7 +85,7 @@ fn band(area: &Area<'_>, changes: &[Change], (begin, end): (i64, i64), (left, ri
     let times = Times { begin, end, left, right };
     let ends = changes.iter().skip(1).map(|change| change.time_ns).chain([end]);
     let mut bars: Vec<(&Change, i64)> = changes.iter().zip(ends).collect();
-    // The worst last: what comes after one of an instant would cover it.
+    // The worst last, because a later bar would cover that of an instant.
     bars.sort_by_key(|(change, _)| match change.verdict {
         Outcome::Satisfied => 0,
         Outcome::Vacuous | Outcome::Inconclusive => 1,
@@ -94,7 +94,7 @@ fn band(area: &Area<'_>, changes: &[Change], (begin, end): (i64, i64), (left, ri
     for (change, until) in bars {
         let (mut from, mut until) = (times.x(change.time_ns), times.x(until));
         if change.verdict != Outcome::Satisfied {
-            // One of an instant is seen, too, and at the end.
+            // A verdict of an instant is visible too, also at the end.
             from = from.min(right - SEEN);
             until = until.max(from + SEEN);
         }
@@ -132,7 +132,7 @@ fn mark(area: &Area<'_>, verdict: Outcome, (from, until): (i32, i32), top: i32) 
     }
 }
 
-/// The changes to draw: what is vacuous or inconclusive as a whole must not look satisfied.
+/// Changes to draw: a property that is vacuous or inconclusive as a whole must not look satisfied.
 fn shown_changes(judged: &Judged) -> Vec<Change> {
     let uncertain = matches!(judged.outcome, Outcome::Vacuous | Outcome::Inconclusive);
     let shown = |change: &Change| match change.verdict {

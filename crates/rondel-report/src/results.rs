@@ -57,7 +57,7 @@ pub struct Place {
 pub struct Recording {
     /// Its name: a file, mostly.
     pub name: String,
-    /// Why it was not read to its end, if it was not.
+    /// Reason why it was not read to its end.
     pub problem: Option<String>,
     /// Further remarks: skipped parts, unusable values.
     pub remarks: Vec<String>,
@@ -80,7 +80,7 @@ pub struct Recording {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
-    /// It was violated at no time, and what it needs was there.
+    /// It was never violated, and all inputs that it needs were present.
     Satisfied,
     /// It holds, but about nothing: a topic or field that it needs never came, or its premise was never true.
     Vacuous,
@@ -110,7 +110,7 @@ pub struct Judged {
     pub outcome: Outcome,
     /// A remark on that.
     pub remark: String,
-    /// Why it is vacuous, a sentence for each reason.
+    /// Reasons why it is vacuous, as sentences.
     pub vacuous: Vec<String>,
     /// Whether it is vacuous only as a premise was never true.
     pub only_premise: bool,
@@ -122,15 +122,15 @@ pub struct Judged {
     pub is_assert: bool,
     /// Number of times that it became violated.
     pub count: u64,
-    /// For how long it was violated in all; with parameters, the sum over all instances. `None` where that is not
-    /// measured, as with future operators.
+    /// Total time that it was violated; with parameters, the sum over all instances. `None` where that is not measured,
+    /// as with future operators.
     pub violated_ns: Option<i64>,
     /// The longest time for which it was violated without a break.
     pub longest_ns: Option<i64>,
     /// When that began.
     #[serde(default)]
     pub longest_from_ns: Option<i64>,
-    /// Whether these times may have been longer, as messages were not seen meanwhile.
+    /// Whether these times may have been longer, because messages were missed meanwhile.
     #[serde(default)]
     pub is_at_least: bool,
     /// The least robustness that was evaluated, where the property has a finite one.
@@ -138,8 +138,8 @@ pub struct Judged {
     pub least_robustness: Option<f64>,
     /// The first violations, at most [`Judged::MOST_VIOLATIONS`].
     pub violations: Vec<Violation>,
-    /// The verdict over time, of all instances the worst; at most [`Judged::MOST_CHANGES`]; of more, those within a short
-    /// stretch of time are put together, with the worst of their verdicts and the last.
+    /// Verdict over time, the worst of all instances; at most [`Judged::MOST_CHANGES`] changes. If there are more,
+    /// those within a short interval are combined into the worst of their verdicts and the last.
     pub changes: Vec<Change>,
 }
 
@@ -150,7 +150,7 @@ impl Judged {
     pub const MOST_CHANGES: usize = 2_000;
 }
 
-/// From this time on the verdict is another.
+/// Change of the verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Change {
     /// The time.
@@ -159,7 +159,7 @@ pub struct Change {
     pub verdict: Outcome,
 }
 
-/// A violation, with what caused it.
+/// A violation with its evidence.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Violation {
     /// The time that it is about.
@@ -183,7 +183,7 @@ pub struct Violation {
 pub struct EvidencePoint {
     /// Its time.
     pub time_ns: i64,
-    /// Whether it stands for the time right after that.
+    /// Whether it stands for the open interval after that time.
     pub after: bool,
     /// The topic of the message, if there is one.
     pub topic: Option<String>,
@@ -202,7 +202,7 @@ pub struct Signal {
     /// The constants that it is compared with.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub thresholds: Vec<f64>,
-    /// From each time on, the value: a number, a truth or a text; of an array its least element.
+    /// Value from each time on: a number, a boolean or a text; for an array its least element.
     pub values: Vec<(i64, serde_json::Value)>,
     /// For an array: its greatest element from each time on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -213,7 +213,7 @@ pub struct Signal {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SignalKind {
-    /// A number; other values are truths and texts.
+    /// A number; other values are booleans and texts.
     #[default]
     Number,
     /// A time in seconds.
@@ -259,10 +259,10 @@ impl Results {
         serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
     }
 
-    /// The results with this JSON form.
+    /// Parses the JSON form.
     ///
     /// # Errors
-    /// [`UnknownFormat`] if it is none, or of another format.
+    /// [`UnknownFormat`] if the text is not a report, or of another format.
     pub fn from_json(text: &str) -> Result<Results, UnknownFormat> {
         #[derive(Deserialize)]
         struct Head {
@@ -363,7 +363,7 @@ impl Judged {
         }
     }
 
-    /// A sentence about the result: why it is not simply satisfied.
+    /// A sentence with the reason why it is not simply satisfied.
     pub(crate) fn sentence(&self, property: &str) -> String {
         let mut text = format!("{property}: {}", self.outcome.as_str());
         let remark = std::iter::once(self.remark.as_str()).filter(|remark| !remark.is_empty());

@@ -3,7 +3,7 @@
 use crate::plot;
 use crate::results::Results;
 
-/// The picture, as SVG: for each recording a bar of each property.
+/// Returns the picture as SVG: a bar for each property of each recording.
 pub fn write(results: &Results) -> String {
     plot::verdicts(results)
 }

@@ -58,7 +58,7 @@ impl TimeText {
         }
     }
 
-    /// A time in a recording that begins then: one of the calendar by its offset, `+20.1 s (2026-11-22 18:04:13.5)`.
+    /// Time in a recording with this beginning: a calendar time by its offset, `+20.1 s (2026-11-22 18:04:13.5)`.
     pub fn placed(&mut self, time: Timestamp, begin: Option<Timestamp>) -> String {
         match begin.filter(|_| is_calendar(time)) {
             Some(begin) => format!("{} ({})", offset(time, begin), self.text(time)),

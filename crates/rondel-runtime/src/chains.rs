@@ -21,7 +21,7 @@ pub struct ChainStatistics {
 }
 
 impl ChainStatistics {
-    /// The chains of these properties that a monitor measures, as they stand.
+    /// Current statistics of the chains of these properties in a monitor.
     pub(crate) fn all(monitor: &Monitor, spec: &Spec, properties: &[u32]) -> Vec<ChainStatistics> {
         let is_own = |name: &str| {
             properties

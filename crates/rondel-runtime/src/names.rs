@@ -1,4 +1,4 @@
-//! Names of topics that match an address with parameters, or whose messages mean something by their names.
+//! Names of topics that match an address with parameters, or that determine the meaning of messages.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -8,15 +8,15 @@ use rondel_event::{Block, NameId, Path, Projection};
 
 /// Maximum number of names distinguished per topic. Messages of further ones have no parameters.
 const MOST: usize = 1 << 16;
-/// The most bytes that they have together.
+/// Maximum size of all names together, in bytes.
 const BYTES: usize = 16 << 20;
 
 /// The texts of the parameters, in the order of the address.
 type Texts = Arc<[Box<str>]>;
 
-/// The names that have been seen of a topic whose address has parameters, such as `fleet/{robot}/pose`, or whose encoding
-/// reads them. Whoever receives a message turns the name of its topic into a number, and the session turns the number into
-/// the parameters.
+/// Names seen so far of a topic whose address has parameters, such as `fleet/{robot}/pose`, or whose encoding reads
+/// them. The receiver of a message turns the name of its topic into a number, and the session turns the number into the
+/// parameters.
 #[derive(Debug)]
 pub struct TopicNames {
     /// `None` where every name belongs to the topic, and gives no parameters.
@@ -35,7 +35,8 @@ struct Known {
 }
 
 impl TopicNames {
-    /// The names of a topic that is called so; `None` if none of the names has parameters, unless the encoding reads them.
+    /// Creates the names of a topic with this address; `None` if no name has parameters, unless the encoding reads
+    /// them.
     pub(crate) fn of(names: &[String], is_read: bool) -> Option<TopicNames> {
         let parameters = Parameters::of(names, &Projection::default());
         (is_read || parameters.is_some()).then(|| TopicNames { parameters, known: RwLock::default() })

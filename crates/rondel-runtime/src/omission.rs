@@ -1,4 +1,5 @@
-//! Messages that properties read and that were not evaluated, or not whole: for which reason, how many, and the first.
+//! Omissions: messages that properties read and that were not evaluated, or not completely, by reason, with their
+//! number and the first one.
 //!
 //! Verdicts that depend on such messages are inconclusive. [`Reason`] lists every reason, so that all front ends and all
 //! forms of output report them alike.
@@ -14,7 +15,7 @@ use serde_json::{Value, json};
 use crate::statistics::omissions;
 use crate::text::counted;
 
-/// Why a message, or a value in it, was not evaluated.
+/// Reason why a message, or a value in it, was not evaluated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Reason {
     /// It is missing by the sequence numbers of its publisher.
@@ -88,7 +89,7 @@ impl Reason {
         matches!(self, Reason::OtherFieldType | Reason::NotANumber | Reason::OverLimit)
     }
 
-    /// The count in words, with `on` between the counted things and what happened to them.
+    /// Returns the count in words, with `on` between the counted things and the verb.
     fn sentence(self, count: u64, on: &str) -> String {
         let of = |one: &str, many: &str, rest: &str| format!("{}{on} {rest}", counted(count, one, many));
         let is = if count == 1 { "is" } else { "are" };
@@ -190,7 +191,7 @@ pub struct Omissions {
 }
 
 impl Omissions {
-    /// Adds `count` of them; `first` describes the first one, and is called for that only.
+    /// Adds `count` omissions; `first` describes the first one, and is called only for that.
     pub(crate) fn add(
         &mut self,
         reason: Reason,
@@ -205,7 +206,7 @@ impl Omissions {
         entry.0 = entry.0.saturating_add(count);
     }
 
-    /// Records that there are at least `count` on a topic, which several may count.
+    /// Raises the count on a topic to at least `count`; several callers may count the same omissions.
     pub(crate) fn at_least(&mut self, reason: Reason, topic: TopicId, count: u64) {
         if count > 0 {
             let entry = self.entries.entry((reason, Some(topic))).or_default();
@@ -220,14 +221,14 @@ impl Omissions {
         }
     }
 
-    /// Adds values in lines that have another type than is read, by topic.
+    /// Adds mistyped values in lines, by topic.
     pub(crate) fn add_mistyped(&mut self, counts: impl Iterator<Item = u64>) {
         for (topic, count) in (0..).map(TopicId).zip(counts) {
             self.add(Reason::OtherFieldType, Some(topic), count, || None);
         }
     }
 
-    /// Adds what a monitor left out at its limits.
+    /// Adds the omissions of a monitor at its limits.
     pub(crate) fn add_limits(&mut self, monitor: &Monitor, spec: &Spec) {
         let left_out: u64 = monitor.slices().map(|slice| slice.refused + slice.too_long).sum();
         let counts = [
@@ -243,7 +244,7 @@ impl Omissions {
         });
     }
 
-    /// Adds those of a further recording.
+    /// Adds the omissions of a further recording.
     pub(crate) fn merge(&mut self, further: &Omissions) {
         for ((reason, topic), (count, first)) in &further.entries {
             self.add(*reason, *topic, *count, || first.clone());

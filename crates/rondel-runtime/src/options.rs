@@ -26,7 +26,8 @@ pub struct Options {
     pub emit: Emit,
     /// Whether every violation is explained.
     pub explain: bool,
-    /// Of so many violations of each property the explanation contains the signals before it; with [`Options::explain`].
+    /// Number of violations of each property whose explanation contains the signals before it; with
+    /// [`Options::explain`].
     pub signals: u32,
     /// Whether the values of all fields are kept from the beginning on, for [`Session::courses`]; with
     /// [`Options::explain`].
@@ -42,8 +43,7 @@ pub struct Options {
     pub clock: Arc<dyn Clock>,
     /// The largest payload of a message in bytes; a larger one is refused.
     pub largest_message: usize,
-    /// The limit of the instances of each division by parameter, in bytes; messages with a new parameter then do not
-    /// count.
+    /// Limit of the instances of each slice, in bytes; messages with new parameters then do not count.
     pub instance_bytes: usize,
     /// Whether every verdict carries an id ([`Report::write_id`](crate::Report::write_id)).
     pub ids: bool,
@@ -60,14 +60,13 @@ pub struct Options {
     pub blind: Blind,
     /// Reaction to times that start over, as in a looped recording.
     pub reset: Reset,
-    /// From which length on, in nanoseconds of the clock's ticks, a time in which the session did not run is a pause of
-    /// the session itself, if any property measures time: [`Session::alive`](crate::Session::alive) must then be called
-    /// several times as often. Verdicts that depend on a pause are like those that depend on messages that were not
-    /// seen. Without it, no pause is looked for.
+    /// Minimum length, in nanoseconds of the clock's ticks, of a pause of the session, if any property measures time:
+    /// [`Session::alive`](crate::Session::alive) must then be called several times as often. Verdicts that depend on a
+    /// pause are treated like those that depend on missed messages. Without it, no pause is detected.
     pub paused_after: Option<i64>,
 }
 
-/// The reaction to times of all topics that step back together: see [`Notice`](crate::Notice) `reset`.
+/// Reaction to times of all topics that step back together: see [`Notice`](crate::Notice) `reset`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reset {
     /// Reaction.

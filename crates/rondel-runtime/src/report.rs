@@ -100,7 +100,7 @@ impl PropertyInfo {
     /// One for each property of a specification.
     pub fn all(spec: &Spec, recording: Option<&str>) -> Vec<PropertyInfo> {
         let properties = (0..).zip(&spec.properties);
-        // Most specifications quantify nothing; and to ask that for each property would read all nodes as often.
+        // Most specifications have no quantifiers; checking that for each property would read all nodes as often.
         let quantifies = spec.nodes.iter().any(|node| matches!(node, Expr::Exists(..) | Expr::ForAll(..)));
         let all = properties.map(|(i, property)| PropertyInfo::new(spec, i, property, recording, quantifies));
         all.collect()
@@ -149,13 +149,13 @@ impl<'s> Report<'s> {
         self.pending.report.time
     }
 
-    /// The time that it is about, where that is another: of properties with future operators.
+    /// Time that it is about, where that differs: for properties with future operators.
     #[inline]
     pub fn about(&self) -> Option<Timestamp> {
         self.pending.report.about
     }
 
-    /// Whether it is about what follows right after that time, and not about the time itself: in dense time.
+    /// Whether it is about the open interval after that time, and not about the time itself: in dense time.
     pub fn is_after(&self) -> bool {
         self.pending.report.after
     }
@@ -321,8 +321,8 @@ impl<'s> Report<'s> {
     }
 }
 
-/// Reports that have not been taken yet. Its vectors are used again, so that a report of a property
-/// without parameters allocates nothing.
+/// Reports that have not been taken yet. The vectors are reused, so that a report of a property without parameters
+/// allocates nothing.
 #[derive(Debug, Default)]
 pub(crate) struct Reports {
     pending: Vec<Pending>,
@@ -337,7 +337,7 @@ pub(crate) struct Reports {
     laps: u32,
 }
 
-/// A report of the engine, copied as it is: what else a reader needs is looked up when it is taken.
+/// Unchanged copy of a report of the engine: the rest that a reader needs is looked up when it is taken.
 #[derive(Clone, Copy, Debug)]
 struct Pending {
     report: EngineReport,
@@ -373,7 +373,7 @@ impl Reports {
         }
     }
 
-    /// Records that a lap begins, which further reports belong to.
+    /// Begins a lap, to which further reports belong.
     pub(crate) fn begin_lap(&mut self, lap: u32) {
         self.laps = lap.saturating_sub(1);
     }

@@ -12,7 +12,7 @@ use crate::statistics::SavedStatistics;
 
 /// The kind of a session's snapshot.
 const SESSION: &Kind = b"RONDELgo";
-/// The version of the saved form. It goes up with every change of the saved state.
+/// Version of the saved form, incremented with every change of the saved state.
 const VERSION: u32 = 11;
 
 /// The state of a session beside its monitors.
@@ -33,13 +33,13 @@ pub(crate) struct Known {
     pub(crate) time: i64,
     /// The time of day, in nanoseconds.
     pub(crate) at: i64,
-    /// Whether everything that had come is in it, as the run had ended.
+    /// Whether it contains every received message, because the run had ended.
     pub(crate) is_whole: bool,
     /// Whether the time of some message was that of its arrival.
     pub(crate) is_by_arrival: bool,
     /// The time of the last event of a recording, in nanoseconds.
     pub(crate) recorded_until: Option<i64>,
-    /// The time of the last event for [`Backwards`](crate::statistics::Backwards), and how many went back.
+    /// Time of the last event for [`Backwards`](crate::statistics::Backwards), and number of events that went back.
     pub(crate) backwards: (Option<i64>, u64),
     /// The statistics of each property.
     pub(crate) statistics: Vec<SavedStatistics>,
@@ -49,8 +49,7 @@ pub(crate) struct Known {
     pub(crate) waiting: Option<Waiting>,
     /// The sequence numbers of publishers.
     pub(crate) numbers: SavedNumbers,
-    /// The topics of which messages are missing before the next event, and the number of messages by the last one
-    /// before them.
+    /// Topics with missed messages before the next event, and number of messages up to the last one before them.
     pub(crate) unseen: (Vec<u32>, u64),
     /// For each topic the numbers in lines.
     pub(crate) recorded: Vec<RecordedNumbers>,
@@ -86,7 +85,7 @@ pub(crate) struct Saved {
     pub(crate) states: Vec<Vec<u8>>,
 }
 
-/// Why a session cannot start.
+/// Reason why a session cannot start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StartError {

@@ -23,36 +23,36 @@ use crate::formula::is_word;
 use crate::notice::Notice;
 use crate::survey;
 
-/// The messages of a topic that are looked at.
+/// Maximum number of inspected messages of a topic.
 const MESSAGES: u32 = 1_000;
-/// The lines of a recording that are looked at for them.
+/// Maximum number of lines of a recording inspected for them.
 const LINES: u32 = 4_000;
-/// Messages with more bytes are passed over.
+/// Maximum size of an inspected message, in bytes.
 const LARGEST: usize = 1 << 14;
-/// Fields of a topic that are looked at, and how deep they are nested.
+/// Maximum number and depth of inspected fields of a topic.
 const FIELDS: usize = 64;
 const DEPTH: usize = 3;
-/// Different values of a field; one with more is no name.
+/// Maximum number of different values of a name; a field with more is no name.
 const VALUES: usize = 256;
 /// Minimum number of values that must return.
 const FEWEST: usize = 3;
-/// Each of them so many times, and all together [`RETURNS`] times.
+/// Minimum number of returns of each of them; all together need [`RETURNS`].
 const TIMES: u32 = 3;
 const RETURNS: u32 = 20;
-/// After so many messages it is looked whether a field is a name; and at the end.
+/// Numbers of messages after which fields are judged; they are also judged at the end.
 const LOOKS: [u32; 3] = [64, 256, MESSAGES];
 
-/// The topics that may be shared, while their first messages come.
+/// Inspection of topics that may be shared, during their first messages.
 pub(crate) struct Sharing {
     topics: Vec<Watched>,
     /// The names that lines have for the topics of the specification.
     names: Vec<Vec<String>>,
-    /// The lines that are still looked at.
+    /// Number of lines still to be inspected.
     lines: u32,
     hasher: RandomState,
 }
 
-/// A topic on which properties remember what came before.
+/// Topic on which properties remember earlier messages.
 struct Watched {
     topic: TopicId,
     /// The name in the specification.
@@ -69,7 +69,7 @@ struct Watched {
     seen: u32,
 }
 
-/// A field, and which values it had when.
+/// Field with its values and when they came.
 struct Tracked {
     path: Vec<String>,
     is_text: bool,
@@ -94,8 +94,8 @@ struct Seen {
 }
 
 impl Sharing {
-    /// The topics of a specification to look at; `None` if there are none. `names` are the names that lines have for all
-    /// topics, `writer` is how messages of a topic are read that do not describe themselves.
+    /// Creates the inspection of a specification; `None` if there is nothing to inspect. `names` are the names that
+    /// lines have for all topics, `writer` is the writer for messages of a topic that do not describe themselves.
     pub(crate) fn new(
         spec: &Spec,
         names: Vec<Vec<String>>,
@@ -130,12 +130,12 @@ impl Sharing {
         (!topics.is_empty()).then(|| Box::new(Sharing { topics, names, lines: LINES, hasher }))
     }
 
-    /// Whether any message is still to be looked at.
+    /// Whether any message is still to be inspected.
     pub(crate) fn is_over(&self) -> bool {
         self.topics.is_empty()
     }
 
-    /// Takes over how the messages of a topic are read.
+    /// Sets the writer for the messages of a topic.
     pub(crate) fn set_writer(&mut self, topic: TopicId, writer: Option<MessageWriter>) {
         if let Some(watched) = self.topics.iter_mut().find(|watched| watched.topic == topic) {
             watched.writer = writer;
@@ -179,7 +179,7 @@ impl Sharing {
         }
     }
 
-    /// No message follows, or none that counts.
+    /// Ends the inspection: no further message counts.
     pub(crate) fn end(&mut self, mut notice: impl FnMut(Notice)) {
         for mut watched in self.topics.drain(..) {
             watched.look().into_iter().for_each(&mut notice);
@@ -286,7 +286,7 @@ impl Tracked {
         Path::keys(self.path.iter().map(String::as_str))
     }
 
-    /// Takes the value of the message of a number.
+    /// Adds the value of the message with this number.
     fn add(&mut self, value: u64, number: u32) {
         self.messages += 1;
         let has_changed = self.last.replace(value) != Some(value);
@@ -310,10 +310,10 @@ impl Tracked {
         seen.last = [number, seen.last[0]];
     }
 
-    /// Whether its values take turns. Of a parameter of another property it need not be shown that it is a name.
+    /// Whether its values take turns. A parameter of another property counts as a name without that.
     fn is_turning(&self, parameters: &[Path]) -> bool {
         let many = self.values.values().filter(|seen| seen.returns >= TIMES).count();
-        // Of fewer it may be by chance.
+        // Fewer returns may be chance.
         let comes_in_rounds = || self.late.1 >= 200 && self.late.0 * 50 <= self.late.1;
         !self.is_out
             && many >= FEWEST

@@ -1,4 +1,4 @@
-//! The time of a simulation: a clock that messages set, and what becomes of it when they jump or do not come.
+//! Simulated time: a clock set by messages, which may jump or stop coming.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -9,14 +9,14 @@ use crate::clock::{Clock, NO_TIME, Ticks};
 use crate::session::GRACE;
 use crate::statistics::Cause;
 
-/// From which length on, in nanoseconds, a step may be a jump. Messages that are back by less are out of order.
+/// Minimum length of a jump, in nanoseconds. Messages that are back by less are out of order.
 const JUMP: i64 = 500_000_000;
-/// A jump is more than so many times as long as the shorter one of the two steps before it: a simulation may run fast, or set
-/// its clock rarely.
+/// Minimum ratio of a jump to the shorter one of the two steps before it: a simulation may run fast, or set its clock
+/// rarely.
 const UNUSUAL: i64 = 4;
-/// A step repeats the one before, and is no jump, if it differs from it by at most this part of it.
+/// A step that differs from the one before by at most this fraction repeats it, and is no jump.
 const ALIKE: i64 = 8;
-/// From which time without a call of [`Simulation::alive`] on, in nanoseconds, the process did not run.
+/// Time without a call of [`Simulation::alive`] from which on the process counts as paused, in nanoseconds.
 const STALL: i64 = 500_000_000;
 
 /// A clock that shows the time of the last message that set it, and stands still in between. Before the first message it
@@ -69,7 +69,8 @@ pub enum Step {
     Began,
     /// Time passed.
     Passed,
-    /// Time passed at once, since this time and this reading of [`Clock::ticks`]: call [`Session::leapt`](crate::Session::leapt).
+    /// Time leapt forward from this time and this reading of [`Clock::ticks`]: call
+    /// [`Session::leapt`](crate::Session::leapt).
     Leapt(Timestamp, Ticks, Cause),
     /// The clock was set back from this time: the simulation was restarted, and the session must be too.
     Returned(Timestamp),
@@ -86,12 +87,12 @@ pub struct Simulation {
     /// When the last message came, or the simulation was first waited for.
     came: Ticks,
     held_until: Option<Ticks>,
-    /// The last two steps, in nanoseconds, without those that the process did not see.
+    /// Last two steps, in nanoseconds, without those during pauses of the process.
     steps: [Option<i64>; 2],
 }
 
 impl Simulation {
-    /// A simulation of which no message has come; `machine` is the clock of the machine.
+    /// Creates a simulation without messages so far; `machine` is the clock of the machine.
     pub fn new(machine: Arc<dyn Clock>) -> Simulation {
         let now = machine.ticks();
         let clock = Arc::new(SimulatedClock::new(machine));

@@ -1,4 +1,4 @@
-//! The statistics of a session: what happened to the messages, and the verdicts of each property.
+//! Statistics of a session: counts of messages, and the verdicts of each property.
 
 mod in_violation;
 mod pause;
@@ -25,7 +25,7 @@ pub use pause::{Cause, Pause};
 pub(crate) use property::SavedStatistics;
 pub use property::{FirstViolation, PropertyStatistics};
 
-/// The state of a session in numbers, from its beginning.
+/// Statistics of a session from its beginning.
 #[derive(Clone, Debug, Default)]
 pub struct Summary {
     /// The counts of messages.
@@ -44,7 +44,7 @@ pub struct Summary {
     pub missing: Missing,
     /// Needs of the properties.
     pub(crate) needed: Arc<Needed>,
-    /// The premises that were not certainly true at any time point: the property, and the place among its premises.
+    /// Premises that were not certainly true at any time point: the property, and the position among its premises.
     pub(crate) unexercised: BTreeSet<(u32, u32)>,
     /// The messages that were not evaluated, by reason and topic.
     pub not_evaluated: Omissions,
@@ -137,8 +137,9 @@ impl Summary {
         self.merge(further);
     }
 
-    /// Why a property, by its position, is vacuous: the topics and fields that it needs and that came in no
-    /// recording, its premises that were never true, and topics without times if it measures time. Empty if it is not.
+    /// Returns the reasons why a property, by its position, is vacuous: topics and fields that it needs and that came
+    /// in no recording, premises that were never true, and topics without times if it measures time. Empty if it is not
+    /// vacuous.
     pub fn vacuous(&self, property: usize) -> Vec<Vacuous> {
         let mut reasons = self.missing.vacuous(property, &self.needed, &self.unexercised);
         let never_stamped =
@@ -233,8 +234,8 @@ impl TopicStatistics {
     }
 }
 
-/// For the properties with parameters of a monitor, how many messages did not count because of a limit, and how many events
-/// because they named no instance: of those that read events, or of all without a specification.
+/// For the properties with parameters of a monitor: number of messages that did not count because of a limit, and of
+/// events that named no instance. The latter count for properties that read events, or for all without a specification.
 pub(crate) fn unchecked<'m>(
     monitor: &'m Monitor,
     spec: Option<&'m Spec>,

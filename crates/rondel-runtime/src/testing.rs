@@ -29,7 +29,7 @@ pub struct Came {
     pub time: Timestamp,
     /// The time that it is about, where that is another.
     pub about: Option<Timestamp>,
-    /// Whether it may hold only from just after that time on, because time decided it.
+    /// Whether it may hold only from just after that time on, because time alone decided it.
     pub after: bool,
     /// The message that decided it; none if time did.
     pub message: Option<usize>,
@@ -147,9 +147,8 @@ impl Outcome {
         self.came.extend(changed.map(|report| Came::new(&report, message)));
     }
 
-    /// Whether an expectation is met. An expectation about an instance that never existed is not, nor one that
-    /// something never happened to a property without any verdict, or whose verdicts depend on messages that were not
-    /// evaluated.
+    /// Whether an expectation is met. An expectation about an instance that never existed is not met; neither is one
+    /// that an event never happened to a property without any verdict, or whose verdicts depend on omitted messages.
     pub fn meets(&self, expectation: &Expectation) -> bool {
         let Expectation { never, verdict, at, .. } = expectation;
         let may_have_come = *never

@@ -47,7 +47,7 @@ impl Definitions for Types {
                 let known = self.library.names().filter(|known| known.starts_with(&prefix));
                 let mut types: Vec<String> = known.map(|known| known.replace("::", "/")).collect();
                 if types.iter().any(|known| known.rsplit('/').next() == Some(own)) {
-                    // It is defined, so it is the definition that cannot be used.
+                    // The type is defined, so its definition is unusable.
                     return Err(invalid(error));
                 }
                 if types.is_empty() {
@@ -65,7 +65,7 @@ impl Definitions for Types {
 /// A message type as the checker sees it.
 ///
 /// # Errors
-/// Why its fields cannot be listed.
+/// A description of why its fields cannot be listed.
 pub fn definition(message_type: &MessageType) -> Result<Definition, &'static str> {
     let Outline { fields, constants } = message_type.outline()?;
     let constants = constants.into_iter().map(|constant| TypeConstant {

@@ -1,4 +1,4 @@
-//! Axes: where times and numbers stand, their ticks, and how much room names take.
+//! Axes: positions of times and numbers, their ticks, and space for names.
 
 use plotters::prelude::*;
 use plotters::style::text_anchor::HPos;
@@ -119,7 +119,7 @@ pub(super) fn width_of(text: &str, size: i32) -> i32 {
     count.saturating_mul(size).saturating_mul(56) / 100
 }
 
-/// A text in at most so many lines of this width, divided where a word ends; of what is longer, the end.
+/// Wraps a text into at most `most` lines of this width at word ends; of a longer text, the end is kept.
 pub(super) fn wrapped(text: &str, width: i32, size: i32, most: usize) -> Vec<String> {
     let columns = (width * 100 / (size * 56)).max(8) as usize;
     let mut lines: Vec<String> = vec![String::new()];

@@ -83,7 +83,7 @@ fn origin(recording: &Recording, (least, most): (f64, f64)) -> Option<f64> {
     (is_calendar && (least - begin).abs() < YEAR && (most - begin).abs() < YEAR).then_some(begin)
 }
 
-/// The number of a value; of a truth 0 or 1.
+/// Number of a value; 0 or 1 for a boolean.
 fn number(value: &Value) -> Option<f64> {
     match value {
         Value::Bool(value) => Some(f64::from(u8::from(*value))),
@@ -91,7 +91,7 @@ fn number(value: &Value) -> Option<f64> {
     }
 }
 
-/// For each column between two times the least, the greatest and the last number there; none where it is unknown.
+/// Least, greatest and last number in a column between two times; `None` while it is unknown.
 struct Column {
     x: i32,
     least: f64,
@@ -99,7 +99,7 @@ struct Column {
     last: Option<f64>,
 }
 
-/// The numbers over the columns of the picture, of which each is there once.
+/// Numbers over the columns of the picture, one entry per column.
 fn columns(values: &[(i64, Value)], times: &Times) -> Vec<Column> {
     let mut columns: Vec<Column> = Vec::new();
     for (time, value) in values {

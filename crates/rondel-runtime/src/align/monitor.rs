@@ -125,7 +125,7 @@ impl AlignedMonitor {
         }
     }
 
-    /// Notes a message that was refused because of its time: its topic is alive.
+    /// Records a message that was refused because of its time: its topic is alive.
     pub fn refuse(&mut self, topic: TopicId, time: Timestamp, now: Timestamp) {
         match &mut self.rule {
             Rule::Order(order) => order.refuse(topic, time, now),
@@ -137,7 +137,7 @@ impl AlignedMonitor {
         }
     }
 
-    /// Records the number of a message that came but could not be read or was refused. Sets ignore it.
+    /// Records the number of an undecodable or refused message. Sets ignore it.
     pub fn unread(&mut self, topic: TopicId, origin: Origin) {
         if let Rule::Order(order) = &mut self.rule {
             order.unread(topic, origin);
@@ -181,8 +181,8 @@ impl AlignedMonitor {
         }
     }
 
-    /// To be called before an event of this topic and time is pushed, if time alone brings reports: does what
-    /// [`AlignedMonitor::run`] does where that decides whether the event is late.
+    /// Runs what [`AlignedMonitor::run`] would if that decides whether an event of this topic and time is late. Call it
+    /// before the event is pushed, if time alone causes reports.
     pub fn run_before(&mut self, topic: TopicId, time: Timestamp, now: Timestamp, emit: ReportCallback<'_>) {
         if let Rule::Order(order) = &mut self.rule
             && order.may_be_late(topic, time, now)
@@ -191,7 +191,7 @@ impl AlignedMonitor {
         }
     }
 
-    /// Ends the trace: evaluates all waiting events in order, and reports open obligations.
+    /// Ends the trace: evaluates all waiting events in order, and reports pending obligations.
     pub fn end(&mut self, emit: ReportCallback<'_>) {
         self.end_at(None, emit);
     }
@@ -255,8 +255,8 @@ impl AlignedMonitor {
         }
     }
 
-    /// Records that messages of these topics were not seen from a time on: see [`Monitor::miss`]. All earlier messages than
-    /// `reached`, if it is known, have been released.
+    /// Records that messages of these topics were missed from a time on: see [`Monitor::miss`]. All messages earlier
+    /// than `reached`, if known, have been released.
     pub fn miss(
         &mut self,
         topics: &[TopicId],
@@ -267,7 +267,7 @@ impl AlignedMonitor {
         self.miss_for(topics, (from, until), reached, (&|_| true, emit));
     }
 
-    /// The same for some properties, by their positions.
+    /// Like [`AlignedMonitor::miss`], for some properties, by their positions.
     pub fn miss_for(
         &mut self,
         topics: &[TopicId],
@@ -297,7 +297,7 @@ impl AlignedMonitor {
         if let Rule::Order(order) = &self.rule
             && let Some((topic, time, late)) = order.peek_late()
         {
-            // The verdicts that depend on its place, up to where it is put, are inconclusive.
+            // Verdicts that depend on its true position, up to its actual one, are inconclusive.
             self.miss(&[topic], (late.stamp, SeenAgain::After(time)), Some(time), emit);
         }
         let AlignedMonitor { rule, slots, free, block, set, .. } = self;
@@ -354,7 +354,7 @@ const ROUNDS: u32 = 10_000;
 /// The number of events kept for reuse: more than a burst, less than the limit of a queue.
 const FREE: usize = 4096;
 
-/// The texts of an event that is kept for reuse: larger ones are seldom, and would be kept for good.
+/// Maximum size of the texts of an event kept for reuse, in bytes: larger ones are rare, and would be kept for good.
 const TEXT: usize = 4096;
 
 /// Keeps an event for reuse, unless a set still refers to it or it is large.

@@ -11,7 +11,7 @@ pub(super) struct CdrWriter<'b> {
 }
 
 impl<'b> CdrWriter<'b> {
-    /// Begins a message, in place of what the buffer contains.
+    /// Begins a message; the buffer is cleared.
     pub(super) fn new(out: &'b mut Vec<u8>) -> CdrWriter<'b> {
         out.clear();
         out.extend_from_slice(&HEADER);

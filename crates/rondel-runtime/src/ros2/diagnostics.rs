@@ -20,12 +20,12 @@ pub const PERIOD: i64 = 1_000_000_000;
 pub const MOST_STATUSES: usize = 1000;
 /// The hardware id of all statuses.
 const HARDWARE: &str = "rondel";
-/// Severities of which a violation is a warning.
+/// Severities whose violations are warnings.
 const WARNINGS: [&str; 9] =
     ["warning", "warn", "info", "information", "notice", "minor", "low", "advisory", "debug"];
-/// For how long the own status is a warning after a message that was not evaluated, in nanoseconds.
+/// Time for which the monitor's own status is a warning after an omitted message, in nanoseconds.
 const RECENT: i64 = 10 * PERIOD;
-/// The largest number of reasons and topics of messages that were not evaluated.
+/// Maximum number of listed reasons and topics of omitted messages.
 const MOST_OMISSIONS: usize = 32;
 /// Values of an explanation in a status.
 const MOST_EVIDENCE: usize = 32;
@@ -80,7 +80,7 @@ struct Status {
     property: u32,
     parameters: Vec<Value>,
     last: Shown,
-    /// A worse one that is still shown, and until when.
+    /// Worse level that is still shown, and its end.
     held: Option<(Shown, Timestamp)>,
 }
 
@@ -103,7 +103,7 @@ pub struct Diagnostics {
     plain: Vec<usize>,
     /// Numbers of new instances without a status, and of violated ones among them.
     hidden: (u64, u64),
-    /// The messages that were not evaluated, how many, and when the number last grew.
+    /// Omitted messages, their number, and the time of its last increase.
     omitted: Vec<Omission>,
     omissions: u64,
     grew: Option<Timestamp>,
@@ -114,7 +114,7 @@ pub struct Diagnostics {
 const NONE: usize = usize::MAX;
 
 impl Diagnostics {
-    /// No verdict yet, on those of all properties that are `shown`.
+    /// Creates the state without verdicts, for those of all properties that are `shown`.
     pub fn new(properties: &[PropertyInfo], shown: Vec<bool>) -> Diagnostics {
         let (statuses, places, key) = Default::default();
         let (hidden, omitted, omissions, grew, last) = Default::default();
@@ -134,8 +134,8 @@ impl Diagnostics {
         }
     }
 
-    /// Takes a verdict. Where its level is worse than what is shown, writes an array with this status, in place of what
-    /// `out` contains, and returns `true`. `now` is the system's time.
+    /// Adds a verdict. If its level is worse than the shown one, replaces `out` by an array with this status, and
+    /// returns `true`. `now` is the system's time.
     pub fn take(&mut self, report: &Report<'_>, now: Timestamp, out: &mut Vec<u8>) -> bool {
         let property = report.property();
         let level = Level::of(report.verdict(), property.severity.as_deref());
@@ -164,7 +164,7 @@ impl Diagnostics {
         if level >= visible {
             status.held = None;
         } else if last == visible && level < last && status.held.is_none() {
-            // The worse one stays for a period.
+            // The worse level stays for a period.
             status.held = Some((previous, plus(now, PERIOD)));
         }
         if level > visible {
@@ -173,8 +173,8 @@ impl Diagnostics {
         level > visible
     }
 
-    /// Writes all statuses, in place of what `out` contains, if a period has passed since the last time, or if the run
-    /// `ends`. Returns whether it did. `omitted` returns the messages that were not evaluated so far.
+    /// Replaces `out` by an array of all statuses if a period has passed since the last one, or the run `ends`. Returns
+    /// whether it did. `omitted` returns the omitted messages so far.
     pub fn tick(
         &mut self,
         now: Timestamp,

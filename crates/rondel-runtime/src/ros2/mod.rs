@@ -17,7 +17,7 @@ pub const VERDICT: &str = "rondel_msgs/msg/Verdict";
 /// The type of a message with diagnostics.
 pub const DIAGNOSTICS: &str = "diagnostic_msgs/msg/DiagnosticArray";
 
-/// Writes a report as a message of the type [`VERDICT`], in place of what `out` contains.
+/// Writes a report as a message of the type [`VERDICT`]; `out` is cleared first.
 pub fn write_verdict(report: &Report<'_>, out: &mut Vec<u8>) {
     let mut message = CdrWriter::new(out);
     let property = report.property();

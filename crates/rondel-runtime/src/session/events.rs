@@ -20,12 +20,12 @@ pub(super) struct Deadlines {
     topic: String,
     /// The properties that read them, by their positions.
     readers: Vec<usize>,
-    /// Those that were missed while the session did not run.
+    /// Number of deadlines missed during pauses of the session.
     uncertain: u64,
 }
 
 impl Deadlines {
-    /// Those of each topic whose events are read.
+    /// Missed deadlines of each topic whose events are read.
     pub(super) fn of(spec: &Spec) -> Vec<Deadlines> {
         let of_topic = |of: &TopicId| {
             let reads = |property: &Property| {

@@ -1,9 +1,9 @@
 //! The first messages after a pause, where the times of messages are those of their arrival.
 //!
-//! A message that waited meanwhile has a time that is too late, so nothing is certain about a topic before its last such
-//! message. Whether it waited or was just sent does not show; but where only a little came within [`SOON`], no buffer on
-//! the way was full, so that nothing is left at its sender: a topic on which nothing came is silent. Where more came,
-//! [`GRACE`] is waited.
+//! A message that waited during the pause has too late a time, so nothing is certain about a topic before its last such
+//! message. It does not show whether a message waited or was just sent; but if only few bytes came within [`SOON`], no
+//! buffer on the way was full, and nothing is left at the sender: a topic without messages is silent. If more came, the
+//! wait is [`GRACE`].
 
 use rondel_engine::{Monitor, SeenAgain};
 use rondel_event::{Block, Timestamp, TopicId};
@@ -25,7 +25,7 @@ const SHORT: i64 = 5_000_000_000;
 pub(super) struct Returning {
     /// The end of the pause.
     until: Timestamp,
-    /// When it is decided from when on messages are seen again.
+    /// Ticks at which the end of the missed span is decided.
     pub(super) due: Ticks,
     /// Bytes of payloads since then.
     bytes: usize,
@@ -34,7 +34,8 @@ pub(super) struct Returning {
 }
 
 impl Returning {
-    /// After a pause of so many nanoseconds that ended at a time and a reading of the ticks; `None` if it was too long.
+    /// Begins after a pause of a length in nanoseconds that ended at a time and a reading of the ticks; `None` if it
+    /// was too long.
     pub(super) fn after(lasted: i64, until: Timestamp, now: Ticks, topics: usize) -> Option<Returning> {
         let due = now.saturating_add(SOON);
         (lasted < SHORT).then(|| Returning { until, due, bytes: 0, last: vec![None; topics] })
@@ -58,7 +59,7 @@ impl Returning {
         }
     }
 
-    /// Ends the time in which messages of the topics were not seen. `is_early`: what waited may still come.
+    /// Returns the end of the missed span. `is_early`: waiting messages may still come.
     pub(super) fn end(self, monitor: &mut Monitor, is_early: bool) {
         let late = Timestamp::from_nanos(self.until.as_nanos().saturating_add(GRACE));
         for (topic, last) in (0..).map(TopicId).zip(self.last) {

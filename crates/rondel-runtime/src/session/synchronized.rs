@@ -22,15 +22,15 @@ use crate::saved::{Known, Saved, StartError, Waiting};
 use crate::statistics::Summary;
 use crate::text::write_seconds;
 
-/// Puts messages in order and hands back each set, or each message, as one JSON object:
-/// `{"time":12.5,"gear":{…},"velocity":{…}}`, with the time of the set and, under the names of the topics, the
-/// messages as they came; those in other encodings as JSON.
+/// Aligns messages and hands back each set, or each message, as one JSON object:
+/// `{"time":12.5,"gear":{…},"velocity":{…}}`, with the time of the set and, under the names of the topics, the messages
+/// as received; those in other encodings as JSON.
 pub(super) struct Synchronized {
     rule: Rule,
     intake: Intake,
     /// Writers of the messages of each topic as JSON, where they are not JSON.
     writers: Vec<Option<MessageWriter>>,
-    /// The same for messages of further types.
+    /// Writers for messages of further types.
     further: Vec<Vec<Option<MessageWriter>>>,
     topics: Vec<String>,
     /// The names of the topics in JSON.
@@ -139,12 +139,12 @@ impl Synchronized {
             self.writers.get_mut(topic.index()).zip(self.intake.decoders_mut().get_mut(topic.index()));
         let Some((writer, decoder)) = places else { return Ok(()) };
         let (encoding, of) = (message_type.encoding(), Some(Arc::clone(message_type)));
-        decoder.learn(message_type)?;
+        decoder.resolve_type(message_type)?;
         *writer = Some(MessageWriter::new(encoding, of, JsonForm::READABLE)?);
         Ok(())
     }
 
-    /// Adds how messages of a further type of a topic become JSON.
+    /// Adds the writer for a further type of a topic.
     pub(super) fn add_writer(&mut self, topic: TopicId, of: &PublisherType) -> Result<(), DecoderError> {
         if let Some(writers) = self.further.get_mut(topic.index()) {
             writers.push(writer_of(of)?);

@@ -1,9 +1,9 @@
-//! The report of topics and fields that have not come some time after the start.
+//! Report of topics and fields still missing some time after the start.
 
 use crate::clock::Ticks;
 use crate::session::Shared;
 
-/// Reports once what has not come by some time.
+/// Reports missing inputs once after some time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Watch {
     /// The time after the start, in nanoseconds.

@@ -1,4 +1,4 @@
-//! When messages of a topic came: periods, silences, and counts in windows.
+//! Timing of the messages of a topic: periods, silences, and counts in windows.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -25,7 +25,7 @@ pub struct RecordedTime {
     pub time: Timestamp,
 }
 
-/// When messages came.
+/// Timing of messages.
 #[derive(Clone, Debug, Default)]
 pub struct Pace {
     /// The first and the last message of the recording that is read.
@@ -88,7 +88,7 @@ struct Window {
 }
 
 impl Window {
-    /// Drops what is out of the window at this time. Just after a message left, the fewest are in it.
+    /// Drops messages that have left the window at this time. The count is lowest just after a message left.
     fn pass(&mut self, length: u64, time: Timestamp) {
         while self.times.front().is_some_and(|first| between(*first, time) >= length) {
             self.times.pop_front();

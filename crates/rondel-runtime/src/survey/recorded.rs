@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::{Survey, guess};
 
-/// The times of which messages are looked at, the first and the last, in a recording that begins at a time.
+/// First and last time to be surveyed in a recording that begins at a time.
 pub type Choice<'c> = dyn Fn(Timestamp) -> Result<(Timestamp, Timestamp), String> + 'c;
 
 /// A survey of the lines of a recording, in every form that `rondel check` reads.
@@ -17,7 +17,7 @@ pub struct RecordedSurvey<'c> {
     lines: Lines,
     unreadable: u64,
     choice: &'c Choice<'c>,
-    /// The times that were chosen, once the recording has begun.
+    /// Chosen times, once the recording has begun.
     chosen: Option<(Timestamp, Timestamp)>,
 }
 
@@ -27,7 +27,7 @@ fn all(_: Timestamp) -> Result<(Timestamp, Timestamp), String> {
 }
 
 impl RecordedSurvey<'_> {
-    /// A survey of at most so many topics.
+    /// Creates a survey of at most `limit` topics.
     pub fn new(limit: usize) -> RecordedSurvey<'static> {
         RecordedSurvey::after(Survey::new(limit), &all)
     }
@@ -68,7 +68,7 @@ impl RecordedSurvey<'_> {
         if time >= from && time <= until {
             let is_of_broker = value.get("tst").is_some();
             let (topic, payload) = parts(value);
-            // Of what `mosquitto_sub` prints the network is known.
+            // The output of `mosquitto_sub` is always of MQTT.
             let address = if is_of_broker { format!("mqtt:{topic}") } else { topic.clone() };
             self.survey.value(&address, time, text.len(), guess::of_value(payload));
             if let Some(seen) = self.survey.topic(&address).filter(|_| is_of_broker) {

@@ -1,9 +1,9 @@
-//! Roles of fields, by their names: what engineers demand of a number depends on whether it is a velocity or a counter.
+//! Roles of fields by their names: the rules for a number depend on whether it is a velocity or a counter.
 
 /// The role of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
-    /// Nothing is demanded: covariances.
+    /// No rule: covariances.
     Ignored,
     /// A time.
     Stamp,
@@ -129,7 +129,7 @@ const WORDS: &[(Role, &[&str])] = &[
     (Role::Identity, &["frame", "id", "name", "unit", "units", "model", "serial", "version", "type"]),
 ];
 
-/// Returns the role of a field by its path: the last name in it that says something counts.
+/// Returns the role of a field by its path: the last meaningful name in it decides.
 pub(super) fn role(path: &[String]) -> Role {
     let named = |name: &String| {
         let words = words(name);

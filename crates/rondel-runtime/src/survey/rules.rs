@@ -1,4 +1,4 @@
-//! Rules for fields: what their values have in common, as far as a longer healthy run keeps it.
+//! Rules for fields: common features of their values that a longer healthy run should keep.
 
 use rondel_decode::NamedConstant;
 
@@ -8,9 +8,9 @@ use super::pace::RecordedTime;
 use super::roles::{Role, role};
 use super::series::{FAR, Series, Shape};
 
-/// Values of a field below which nothing is demanded of it.
+/// Minimum number of values of a field with a rule.
 const FEW: u64 = 20;
-/// Beyond this, a float has no fractions that could be a margin.
+/// Magnitude beyond which a float has no fractions for a margin.
 const LARGEST: f64 = 1e15;
 
 /// A rule for a field. In formulas `@` stands for the field and `%` for the topic.
@@ -23,7 +23,7 @@ pub(super) struct Rule {
     pub sample: Option<(String, String)>,
     /// Priority: the rules with the highest scores are written.
     pub score: u32,
-    /// Why it is only suggested, as a sentence.
+    /// Reason why the rule is only suggested, as a sentence.
     pub caveat: Option<&'static str>,
 }
 
@@ -36,7 +36,7 @@ pub(super) struct Found {
     /// Single values far from all others, and the usual range, in words.
     pub outliers: Vec<(String, RecordedTime)>,
     pub usual: String,
-    /// A remark that belongs to no single time.
+    /// Remark without a time.
     pub remark: Option<String>,
 }
 
@@ -49,7 +49,7 @@ const TOO_FEW: &str = "Few messages were seen.";
 /// Facts about the topic of a field.
 #[derive(Clone, Copy)]
 pub(super) struct Context<'t> {
-    /// The usual time between two messages, in nanoseconds.
+    /// Median time between two messages, in nanoseconds.
     pub median: u64,
     /// The constants of its type, if formulas can name them.
     pub constants: &'t [NamedConstant],
@@ -113,7 +113,7 @@ fn quaternion(field: &Field) -> Found {
     })
 }
 
-/// Whether the values of a field are names for states and no quantities.
+/// Whether the values of a field are names of states, not quantities.
 fn is_enumeration(field: &Field, role: Role) -> bool {
     let Some(values) = field.few_values() else { return false };
     if field.kind == FieldKind::Text {
@@ -172,7 +172,7 @@ fn values(field: &Field, role: Role) -> Found {
             return Found::default();
         }
         (1, _) => Some(CONSTANT),
-        // Where each value came again and again, a further one is rare.
+        // If each value came repeatedly, a further one is unlikely.
         _ if least >= 2 && visits >= 2 * count + 2 => None,
         _ => Some(SELDOM),
     };
@@ -259,7 +259,7 @@ fn counter(field: &Field, series: &Series, role: Role) -> Option<Found> {
     (role == Role::Count && series.falls == series.resets).then(|| Found::of(never_falls()))
 }
 
-/// A number that does not stand still: the same value again and again is a sensor that hangs.
+/// The rule that a noisy number changes: a constant value indicates a hanging sensor.
 fn liveness(series: &Series, shape: &Shape, role: Role, median: u64) -> Option<Rule> {
     const SECOND: u64 = 1_000_000_000;
     const MESSAGES: u64 = 10;

@@ -1,18 +1,18 @@
 //! Statistics of a number over the messages of a topic, in a fixed amount of memory.
 //!
-//! The values are divided into segments of equally many consecutive values; once there are too many segments, neighbours are
-//! joined. The extremes of the segments show whether a range was reached again and again or is still growing, and which
-//! segments hold outliers.
+//! The values are divided into segments of equal length; once there are too many segments, neighbours are joined. The
+//! extremes of the segments show whether a range was reached repeatedly or is still growing, and which segments hold
+//! outliers.
 
 use rondel_event::Timestamp;
 
 use super::pace::{RecordedTime, between};
 
-/// Segments, at most; from half of it on once there are many values.
+/// Maximum number of segments; at least half as many once there are many values.
 const SEGMENTS: usize = 24;
-/// Extremes of a series that may be outliers.
+/// Maximum number of outliers of a series.
 const OUTLIERS: usize = 3;
-/// A number that falls by less has no new beginning.
+/// Minimum fall of a counter that restarts.
 pub(super) const FAR: f64 = 20.0;
 
 /// The values of a number over time.
@@ -21,9 +21,9 @@ pub(super) struct Series {
     segments: Vec<Segment>,
     /// Values of a full segment.
     capacity: u64,
-    /// The first value of the recording that is read, and the previous one.
+    /// First value of the current recording, and previous value.
     previous: Option<(f64, RecordedTime)>,
-    /// When the value last changed.
+    /// Time of the last change of the value.
     unchanged_since: Option<Timestamp>,
     rises_last: Option<bool>,
     /// The number of values.
@@ -37,7 +37,7 @@ pub(super) struct Series {
     pub by_one: u64,
     /// Falls to exactly 0.
     pub resets: u64,
-    /// Falls by [`FAR`] and more: those of a counter that begins again.
+    /// Falls by [`FAR`] and more: those of a restarted counter.
     pub far_falls: u64,
     /// Changes of direction.
     pub turns: u64,
@@ -105,15 +105,15 @@ pub(super) struct Shape {
     pub outliers: Vec<(f64, RecordedTime)>,
     /// The margins below and above the range that a longer run of the same kind should keep.
     pub margins: (f64, f64),
-    /// Whether both ends of the range were reached again and again, and the values do not drift.
+    /// Whether both ends of the range were reached repeatedly, and the values do not drift.
     pub is_settled: bool,
-    /// The part of the segments in which the magnitude reached half of its maximum.
+    /// Fraction of the segments in which the magnitude reached half of its maximum.
     pub share_of_half: f64,
     /// Whether consecutive values differ by noise alone.
     pub is_noise: bool,
-    /// Whether there is noise everywhere: the values change direction again and again in every segment.
+    /// Whether there is noise everywhere: the values change direction repeatedly in every segment.
     pub is_noisy_throughout: bool,
-    /// The greatest difference of two consecutive values, if the greatest ones came again and again.
+    /// Greatest difference of two consecutive values, if the greatest ones came repeatedly.
     pub step: Option<f64>,
     /// The greatest difference of two consecutive values, also if it came once, as after a silence; outliers are left out.
     pub greatest_step: f64,
@@ -198,7 +198,7 @@ impl Series {
         UNITS.into_iter().find(|unit| (median * unit - 1.0).abs() < 0.05)
     }
 
-    /// Returns what the values have in common; `None` without values.
+    /// Returns the common features of the values; `None` without values.
     pub(super) fn shape(&self) -> Option<Shape> {
         let (kept, outliers) = self.without_outliers();
         let least = kept.iter().map(|segment| segment.least.0).reduce(f64::min)?;
@@ -220,7 +220,7 @@ impl Series {
         let magnitude = least.abs().max(most.abs());
         let is_half = |segment: &&Segment| segment.least.0.abs().max(segment.most.0.abs()) >= magnitude / 2.0;
         let share_of_half = kept.iter().filter(is_half).count() as f64 / kept.len() as f64;
-        // Of noise alone two thirds of the steps change the direction.
+        // With pure noise, two thirds of the steps change the direction.
         let is_turning =
             |segment: &&Segment| segment.count < 4 || segment.turns as f64 > 0.2 * segment.count as f64;
         let step = usual_step(&kept);
@@ -254,7 +254,7 @@ impl Series {
 
 /// The segment whose extreme lies far from those of all others, and whether it is its greatest value.
 fn far(segments: &[Segment]) -> Option<(usize, bool)> {
-    /// An outlier is so many times as far from the middle as all other values.
+    /// Minimum ratio of an outlier's distance from the middle to that of all other values.
     const DISTANT: f64 = 3.0;
     let mut means: Vec<f64> = segments.iter().map(|segment| segment.mean).collect();
     means.sort_by(f64::total_cmp);
@@ -286,7 +286,7 @@ fn usual_step(segments: &[Segment]) -> f64 {
     steps.into_iter().find(|step| usual == 0.0 || *step <= DISTANT * usual).unwrap_or(0.0)
 }
 
-/// Whether a condition was met again and again: in most segments, or in three that are apart.
+/// Whether a condition was met repeatedly: in most segments, or in three that are apart.
 fn recurs(segments: &[Segment], meets: impl Fn(&Segment) -> bool) -> bool {
     let met: Vec<bool> = segments.iter().map(meets).collect();
     let count = met.iter().filter(|met| **met).count();

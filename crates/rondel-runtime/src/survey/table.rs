@@ -71,7 +71,7 @@ pub fn json(survey: &Survey) -> String {
     format!("{}\n", object!({"seconds": seconds, "topics": topics, "unlisted": survey.unlisted()}))
 }
 
-/// Returns what is said about topics that are not listed, if there are any.
+/// Returns a sentence about unlisted topics, if there are any.
 pub fn unlisted(survey: &Survey) -> Option<String> {
     (survey.unlisted() > 0).then(|| {
         format!(

@@ -96,7 +96,7 @@ impl Uncertainties {
             .iter()
             .flatten()
             .filter_map(|uncertainty| uncertainty.fresh.as_ref()?.next_deadline());
-        exact.chain(fresh).chain(self.next_turn()).min()
+        exact.chain(fresh).chain(self.next_timed_change()).min()
     }
 
     /// Removes and returns the reports of properties evaluated with missed messages unknown.

@@ -7,7 +7,7 @@ use rondel_event::{Block, Rows, TopicId, Verdict};
 use super::exact::Call;
 use super::fresh::Fresh;
 use super::state::ReachPlan;
-use super::timed::{Before, FreshTurns, Turn, sooner};
+use super::timed::{Before, FreshChanges, TimedChange, sooner};
 use super::{Instance, KEYS, Uncertainties, Uncertainty};
 use crate::exec::report::Report;
 use crate::keyed::Instances;
@@ -63,7 +63,7 @@ impl Monitor {
             while row < until.min(len) {
                 if let Some(events) = &events {
                     let place = Before { row, position: first_step };
-                    uncertainties.turn(&program, events.time(row), place);
+                    uncertainties.change_by_time(&program, events.time(row), place);
                     uncertainties.event(&program, events, place, instances);
                 }
                 row += 1;
@@ -77,27 +77,37 @@ impl Monitor {
                 (Some(row), None) => times.get(usize::from(row)).filter(|_| program.reads_time),
                 _ => None,
             };
-            if uncertainties.next_turn().is_some() {
+            if uncertainties.next_timed_change().is_some() {
                 let until = report.time.as_nanos().saturating_add(i64::from(report.after));
                 let place = Before { row: first, position: first_step };
-                uncertainties.turn_property(&program, report.property, until, place);
+                uncertainties.change_property_by_time(&program, report.property, until, place);
             }
             if report.row.is_none() {
                 uncertainties.reach(report);
             }
             let place = Before { row: first, position: first_step };
-            uncertainties.turn_fresh(&program, report.property, Some((report.time, report.after)), place);
+            uncertainties.change_fresh_by_time(
+                &program,
+                report.property,
+                Some((report.time, report.after)),
+                place,
+            );
             let is_kept = uncertainties.report(&program, report, key, time.copied(), *every_requested);
             noted.report(report);
             is_kept
         });
         take(uncertainties, len);
         for property in 0..uncertainties.properties.len() as u32 {
-            uncertainties.turn_fresh(&program, property, None, Before { row: len, position: first_step });
+            uncertainties.change_fresh_by_time(
+                &program,
+                property,
+                None,
+                Before { row: len, position: first_step },
+            );
         }
         uncertainties.fresh().for_each(|(_, fresh)| fresh.end_call());
         if block.is_none() {
-            uncertainties.turn(&program, self.time, Before { row: 0, position: first_step });
+            uncertainties.change_by_time(&program, self.time, Before { row: 0, position: first_step });
         }
         let (first, now) = (reports.len(), self.time);
         let call = Call {
@@ -109,7 +119,7 @@ impl Monitor {
         };
         uncertainties.add_exact(&program, (&taken, reports), &call);
         let slice = |property: u32| program.reaches().get(property as usize)?.slice;
-        reports.extend(uncertainties.take_turned(|property, words| {
+        reports.extend(uncertainties.take_timed_reports(|property, words| {
             keys.slice = slice(property)? as u32;
             Some(keys.add(|key| key.extend_from_slice(words)))
         }));
@@ -169,7 +179,7 @@ impl Uncertainties {
         self.end_whole(program, self.last);
         self.last = time;
         let is_on = |topic: TopicId| block.topic_rows(topic) >> row & 1 == 1;
-        let Uncertainties { properties, due, turned, blind, .. } = self;
+        let Uncertainties { properties, due, timed_reports, blind, .. } = self;
         for (place, (plan, uncertainty)) in program.reaches().iter().zip(properties).enumerate() {
             let Some(uncertainty) = uncertainty else { continue };
             let carries = |part: usize| {
@@ -183,7 +193,7 @@ impl Uncertainties {
                     fresh.event(own, block, row, time);
                     // Changes by time before the event depend on the state before it.
                     let property = place as u32;
-                    FreshTurns { property, plan, uncertainty, turned, blind, due }.add(None, before);
+                    FreshChanges { property, plan, uncertainty, timed_reports, blind, due }.add(None, before);
                 }
                 uncertainty.state.event(plan, time, is_on, carries, true);
                 sooner(due, uncertainty.whole.next(&uncertainty.state, plan));
@@ -336,7 +346,7 @@ impl Uncertainty {
     }
 
     /// Next change of the verdict of an instance by time alone.
-    fn next(&self, key: Option<&[u64]>, plan: &ReachPlan) -> Option<Turn> {
+    fn next(&self, key: Option<&[u64]>, plan: &ReachPlan) -> Option<TimedChange> {
         let instance = key.map_or(Some(&self.whole), |key| self.keys.get(key));
         instance?.next(&self.state, plan)
     }

@@ -42,7 +42,7 @@ use fresh::Fresh;
 use kleene::Kleene;
 pub(crate) use state::ReachPlan;
 use state::{End, State};
-use timed::Turned;
+use timed::TimedReport;
 
 /// Maximum number of instances tracked individually per property; further ones stay inconclusive.
 const KEYS: usize = 1 << 16;
@@ -148,7 +148,7 @@ pub(crate) struct Uncertainties {
     due: Option<i64>,
     /// Verdicts of this call that changed by time alone.
     #[serde(skip)]
-    turned: Vec<Turned>,
+    timed_reports: Vec<TimedReport>,
     /// Properties that became uncertain since [`Monitor::take_uncertain`].
     #[serde(skip)]
     begun: Vec<u32>,
@@ -261,7 +261,7 @@ impl Uncertainties {
             }));
         }
         moved.active = moved.properties.iter().flatten().count();
-        moved.find_turn(program);
+        moved.find_timed_change(program);
         moved
     }
 
@@ -422,7 +422,7 @@ impl Monitor {
         }
         self.withhold_now();
         self.uncertainties.begin_exact(&program, &mut self.reports, (self.time, self.position));
-        self.uncertainties.find_turn(&program);
+        self.uncertainties.find_timed_change(&program);
         self.choose_reports();
         &self.reports
     }
@@ -439,7 +439,7 @@ impl Monitor {
             }
             uncertainty.kleene.iter_mut().for_each(|kleene| kleene.see(topics, until.end()));
         }
-        self.uncertainties.find_turn(&self.program);
+        self.uncertainties.find_timed_change(&self.program);
         self.choose_reports();
     }
 

@@ -172,10 +172,10 @@ impl PartialRewriter<'_> {
         if remembers {
             self.known.push(new);
         }
-        if let Some(turns) = self.turns(id) {
+        if let Some(operand) = self.edge_operand(id) {
             let mut messages = None;
-            // A held value turns with a message only.
-            for topic in self.spec.topics_of(turns) {
+            // A held value changes with a message only.
+            for topic in self.spec.topics_of(operand) {
                 let (on, lost) = (self.add(Expr::On(topic)), self.mask(&Mask::Lost(topic))?);
                 messages = Some(match messages {
                     Some(messages) => self.add(Expr::Or(messages, on)),
@@ -189,7 +189,7 @@ impl PartialRewriter<'_> {
     }
 
     /// The operand of `rising` or `falling`, if a node is one.
-    fn turns(&self, id: ExprId) -> Option<ExprId> {
+    fn edge_operand(&self, id: ExprId) -> Option<ExprId> {
         let node = |id: ExprId| &self.spec.nodes[id.index()];
         let Expr::And(x, y) = *node(id) else { return None };
         let is_turn = |now: ExprId, before: ExprId| match (node(now), node(before)) {
