@@ -1,5 +1,5 @@
-//! Addresses with parameters, such as `fleet/{robot}/pose`: which names of topics they match, and the texts that a
-//! name gives to the parameters.
+//! Addresses with parameters, such as `fleet/{robot}/pose`: matching names of topics, and the values of the parameters
+//! in a name.
 
 use std::fmt;
 use std::ops::Range;
@@ -16,14 +16,14 @@ enum Part {
     Parameter(String),
 }
 
-/// A name of a topic that matches an address with parameters, by a number that stands for it.
+/// Number of a topic name that matches an address with parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NameId(pub u32);
 
-/// Why a text is no address with parameters.
+/// Reason why a text is no address with parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AddressFault {
-    /// The bytes of the text that are wrong.
+    /// Range of the mistake in the text, in bytes.
     pub range: Range<usize>,
     /// Description of the mistake.
     pub message: String,
@@ -70,7 +70,7 @@ impl AddressPattern {
         Ok(Some(AddressPattern { segments }))
     }
 
-    /// The same without a slash at its beginning, which recordings and Zenoh leave out.
+    /// Returns the address without its leading slash, which recordings and Zenoh leave out.
     #[must_use]
     pub fn without_slash(mut self) -> AddressPattern {
         if self.segments.len() > 1 && self.segments.first().is_some_and(Vec::is_empty) {
@@ -87,8 +87,8 @@ impl AddressPattern {
         })
     }
 
-    /// The texts that a name gives to the parameters, in their order; `None` if it does not match. Within a segment
-    /// each parameter but the last takes as few characters as possible.
+    /// Returns the values of the parameters in a name, in order; `None` if it does not match. Within a segment each
+    /// parameter but the last takes as few characters as possible.
     pub fn captures<'n>(&self, name: &'n str) -> Option<Vec<&'n str>> {
         let mut texts = Vec::new();
         let mut names = name.split('/');

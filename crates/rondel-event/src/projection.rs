@@ -136,7 +136,7 @@ impl Quantifier {
 
 /// Condition on one element of an array.
 ///
-/// Of a list of conditions, those of one alternative stand together, and alternatives count upwards from 0. An element
+/// In a list of conditions, those of one alternative are adjacent, and alternatives count upwards from 0. An element
 /// meets the list if it meets all conditions of at least one alternative; it meets an empty list.
 #[derive(Clone, Debug, PartialEq, Hash)]
 pub struct Condition {

@@ -196,7 +196,7 @@ impl VacuousKind {
 }
 
 impl Vacuous {
-    /// As a JSON object with the members `kind`, `topic`, `field` and `text`.
+    /// Returns a JSON object with the members `kind`, `topic`, `field` and `text`.
     pub fn json(&self) -> Value {
         let mut object = json!({"kind": self.kind.as_str(), "text": self.text});
         for (member, value) in [("topic", &self.topic), ("field", &self.field)] {

@@ -96,12 +96,12 @@ pub(crate) struct NamedTopics {
 struct NamedTopic {
     parameters: Parameters,
     names: Arc<TopicNames>,
-    /// Those of the names that were needed so far.
+    /// Parameters of the names needed so far.
     texts: Vec<Texts>,
 }
 
 impl NamedTopics {
-    /// Those of topics with these names, of which these fields are read.
+    /// Creates the writer for topics with these names and fields.
     pub(crate) fn new(
         names: &[Option<Arc<TopicNames>>],
         called: impl Iterator<Item = Vec<String>>,

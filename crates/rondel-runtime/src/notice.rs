@@ -37,7 +37,7 @@ pub struct Notice {
 pub(crate) enum SkipBy {
     /// By the time from which on a recording is read.
     From,
-    /// The same, where messages carry other times than those at which they were recorded.
+    /// The same, where message times differ from the recording times.
     FromRecorded,
     /// By editing a recording of lines.
     Lines,

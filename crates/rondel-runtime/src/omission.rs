@@ -18,7 +18,7 @@ use crate::text::counted;
 /// Reason why a message, or a value in it, was not evaluated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Reason {
-    /// It is missing by the sequence numbers of its publisher.
+    /// It is missing according to the sequence numbers of its publisher.
     Lost,
     /// Its payload cannot be decoded.
     Undecodable,
@@ -161,8 +161,8 @@ impl Omission {
         self.reason.sentence(self.count, &on.map(|name| format!(" on {name}")).unwrap_or_default())
     }
 
-    /// As a JSON object with the members `reason`, `topic`, `count` and, if it is known, `first` with `time` in seconds
-    /// and `detail`.
+    /// Returns a JSON object with the members `reason`, `topic`, `count` and, if it is known, `first` with `time` in
+    /// seconds and `detail`.
     pub fn json(&self) -> Value {
         let mut object =
             json!({"reason": self.reason.as_str(), "topic": self.topic_name, "count": self.count});

@@ -128,13 +128,13 @@ impl From<&str> for StartError {
 }
 
 impl Saved {
-    /// As bytes.
+    /// Serialises the state.
     pub(crate) fn seal(&self) -> Vec<u8> {
         // Plain data always serialises.
         snapshot::seal(SESSION, VERSION, 0, &postcard::to_stdvec(self).unwrap_or_default())
     }
 
-    /// From bytes.
+    /// Deserialises the state.
     pub(crate) fn open(bytes: &[u8], explain: bool, note: &str) -> Result<Saved, StartError> {
         let state = snapshot::open(SESSION, VERSION, 0, SnapshotError::OtherProgram, bytes)?;
         let saved: Saved = postcard::from_bytes(state).map_err(|_| SnapshotError::Altered)?;

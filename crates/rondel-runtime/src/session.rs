@@ -132,11 +132,11 @@ pub struct Session {
 
 /// The route of messages through a session.
 enum Route {
-    /// They are evaluated as they come.
+    /// Messages are evaluated on arrival.
     Direct(Box<Direct>),
-    /// They are put in order first.
+    /// Messages are aligned first.
     Aligned(Box<Aligned>),
-    /// They are put in order and handed back.
+    /// Messages are aligned and handed back.
     Synchronized(Box<Synchronized>),
 }
 
@@ -298,7 +298,7 @@ impl Shared {
         self.joining.get(property as usize) == Some(&true)
     }
 
-    /// Those of these properties, by their places among them.
+    /// The joining ones among these properties, by their positions among them.
     fn joining_of(&self, properties: &[u32]) -> Vec<u32> {
         (0..).zip(properties).filter(|(_, property)| self.joins(**property)).map(|(place, _)| place).collect()
     }
@@ -541,7 +541,7 @@ impl Session {
     /// Takes lines that were decoded ahead, in their turn; returns where the lines after them begin.
     pub fn push_part(&mut self, lines: &mut Lines, part: &mut Part) -> usize {
         let end = part.end();
-        // Of decoded lines none is wrong.
+        // Decoded lines have no errors.
         self.take_lines(lines, Source::Part(part)).unwrap_or(end)
     }
 

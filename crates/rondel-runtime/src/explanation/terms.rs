@@ -10,16 +10,16 @@ use crate::formula::word;
 /// Course of a term's value between the time points at which it is evaluated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Course {
-    /// It stays the same.
+    /// The value stays the same.
     Held,
-    /// It grows as time does.
+    /// The value grows with time.
     Growing,
-    /// It is known only where it is evaluated.
+    /// The value is known only where it is evaluated.
     Moving,
 }
 
 impl Course {
-    /// That of a term.
+    /// Determines the course of a term.
     pub(super) fn of(spec: &Spec, term: ExprId) -> Course {
         match &spec.nodes[term.index()] {
             Expr::Age(_) | Expr::Chain(_, ChainMeasure::Age) => Course::Growing,
@@ -36,7 +36,7 @@ const DEEPEST: u32 = 200;
 fn moves(spec: &Spec, term: ExprId, depth: u32) -> bool {
     match &spec.nodes[term.index()] {
         Expr::Age(_) | Expr::Chain(_, ChainMeasure::Age | ChainMeasure::Reaction) => true,
-        // They take values at messages.
+        // Windows and `prev` change at messages only.
         Expr::Window { .. } | Expr::Prev(_) => false,
         node => depth > DEEPEST || node.operands().any(|operand| moves(spec, operand, depth + 1)),
     }

@@ -167,7 +167,7 @@ impl Aligned {
             self.miss_paused(shared);
         }
         self.route(topic, &taken, stamp.origin, shared);
-        // As without alignment: a block of events costs little more than one event.
+        // A block of events costs little more than one event, as without alignment.
         self.unstepped += 1;
         if self.unstepped >= Block::CAPACITY {
             self.step(shared);

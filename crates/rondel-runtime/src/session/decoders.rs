@@ -252,7 +252,7 @@ impl SessionPlan {
         Defaults::of(input, fields, |path| names.is_some_and(|names| names.has(path)))
     }
 
-    /// The same for messages in lines.
+    /// Defaults of fields that messages in lines leave out.
     pub(super) fn line_defaults(&self, projections: &[Projection]) -> LineDefaults {
         let topics = (0..).map(TopicId).zip(&self.options.inputs).zip(projections);
         LineDefaults::new(topics.map(|((topic, input), fields)| (topic, self.defaults(topic, input, fields))))

@@ -76,7 +76,7 @@ pub(super) struct Direct {
     mistyped: Vec<u64>,
     /// Payloads in lines that could not be decoded.
     undecodable: u64,
-    /// The same of both in the laps before.
+    /// Mistyped values and undecodable payloads of the earlier laps.
     lines_before: (Vec<u64>, u64),
     /// Whether messages come in lines.
     reads_lines: bool,

@@ -77,7 +77,7 @@ impl Session {
         }
         let arrival = Some(self.shared.clock.now());
         let stamp = Stamp { source: Some(time), arrival, ..Stamp::default() };
-        // Such a message can be decoded.
+        // Messages about events can always be decoded.
         self.push(TopicId((self.declared + at) as u32), stamp, message.as_bytes()).is_ok()
     }
 

@@ -58,7 +58,7 @@ impl Rule {
         }
     }
 
-    /// The same rule with what was saved of it. The names of the topics are part of what must fit.
+    /// Restores a saved rule. `names` must be those of the saved topics.
     fn restored(self, names: &[u8], state: &[u8]) -> Result<Rule, StartError> {
         let (length, state) = state.split_first_chunk().ok_or(SnapshotError::Altered)?;
         let length = usize::try_from(u64::from_le_bytes(*length)).unwrap_or(usize::MAX);

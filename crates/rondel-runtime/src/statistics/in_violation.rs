@@ -185,7 +185,7 @@ impl Borrow<[u64]> for Key {
     }
 }
 
-// As of the words, by which it is looked up.
+// Equal to the hash of the words, by which keys are looked up.
 impl Hash for Key {
     fn hash<H: Hasher>(&self, state: &mut H) {
         Borrow::<[u64]>::borrow(self).hash(state);

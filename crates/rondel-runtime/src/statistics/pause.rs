@@ -34,7 +34,7 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// As a word: `stopped`, `restart`, `clock` or `simulation`.
+    /// Returns the name: `stopped`, `restart`, `clock` or `simulation`.
     pub fn as_str(self) -> &'static str {
         match self {
             Cause::Stopped => "stopped",
@@ -46,12 +46,12 @@ impl Cause {
 }
 
 impl Pause {
-    /// As JSON, with times in seconds.
+    /// Returns the pause as JSON, with times in seconds.
     pub fn json(&self) -> serde_json::Value {
         Notice::paused(self).members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
     }
 
-    /// As a sentence; `time` writes a time.
+    /// Returns the pause as a sentence; `time` formats a time.
     pub fn sentence(&self, time: &mut dyn FnMut(Timestamp) -> String) -> String {
         Notice::paused(self).text(time)
     }

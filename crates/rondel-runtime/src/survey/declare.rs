@@ -24,8 +24,8 @@ pub struct Declaration {
     pub fields: Vec<String>,
 }
 
-/// Declares the topics of a survey, at most so many. `knows` returns whether the definition of a message type is known.
-/// Also returns what was left out, in words.
+/// Declares the topics of a survey, at most `most`. `knows` returns whether the definition of a message type is known.
+/// Also returns the omissions, in words.
 pub fn declarations(
     survey: &Survey,
     most: usize,

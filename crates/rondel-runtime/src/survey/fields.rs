@@ -398,7 +398,7 @@ mod tests {
         assert_eq!((a.element(), elements.messages, b.element()), (FieldKind::Object, 3, FieldKind::Unknown));
         assert_eq!((x.range, x.messages, &x.last), (Some((-2.0, 3.0)), 3, &Some(json!(-2))));
         assert_eq!(y.elements.as_ref().unwrap().element(), FieldKind::Float);
-        // They do not count among the fields.
+        // Fields of elements are not counted among the fields.
         let mut wide = Fields::default();
         let element: Value = (0..100).map(|i| (format!("f{i}"), json!(i))).collect();
         wide.add(&json!({"a": [element], "b": 1}), RecordedTime::default(), &mut 1_000);

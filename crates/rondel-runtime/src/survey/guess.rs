@@ -18,9 +18,9 @@ pub enum PayloadKind {
     CdrString,
     /// CDR, of a type that is not known here.
     Cdr,
-    /// The encoding of ROS 1; only a recording says so.
+    /// The encoding of ROS 1; only known from a recording.
     Ros1,
-    /// That of the logs of PX4; only a recording says so.
+    /// The encoding of PX4 logs; only known from a recording.
     Ulog,
     /// CBOR.
     Cbor,

@@ -45,7 +45,7 @@ impl RecordedSurvey<'_> {
     /// Adds a line, with its line break.
     ///
     /// # Errors
-    /// That of the choice of times.
+    /// The error of the choice of times.
     pub fn line(&mut self, line: &[u8]) -> Result<(), String> {
         let text = line.trim_ascii();
         if text.is_empty() || self.lines.is_event(line) {

@@ -159,7 +159,7 @@ impl<'a> Past<'a> {
         let together =
             self.messages[first..].iter().take_while(|message| message.time == time && !report.after);
         let places: Vec<Place> = together.map(|message| self.place_of(message)).collect();
-        // Of several messages with one time, the verdict is about the first at which the formula is false.
+        // The verdict is about the first of several simultaneous messages at which the formula is false.
         let formula = self.reason.formula;
         let violated = places.iter().copied().find(|place| self.truth(formula, *place, 0) == Truth::False);
         violated.or(places.last().copied()).unwrap_or(Place::between(time, report.after))
