@@ -146,7 +146,7 @@ pub enum MaxWait {
 }
 
 impl Alignment {
-    /// Maximum wait for a message of any topic, in nanoseconds; 0 if none is set.
+    /// Longest fixed wait of any topic, in nanoseconds; 0 without one.
     pub(crate) fn longest_wait(&self) -> i64 {
         let wait = |topic: &TopicAlignment| match topic.max_wait {
             MaxWait::Fixed(nanos) => nanos,

@@ -139,7 +139,7 @@ struct Stretches {
     longest: u64,
     /// The position of the first.
     first: Option<i64>,
-    /// Certain lower limit of the measure, whatever was missed; `None` if not even one stretch is certain.
+    /// Measure of the longest stretch that is certain, whatever was missed; `None` if none is certain.
     certain: Option<u64>,
 }
 
