@@ -77,7 +77,7 @@ impl Bench {
     }
 }
 
-fn order(topics: usize, max_wait: i64, tardy: LatePolicy) -> Rule {
+fn order(topics: usize, max_wait: i64, late: LatePolicy) -> Rule {
     let topic = TopicOrder { max_wait: MaxWait::Fixed((max_wait * MS) as u64), ..TopicOrder::default() };
     Rule::Order(Order::new(OrderSettings {
         policy: OrderPolicy::EventTime,
@@ -85,7 +85,7 @@ fn order(topics: usize, max_wait: i64, tardy: LatePolicy) -> Rule {
         queue: 100,
         ahead: None,
         behind: None,
-        late: tardy,
+        late,
     }))
 }
 
@@ -136,8 +136,8 @@ fn time_brings_verdicts_once_nothing_earlier_can_come() {
 #[test]
 fn late_events_are_dropped_or_late_or_unknown() {
     let text = "topic a { x: int } topic b { y: int } @time(dense) property p = a.x + b.y < 10";
-    let said = |tardy| {
-        let mut bench = Bench::new(&spec(text)[0], order(2, 10, tardy));
+    let said = |late| {
+        let mut bench = Bench::new(&spec(text)[0], order(2, 10, late));
         for message in [(0, 0, 0, 1), (1, 0, 0, 1), (0, 50, 50, 2)] {
             bench.push(message);
         }
@@ -162,8 +162,8 @@ fn late_events_are_dropped_or_late_or_unknown() {
 fn a_window_over_the_time_of_a_late_message_is_inconclusive() {
     let text = "topic a { x: int } topic b { y: int }
         property p = once[220 ms, 230 ms] a.x + b.y > 6";
-    for tardy in [LatePolicy::Drop, LatePolicy::Inconclusive] {
-        let mut bench = Bench::new(&spec(text)[0], order(2, 10, tardy));
+    for late in [LatePolicy::Drop, LatePolicy::Inconclusive] {
+        let mut bench = Bench::new(&spec(text)[0], order(2, 10, late));
         for message in [(0, 0, 0, 1), (1, 0, 0, 1), (0, 100, 100, 1), (1, 100, 100, 1)] {
             bench.push(message);
         }

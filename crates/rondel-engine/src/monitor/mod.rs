@@ -271,7 +271,8 @@ impl Monitor {
             self.divided(i, &program.sliced[i], Some(block), self.time);
         }
         // Reports of a single event section are in order, unless an event concerns all instances.
-        let mixes = |s: &Section| s.time_points == TimePoints::Dense || s.looks_ahead() || s.has_obligations();
+        let mixes =
+            |s: &Section| s.time_points == TimePoints::Dense || s.looks_ahead() || s.has_obligations();
         let shares = |sliced: &Sliced| !sliced.plan.shared.is_empty();
         let is_ordered = match (&program.sections[..], &program.sliced[..]) {
             ([], []) => true,

@@ -111,7 +111,7 @@ impl Program {
             (TimePoints::Dense, &[TimeModel::Dense]),
         ];
         let parts = models.into_iter().flat_map(|part| generations.iter().map(move |at| (part, *at)));
-        for ((moments, models), generation) in parts {
+        for ((time_points, models), generation) in parts {
             let mut translator = Translator::new(spec).with_terms(terms);
             let mut properties = Vec::new();
             for &model in models {
@@ -128,7 +128,7 @@ impl Program {
             if !properties.is_empty() || ahead || !translation.terms.is_empty() {
                 let ordered = match first {
                     Some(first) => Ordered::assuming(translation, spec, first),
-                    None => Ordered::new(translation, moments, true, (spec, &[])),
+                    None => Ordered::new(translation, time_points, true, (spec, &[])),
                 };
                 let slots = binding.bind(ordered.fields(), ordered.nodes());
                 sections.push(ordered.assemble(properties, &slots));

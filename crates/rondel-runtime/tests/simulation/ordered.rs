@@ -255,7 +255,7 @@ fn recording<'a>(bench: &Bench<'a>, policy: OrderPolicy) -> Result<(Vec<Row<'a>>
     let released = bench
         .released
         .iter()
-        .map(|r| row(r.item, r.time.as_nanos(), r.lateness.is_some_and(|tardy| tardy.inconclusive)));
+        .map(|r| row(r.item, r.time.as_nanos(), r.lateness.is_some_and(|late| late.inconclusive)));
     if policy == OrderPolicy::Arrival {
         return Ok((released.collect(), false));
     }
@@ -291,7 +291,7 @@ fn recording<'a>(bench: &Bench<'a>, policy: OrderPolicy) -> Result<(Vec<Row<'a>>
     let mut last = i64::MIN;
     for r in &bench.released {
         let stamp = traffic.messages[r.item].stamp;
-        let excess = r.lateness.map_or(0, |tardy| tardy.excess);
+        let excess = r.lateness.map_or(0, |late| late.excess);
         if r.time.as_nanos() < last || r.time.as_nanos() - stamp != excess as i64 {
             return Err(format!("{r:?} of {stamp} leaves after {last}"));
         }
