@@ -1,6 +1,8 @@
 //! Fields of a projection as a tree: the reads of each value of a message.
 
-use rondel_event::{Condition, Named, Path, Projection, Quantifier, Read, Segment, Slot, Test, ValueType};
+use rondel_event::{
+    Condition, Countable, Named, Path, Projection, Quantifier, Read, Segment, Slot, Test, ValueType,
+};
 
 use crate::cdr::PlanErrorKind;
 
@@ -31,8 +33,8 @@ pub(crate) enum Want<'p> {
     Presence(Slot),
     /// Tests the elements of the array.
     Elements(Quantifier, &'p [Condition], Slot),
-    /// Writes its length to a slot.
-    Length(Slot),
+    /// Writes its length to a slot, if it has this kind.
+    Length(Slot, Option<Countable>),
     /// Writes to a slot whether it is NaN.
     IsNan(Slot),
     /// Uses it as the event time.
@@ -99,7 +101,8 @@ impl<'p> Fields<'p> {
                 Read::Elements(quantifier, conditions) => Want::Elements(*quantifier, conditions, field.slot),
                 // Like conditions with a text as result.
                 Read::Witness(quantifier, conditions) => Want::Elements(*quantifier, conditions, field.slot),
-                Read::Length => Want::Length(field.slot),
+                Read::Length => Want::Length(field.slot, None),
+                Read::LengthOf(of) => Want::Length(field.slot, Some(*of)),
                 Read::IsNan | Read::Table(_) => Want::IsNan(field.slot),
             });
         }
@@ -204,7 +207,7 @@ impl<'p> Fields<'p> {
     pub(crate) fn slots(&self, into: &mut Vec<Slot>) {
         into.extend(self.wants.iter().filter_map(|want| match want {
             Want::Value(_, slot) | Want::Exact(slot) | Want::Elements(_, _, slot) => Some(*slot),
-            Want::Length(slot) | Want::IsNan(slot) | Want::Number(_, slot, _) => Some(*slot),
+            Want::Length(slot, _) | Want::IsNan(slot) | Want::Number(_, slot, _) => Some(*slot),
             Want::Presence(_) | Want::EventTime | Want::Test(..) | Want::Element => None,
         }));
         let keys = self.keys.iter().map(|(_, fields)| fields);

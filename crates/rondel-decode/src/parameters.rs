@@ -1,6 +1,6 @@
 //! Parameters of addresses: fields that get their values from the name of a message's topic.
 
-use rondel_event::{AddressPattern, Block, Path, Projection, Read, Segment, Slot, ValueType};
+use rondel_event::{AddressPattern, Block, Countable, Path, Projection, Read, Segment, Slot, ValueType};
 
 use crate::lines::without_network;
 use crate::plain::decimal;
@@ -56,7 +56,9 @@ impl Parameters {
             let what = match (&field.read, field.slot) {
                 (Read::Value(ValueType::String), Slot::String(column)) => ParameterTarget::Text(column),
                 (Read::Number(ValueType::Float), Slot::Float(column)) => ParameterTarget::Number(column),
-                (Read::Length, Slot::Int(column)) => ParameterTarget::Length(column),
+                (Read::Length | Read::LengthOf(Countable::Text), Slot::Int(column)) => {
+                    ParameterTarget::Length(column)
+                }
                 (Read::Presence, Slot::Bool(column)) => ParameterTarget::Presence(column),
                 // A field of another type stays without a value.
                 _ => return None,

@@ -1,6 +1,8 @@
 //! Writes the values of a message to the slots of a row.
 
-use rondel_event::{Block, Quantifier, Slot, Test, TimeUnit, Timestamp, TopicId, Value, ValueType};
+use rondel_event::{
+    Block, Countable, Quantifier, Slot, Test, TimeUnit, Timestamp, TopicId, Value, ValueType,
+};
 
 use crate::elements::{Measurand, Measured, Seen, Tested, Witness};
 use crate::error::{MessageError, MessageErrorKind, Parsed};
@@ -27,8 +29,8 @@ pub(crate) enum Target {
     Decimal(Box<Target>),
     /// A column of booleans, for the presence of the field.
     Present(u32),
-    /// A column of integers: the number of elements, characters or bytes.
-    Length(u32),
+    /// A column of integers: the number of elements, characters or bytes of a value of this kind.
+    Length(u32, Option<Countable>),
     /// A column of booleans, for whether the number is NaN.
     IsNan(u32),
     /// A column of text, for the name of a constant: values in ascending order.
@@ -187,14 +189,14 @@ impl Target {
             Want::Value(ValueType::Time, Slot::Int(column)) => Target::Time(*column),
             Want::Value(ValueType::Duration, Slot::Int(column)) => Target::Duration(*column),
             Want::Presence(Slot::Bool(column)) => Target::Present(*column),
-            Want::Length(Slot::Int(column)) => Target::Length(*column),
+            Want::Length(Slot::Int(column), of) => Target::Length(*column, *of),
             Want::IsNan(Slot::Bool(column)) => Target::IsNan(*column),
             Want::Number(..) => Target::Decimal(Box::new(Target::new(&want.of_number())?)),
             Want::EventTime => Target::EventTime,
             Want::Test(bit, test) => Target::Test(*bit, (*test).clone()),
             Want::Element => Target::Element,
             Want::Value(..) | Want::Exact(_) | Want::Presence(_) => return None,
-            Want::Length(_) | Want::IsNan(_) | Want::Elements(..) => return None,
+            Want::Length(..) | Want::IsNan(_) | Want::Elements(..) => return None,
         })
     }
 
@@ -202,7 +204,7 @@ impl Target {
     pub(crate) fn slot(&self) -> Option<Slot> {
         Some(match self {
             Target::Bool(column) | Target::Present(column) | Target::IsNan(column) => Slot::Bool(*column),
-            Target::Int(column) | Target::Length(column) => Slot::Int(*column),
+            Target::Int(column) | Target::Length(column, _) => Slot::Int(*column),
             Target::Time(column) | Target::Duration(column) => Slot::Int(*column),
             Target::Float(column) | Target::Exact(column) => Slot::Float(*column),
             Target::Text(column) | Target::Label(column, _) => Slot::String(*column),
@@ -343,8 +345,10 @@ impl<'w> Sink<'w> {
             }
             (Target::Decimal(number), value) => return self.write(number, value),
             (Target::Present(column), _) => self.block.set_bool(*column, self.row, true),
-            (Target::Length(_), Scalar::Text(text)) => self.length(to, characters(text) as u64),
-            (Target::Length(_), Scalar::Bytes(count)) => self.length(to, count),
+            (Target::Length(_, None | Some(Countable::Text)), Scalar::Text(text)) => {
+                self.length(to, characters(text) as u64);
+            }
+            (Target::Length(..), Scalar::Bytes(count)) => self.length(to, count),
             (Target::Label(column, labels), Scalar::Int(value)) => {
                 match labels.binary_search_by_key(&value, |(value, _)| *value) {
                     Ok(at) => self.block.set_string(*column, self.row, &labels[at].1),
@@ -389,7 +393,7 @@ impl<'w> Sink<'w> {
                 self.large = Some(Slot::Int(*column));
                 self.refuse(Slot::Int(*column), true);
             }
-            (Target::Int(column) | Target::Length(column), value) => {
+            (Target::Int(column) | Target::Length(column, _), value) => {
                 self.refuse(Slot::Int(*column), !is_null(value));
             }
             (Target::Float(column) | Target::Exact(column), value) => {
@@ -471,7 +475,7 @@ impl<'w> Sink<'w> {
 
     /// Writes a number of elements.
     pub(crate) fn length(&mut self, to: &Target, count: u64) {
-        if let (Target::Length(column), Ok(count)) = (to, i64::try_from(count)) {
+        if let (Target::Length(column, _), Ok(count)) = (to, i64::try_from(count)) {
             self.block.set_int(*column, self.row, count);
         }
     }

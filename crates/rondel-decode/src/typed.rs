@@ -1,6 +1,6 @@
 //! Common parts of the plans of typed messages: compatibility of values and types, and errors.
 
-use rondel_event::{Condition, Quantifier, Test, Value, ValueType};
+use rondel_event::{Condition, Countable, Quantifier, Test, Value, ValueType};
 
 use crate::cdr::{PlanError, PlanErrorKind};
 use crate::fields::{Alternatives, Fields, Want};
@@ -78,7 +78,8 @@ impl Class<'_> {
                 Target::Text(_) | Target::Test(_, Test::Equals(Value::String(_)) | Test::OtherText(_)),
                 Text,
             ) => true,
-            (Target::Length(_), Text | Bytes) => true,
+            (Target::Length(_, of), Text) => *of != Some(Countable::Array),
+            (Target::Length(..), Bytes) => true,
             (target, Integer | Float | Text) if target.is_time() => true,
             _ => false,
         };
@@ -94,14 +95,17 @@ fn other_type(want: &Want<'_>, found: &str) -> PlanErrorKind {
             PlanErrorKind::OtherType(ValueType::Float, found.into())
         }
         Want::Elements(..) => PlanErrorKind::NoElements,
-        Want::Length(_) => PlanErrorKind::NoLength(found.into()),
+        Want::Length(_, of) => PlanErrorKind::NoLength(*of, found.into()),
         Want::Presence(_) | Want::Test(..) => PlanErrorKind::OtherCondition(found.into()),
     }
 }
 
 /// Whether a read concerns an array or map as a whole.
 pub(crate) fn is_for_all(want: &Want<'_>) -> bool {
-    matches!(want, Want::Length(_) | Want::Presence(_) | Want::Test(_, Test::Present))
+    matches!(
+        want,
+        Want::Length(_, None | Some(Countable::Array)) | Want::Presence(_) | Want::Test(_, Test::Present)
+    )
 }
 
 /// Errors of a plan, and the path that is being compiled.

@@ -29,7 +29,7 @@ fn any_expr() -> impl Strategy<Value = Expr> {
             .prop_map(move |(topic, value_type)| Expr::Field { topic, path: path(), value_type }),
         1 => topic().prop_map(Expr::On),
         1 => topic().prop_map(move |topic| Expr::Carried { topic, path: path() }),
-        1 => topic().prop_map(move |topic| Expr::Length { topic, path: path() }),
+        1 => topic().prop_map(move |topic| Expr::Length { topic, path: path(), of: None }),
         1 => topic().prop_map(move |topic| Expr::Number { topic, path: path() }),
         1 => operand().prop_map(Expr::ToFloat),
         1 => operand().prop_map(|x| Expr::Unary(UnaryOp::Abs, x)),

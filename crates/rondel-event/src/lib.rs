@@ -23,7 +23,7 @@ pub use block::{Block, BoolColumn, Column, Layout, Rows, StringColumn};
 pub use event::Event;
 pub use origin::{Origin, TypeIndex};
 pub use path::{FROM_END, Named, Path, Segment};
-pub use projection::{Condition, Field, Projection, Quantifier, Read, Slot, Test};
+pub use projection::{Condition, Countable, Field, Projection, Quantifier, Read, Slot, Test};
 pub use snapshot::SnapshotError;
 pub use stable_hash::StableHasher;
 pub use table::{PackedTable, Table, TableCell, TableWriter};

@@ -78,12 +78,31 @@ pub enum Read {
     /// Length, as an integer: the number of elements of an array, of entries of a map with a schema, of
     /// characters (Unicode scalar values) of a text, or of bytes. Any other value is written as invalid.
     Length,
+    /// Length of a value of this kind, or of bytes; a text is written as invalid where an array is read, and an array where
+    /// a text is.
+    LengthOf(Countable),
     /// Test for NaN, as a boolean; null or another type is written as invalid. Decoders of JSON, which has no NaN,
     /// write nothing.
     IsNan,
     /// The elements of the array of names at the path, as a [`Table`] in a text. Nothing is written if the message does not
     /// carry the array.
     Table(Arc<Table>),
+}
+
+impl Read {
+    /// Reads a length, of a value of a certain kind if one is given.
+    pub fn length(of: Option<Countable>) -> Read {
+        of.map_or(Read::Length, Read::LengthOf)
+    }
+}
+
+/// Kind of a value that has a length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Countable {
+    /// An array, or a map with a schema: its elements are counted.
+    Array,
+    /// A text: its characters are counted.
+    Text,
 }
 
 /// Quantifier over the elements of an array, or a measure of them.

@@ -352,7 +352,7 @@ impl Writer<'_> {
         match node {
             Expr::Literal(value) => value_text(value),
             Expr::Field { topic, path, .. } => field(topic, path),
-            Expr::Length { topic, path } => format!("len({})", field(topic, path)),
+            Expr::Length { topic, path, .. } => format!("len({})", field(topic, path)),
             Expr::Number { topic, path } => format!("number({})", field(topic, path)),
             Expr::IsNan { topic, path } => format!("is_nan({})", field(topic, path)),
             Expr::Carried { topic, path } if self.spec.events_of(*topic).is_some() => field(topic, path),

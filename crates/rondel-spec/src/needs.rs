@@ -167,7 +167,7 @@ impl Spec {
             let node = &self.nodes[id.index()];
             match node {
                 Expr::Field { topic, path, .. }
-                | Expr::Length { topic, path }
+                | Expr::Length { topic, path, .. }
                 | Expr::Number { topic, path }
                 | Expr::IsNan { topic, path } => {
                     topics.extend((!carried.contains(&(*topic, path))).then_some(*topic));
@@ -265,7 +265,7 @@ impl Spec {
             self.visit([operand], |node| {
                 let (topic, own) = match node {
                     Expr::Field { topic, path, .. }
-                    | Expr::Length { topic, path }
+                    | Expr::Length { topic, path, .. }
                     | Expr::Number { topic, path }
                     | Expr::IsNan { topic, path } => (*topic, Some(path)),
                     // That a message came says something about whom it is about, too.
@@ -295,7 +295,7 @@ impl Spec {
             match node {
                 Expr::Field { topic, path, .. }
                 | Expr::Elements { topic, path, .. }
-                | Expr::Length { topic, path }
+                | Expr::Length { topic, path, .. }
                 | Expr::Number { topic, path }
                 | Expr::IsNan { topic, path } => {
                     add(*topic, path, true);

@@ -51,7 +51,7 @@ impl Spec {
                 let quantifier = quantifier.as_str();
                 format!("({quantifier} {}{})", self.path(*topic, path), alternatives(conditions))
             }
-            Expr::Length { topic, path } => format!("(len {})", self.path(*topic, path)),
+            Expr::Length { topic, path, .. } => format!("(len {})", self.path(*topic, path)),
             Expr::Number { topic, path } => format!("(number {})", self.path(*topic, path)),
             Expr::IsNan { topic, path } => format!("(is_nan {})", self.path(*topic, path)),
             Expr::On(topic) => format!("(on {})", self.topic_name(*topic)),

@@ -226,7 +226,7 @@ impl Finder<'_> {
             Expr::Key(..) | Expr::Variable(..) => Found::default(),
             Expr::Field { topic, path, .. }
             | Expr::Elements { topic, path, .. }
-            | Expr::Length { topic, path }
+            | Expr::Length { topic, path, .. }
             | Expr::Number { topic, path }
             | Expr::IsNan { topic, path } => join(self.messages(vec![*topic], Some(path.clone()), None, 1)),
             Expr::On(topic) | Expr::Carried { topic, .. } | Expr::Bind { topic, .. } => {

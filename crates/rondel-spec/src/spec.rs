@@ -6,7 +6,8 @@ use crate::criterion::Criterion;
 use crate::functions::FunctionId;
 use crate::places::Places;
 use rondel_event::{
-    AddressPattern, Comparison, Condition, Path, Quantifier, Timestamp, TopicId, Value, ValueType, Verdict,
+    AddressPattern, Comparison, Condition, Countable, Path, Quantifier, Timestamp, TopicId, Value, ValueType,
+    Verdict,
 };
 
 /// A parsed, resolved and typed specification: topics, and properties as nodes of one graph.
@@ -399,6 +400,8 @@ pub enum Expr {
         topic: TopicId,
         /// The path in the message.
         path: Path,
+        /// The kind that the field is declared with, if it is.
+        of: Option<Countable>,
     },
     /// A number that may be written as a text, as a `Float`; the value holds like that of a field. Unknown if the value is
     /// neither a number nor a text that is one.

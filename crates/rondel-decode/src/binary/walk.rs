@@ -1,5 +1,7 @@
 //! Walk over a message in any self-describing encoding.
 
+use rondel_event::{Countable, Slot};
+
 use super::plan::{ElementTest, Key, NamedElement, Node, Parallel, head};
 use super::{Format, Reader, Token};
 use crate::elements::{Measurand, Measured, Tested};
@@ -283,7 +285,8 @@ impl<'m> Walk<'m, '_> {
         self.reader.at = end;
         for target in &node.targets {
             match target {
-                Target::Length(_) => self.sink.length(target, passed),
+                Target::Length(column, Some(Countable::Text)) => self.sink.refuse(Slot::Int(*column), true),
+                Target::Length(..) => self.sink.length(target, passed),
                 _ => self.sink.write(target, Scalar::Other).map_err(|kind| Fault::new(start, kind))?,
             }
         }

@@ -7,7 +7,7 @@ mod targets;
 
 use std::collections::BTreeMap;
 
-use rondel_event::{Quantifier, Slot};
+use rondel_event::{Countable, Quantifier, Slot};
 
 use super::error::{PlanError, PlanErrorKind};
 use super::plan::{
@@ -564,7 +564,7 @@ impl<'a> Compiler<'a> {
             let (mut tests, mut lengths) = (Vec::new(), Vec::new());
             for want in &others {
                 match want {
-                    Want::Length(Slot::Int(column)) => lengths.push(*column),
+                    Want::Length(Slot::Int(column), None | Some(Countable::Array)) => lengths.push(*column),
                     Want::Elements(quantifier, conditions, slot) if tested.is_some() => {
                         tests.push(this.element_test(element, *quantifier, conditions, Some(*slot)));
                     }

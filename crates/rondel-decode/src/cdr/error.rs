@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use rondel_event::ValueType;
+use rondel_event::{Countable, ValueType};
 
 /// Error in a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -125,8 +125,8 @@ pub enum PlanErrorKind {
     OtherCondition(Box<str>),
     /// The field is no array with elements to test.
     NoElements,
-    /// The field has no length; its type is named.
-    NoLength(Box<str>),
+    /// The field has no length, or is not of the kind of which the length is read; its type is named.
+    NoLength(Option<Countable>, Box<str>),
     /// The enumeration has no such constant.
     NoConstant(Box<str>),
     /// The type contains this part, which plans do not support.
@@ -166,7 +166,13 @@ impl fmt::Display for PlanError {
             }
             PlanErrorKind::OtherCondition(found) => write!(f, "the condition does not fit the type, {found}"),
             PlanErrorKind::NoElements => f.write_str("the field is no array of one dimension"),
-            PlanErrorKind::NoLength(found) => {
+            PlanErrorKind::NoLength(Some(Countable::Array), found) => {
+                write!(f, "expected an array, of which the length is read, but the field is {found}")
+            }
+            PlanErrorKind::NoLength(Some(Countable::Text), found) => {
+                write!(f, "expected a text, of which the length is read, but the field is {found}")
+            }
+            PlanErrorKind::NoLength(None, found) => {
                 write!(f, "expected an array or text, which have a length, but the field is {found}")
             }
             PlanErrorKind::NoConstant(name) => write!(f, "the enumeration has no constant `{name}`"),

@@ -142,7 +142,7 @@ impl Walk<'_, '_> {
     fn elements(&mut self, plan: &VectorPlan, start: usize, count: usize) -> Parsed<()> {
         for target in &plan.whole {
             match target {
-                Target::Length(_) => self.sink.length(target, count as u64),
+                Target::Length(..) => self.sink.length(target, count as u64),
                 target => self.write(std::slice::from_ref(target), Scalar::Other, start)?,
             }
         }

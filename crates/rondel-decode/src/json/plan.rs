@@ -1,7 +1,7 @@
 //! Plan for the parts of a message: a projection converted once to a tree.
 
 use rondel_event::{
-    Block, Condition, Named, Path, Projection, Quantifier, Read, Segment, Slot, Test, TimeUnit,
+    Block, Condition, Countable, Named, Path, Projection, Quantifier, Read, Segment, Slot, Test, TimeUnit,
 };
 use rondel_event::{Timestamp, ValueType};
 
@@ -45,8 +45,8 @@ pub(crate) enum Action {
     Elements(Quantifier, Vec<Condition>, Slot),
     /// Writes the element that decides such conditions.
     Witness(Quantifier, Vec<Condition>, Slot),
-    /// Writes the length of the array or text.
-    Length(Slot),
+    /// Writes the length of the array or text, if it has this kind.
+    Length(Slot, Option<Countable>),
     /// The message: writes the elements of an array in it as a table.
     Table(Box<TableNode>),
     /// A plain value, or a text that contains one.
@@ -93,7 +93,8 @@ impl Node {
                 Read::Witness(quantifier, conditions) => {
                     Action::Witness(*quantifier, conditions.clone(), field.slot)
                 }
-                Read::Length => Action::Length(field.slot),
+                Read::Length => Action::Length(field.slot, None),
+                Read::LengthOf(of) => Action::Length(field.slot, Some(*of)),
                 Read::IsNan if takes_nan => Action::IsNan(field.slot),
                 // JSON has no NaN.
                 Read::IsNan => continue,
@@ -462,7 +463,7 @@ impl Visitor for Writer<'_> {
                         _ => self.block.set_invalid(*slot, self.row),
                     }
                 }
-                Action::Length(slot) => match (slot, length(kind, text)) {
+                Action::Length(slot, of) => match (slot, length(*of, kind, text)) {
                     (Slot::Int(column), Some(length)) => self.block.set_int(*column, self.row, length),
                     _ => self.refuse(*slot, kind),
                 },
@@ -489,7 +490,7 @@ impl Visitor for Writer<'_> {
             Action::Value(_, slot)
             | Action::Exact(slot)
             | Action::Elements(_, _, slot)
-            | Action::Length(slot) => self.refuse(*slot, kind),
+            | Action::Length(slot, _) => self.refuse(*slot, kind),
             Action::Witness(_, _, slot) | Action::IsNan(slot) => self.block.set_invalid(*slot, self.row),
             Action::Decimal(target) => {
                 let kind = if kind == Kind::Null { Kind::Null } else { Kind::Object };
@@ -691,10 +692,10 @@ fn unsigned(kind: Kind, text: &[u8]) -> Option<u64> {
     std::str::from_utf8(text).ok().filter(|_| kind == Kind::Number)?.parse().ok()
 }
 
-/// Returns the number of elements of the well-formed array, or of characters of the string.
-fn length(kind: Kind, text: &[u8]) -> Option<i64> {
+/// Returns the number of elements of the well-formed array, or of characters of the string, if it has this kind.
+fn length(of: Option<Countable>, kind: Kind, text: &[u8]) -> Option<i64> {
     let count = match kind {
-        Kind::Array => {
+        Kind::Array if of != Some(Countable::Text) => {
             let mut count = 0;
             let counted = Scanner::with_nan(text).elements(0, |scanner, _| {
                 count += 1;
@@ -703,7 +704,7 @@ fn length(kind: Kind, text: &[u8]) -> Option<i64> {
             debug_assert!(counted.is_ok(), "the array was scanned before");
             count
         }
-        Kind::String => {
+        Kind::String if of != Some(Countable::Array) => {
             let raw = text.get(1..text.len() - 1)?;
             if raw.contains(&b'\\') { unescape(raw)?.chars().count() } else { characters(raw) }
         }

@@ -682,7 +682,7 @@ impl Visitor for ShapeRecorder {
                         _ => Constant::Invalid(*slot),
                     });
                 }
-                Action::Elements(..) | Action::Witness(..) | Action::Length(_) => self.possible = false,
+                Action::Elements(..) | Action::Witness(..) | Action::Length(..) => self.possible = false,
                 Action::Recorded(_) | Action::Arrival(_) if kind == Kind::Null => {}
                 Action::Time(unit) | Action::Recorded(unit) => {
                     self.possible &=
@@ -754,7 +754,7 @@ impl Visitor for ShapeRecorder {
             Action::Value(_, slot)
             | Action::Exact(slot)
             | Action::Elements(_, _, slot)
-            | Action::Length(slot) => {
+            | Action::Length(slot, _) => {
                 self.possible &= !self.slots.contains(slot);
                 self.slots.push(*slot);
                 self.shape.constants.push(Constant::Invalid(*slot));

@@ -283,7 +283,7 @@ impl<'d> Compiler<'d> {
         let targets: Vec<Target> =
             fields.wants.iter().filter(|want| is_for_all(want)).filter_map(Target::new).collect();
         defaults.extend(targets.iter().map(|target| (target.clone(), Scalar::Bytes(0))));
-        targets.into_iter().filter(|target| matches!(target, Target::Length(_))).collect()
+        targets.into_iter().filter(|target| matches!(target, Target::Length(..))).collect()
     }
 
     fn element_test(

@@ -16,8 +16,8 @@ use rondel_decode::Encoding;
 use rondel_decode::binary::{BinaryDecoder, BinaryFormat};
 use rondel_decode::json::JsonDecoder;
 use rondel_event::{
-    Block, Condition, Layout, Path, Projection, Quantifier, Read, Segment, Test, TimeUnit, Timestamp,
-    TopicId, Value, ValueType,
+    Block, Condition, Countable, Layout, Path, Projection, Quantifier, Read, Segment, Test, TimeUnit,
+    Timestamp, TopicId, Value, ValueType,
 };
 use serde_json::{Value as Json, json};
 
@@ -145,7 +145,10 @@ fn some_read(random: &mut Random) -> Read {
     use ValueType::{Bool, Duration, Float, Int, String, Time};
     match random.below(9) {
         0 => Read::Presence,
-        1 => Read::Length,
+        1 => {
+            let kinds = [None, None, Some(Countable::Array), Some(Countable::Text)];
+            Read::length(*random.pick(&kinds))
+        }
         2 => {
             if random.one_in(2) {
                 return Read::Elements(*random.pick(&MEASURES), Vec::new());
@@ -208,9 +211,13 @@ fn definition(json: &Json, path: &Path, read: &Read, coverage: &Coverage) -> Opt
         Read::Value(ValueType::String) => at.as_str().map(|text| Found::Text(text.to_owned())),
         Read::Value(ValueType::Int) if at.is_u64() => at.as_i64().map(Found::Int),
         Read::Value(ValueType::Int) => at.as_i64().or_else(|| integer(at.as_f64()?)).map(Found::Int),
-        Read::Length => match at {
-            Json::Array(elements) => Some(Found::Int(elements.len() as i64)),
-            Json::String(text) => Some(Found::Int(text.chars().count() as i64)),
+        Read::Length | Read::LengthOf(_) => match at {
+            Json::Array(elements) if *read != Read::LengthOf(Countable::Text) => {
+                Some(Found::Int(elements.len() as i64))
+            }
+            Json::String(text) if *read != Read::LengthOf(Countable::Array) => {
+                Some(Found::Int(text.chars().count() as i64))
+            }
             _ => None,
         },
         Read::Elements(quantifier, _) if quantifier.is_measure() => {

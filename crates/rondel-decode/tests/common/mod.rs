@@ -86,6 +86,7 @@ pub(crate) fn projection(reads: impl IntoIterator<Item = (Path, Read)>) -> (Proj
             Read::Value(ValueType::Int | ValueType::Time | ValueType::Duration)
             | Read::Number(ValueType::Int)
             | Read::Length
+            | Read::LengthOf(_)
             | Read::Elements(Quantifier::Count, _) => Slot::Int(next(&mut layout.ints)),
             Read::Elements(quantifier, _) if quantifier.is_measure() => Slot::Float(next(&mut layout.floats)),
             Read::Value(ValueType::Float) | Read::Number(_) => Slot::Float(next(&mut layout.floats)),

@@ -73,7 +73,8 @@ impl Binding {
             }
             Read::Value(ValueType::Int | ValueType::Time | ValueType::Duration)
             | Read::Number(ValueType::Int)
-            | Read::Length => Slot::Int(next(&mut layout.ints)),
+            | Read::Length
+            | Read::LengthOf(_) => Slot::Int(next(&mut layout.ints)),
             Read::Value(ValueType::Float) | Read::Number(_) => Slot::Float(next(&mut layout.floats)),
             Read::Value(ValueType::String) | Read::Witness(..) | Read::Table(_) => {
                 Slot::String(next(&mut layout.strings))

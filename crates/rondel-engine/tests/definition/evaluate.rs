@@ -271,7 +271,7 @@ impl<'a> Evaluator<'a> {
             Expr::Elements { topic, path, quantifier, conditions } => {
                 self.held(*topic, path, &Read::Elements(*quantifier, conditions.clone()), k)
             }
-            Expr::Length { topic, path } => self.held(*topic, path, &Read::Length, k),
+            Expr::Length { topic, path, of } => self.held(*topic, path, &Read::length(*of), k),
             Expr::Number { topic, path } => self.held(*topic, path, &Read::Number(ValueType::Float), k),
             Expr::IsNan { topic, path } => self.held(*topic, path, &Read::IsNan, k),
             Expr::Carried { topic, path } => known(message.is_some_and(|m| m.get(*topic, path).is_some())),

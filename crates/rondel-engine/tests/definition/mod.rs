@@ -25,8 +25,8 @@ pub mod timeline;
 pub mod truth;
 
 use rondel_event::{
-    Block, Condition, Path, Projection, Quantifier, Read, Slot, Test, Timestamp, TopicId, Value, ValueType,
-    Verdict,
+    Block, Condition, Countable, Path, Projection, Quantifier, Read, Slot, Test, Timestamp, TopicId, Value,
+    ValueType, Verdict,
 };
 use rondel_spec::{Expr, ExprId, Property, Spec, TimeModel, Topic};
 
@@ -90,8 +90,12 @@ fn decode(content: &Content, read: &Read) -> Option<Value> {
         (Read::IsNan, Content::NotANumber) => Some(Value::Bool(true)),
         (Read::IsNan, Content::Value(Value::Int(_))) => Some(Value::Bool(false)),
         (Read::IsNan, Content::Value(Value::Float(x))) => Some(Value::Bool(x.is_nan())),
-        (Read::Length, Content::Array(elements)) => Some(Value::Int(elements.len() as i64)),
-        (Read::Length, Content::Value(Value::String(text))) => Some(Value::Int(text.chars().count() as i64)),
+        (Read::Length | Read::LengthOf(Countable::Array), Content::Array(elements)) => {
+            Some(Value::Int(elements.len() as i64))
+        }
+        (Read::Length | Read::LengthOf(Countable::Text), Content::Value(Value::String(text))) => {
+            Some(Value::Int(text.chars().count() as i64))
+        }
         _ => None,
     }
 }

@@ -245,7 +245,7 @@ impl Generator {
             }
             3 if t % 2 == 1 => {
                 let path = Path::keys([["array", "s", "i", "array"][u % 4]]);
-                (Expr::Length { topic, path }, Int)
+                (Expr::Length { topic, path, of: None }, Int)
             }
             3 => (Expr::ToFloat(self.pick(Int, r)), Float),
             4 | 5 => {

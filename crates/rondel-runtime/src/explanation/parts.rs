@@ -79,8 +79,8 @@ pub(super) fn parts_of<'s>(spec: &'s Spec, property: &Property) -> Parts<'s> {
                 fields.push((id, (*topic, path.clone(), read)));
                 false
             }
-            Expr::Length { topic, path } => {
-                fields.push((id, (*topic, path.clone(), Read::Length)));
+            Expr::Length { topic, path, of } => {
+                fields.push((id, (*topic, path.clone(), Read::length(*of))));
                 false
             }
             Expr::Number { topic, path } => {

@@ -57,7 +57,9 @@ fn default_of(read: &Read) -> Option<DefaultValue> {
             DefaultValue::Bool(false)
         }
         Read::Elements(Quantifier::All, _) => DefaultValue::Bool(true),
-        Read::Value(ValueType::Int) | Read::Number(ValueType::Int) | Read::Length => DefaultValue::Int,
+        Read::Value(ValueType::Int) | Read::Number(ValueType::Int) | Read::Length | Read::LengthOf(_) => {
+            DefaultValue::Int
+        }
         Read::Elements(Quantifier::Count, _) => DefaultValue::Int,
         Read::Value(ValueType::Float) | Read::Number(ValueType::Float) => DefaultValue::Float,
         Read::Value(ValueType::String) => DefaultValue::Text,

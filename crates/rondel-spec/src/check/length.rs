@@ -1,6 +1,6 @@
 //! Lengths of fields: `len(topic.field)`.
 
-use rondel_event::{Path, Segment, ValueType};
+use rondel_event::{Countable, Path, Segment, ValueType};
 
 use super::fields::describe;
 use super::kinds::Kind;
@@ -28,7 +28,7 @@ impl<'a> Checker<'a> {
             }
             _ => {
                 return match self.path(node, name, steps, within, names) {
-                    Meaning::Field { topic, path, .. } => Meaning::Length { topic, path },
+                    Meaning::Field { topic, path, .. } => Meaning::Length { topic, path, of: None },
                     Meaning::Invalid => Meaning::Invalid,
                     _ => {
                         let message = format!("`len` takes a field, but '{}' is not a field", name.text);
@@ -40,6 +40,7 @@ impl<'a> Checker<'a> {
             }
         };
         let whole = self.span(node);
+        let mut of = None;
         if let Some(fields) = self.fields(topic) {
             let (found, declared) = match fields.find(steps, whole) {
                 Ok(found) => found,
@@ -66,14 +67,19 @@ impl<'a> Checker<'a> {
                 self.diagnostics.push(diagnostic);
                 return Meaning::Invalid;
             }
+            of = match found {
+                SchemaType::Array(..) => Some(Countable::Array),
+                SchemaType::Value(ValueType::String) => Some(Countable::Text),
+                _ => None,
+            };
         }
-        Meaning::Length { topic, path: Path(steps.iter().map(|(step, _)| step.clone()).collect()) }
+        Meaning::Length { topic, path: Path(steps.iter().map(|(step, _)| step.clone()).collect()), of }
     }
 
     /// Reports lengths of undeclared fields that are used as numbers, times or booleans elsewhere.
     pub(super) fn check_lengths(&mut self) {
         for node in 0..self.ast.nodes.len() {
-            let Meaning::Length { topic, path } = &self.meanings[node] else { continue };
+            let Meaning::Length { topic, path, .. } = &self.meanings[node] else { continue };
             let Some((kind, used)) = self.kinds.of_undeclared(*topic, path) else { continue };
             if matches!(kind, Kind::Anything | Kind::Text | Kind::Invalid) {
                 continue;

@@ -270,8 +270,8 @@ impl Checker<'_> {
                 let (topic, path, value_type) = self.field_of(node)?;
                 return Some(self.graph.add(Expr::Field { topic, path, value_type }));
             }
-            Meaning::Length { topic, path } => {
-                let length = Expr::Length { topic: *topic, path: path.clone() };
+            Meaning::Length { topic, path, of } => {
+                let length = Expr::Length { topic: *topic, path: path.clone(), of: *of };
                 return Some(self.graph.add(length));
             }
             Meaning::Number { topic, path } => {

@@ -30,7 +30,7 @@ mod variables;
 
 use std::collections::HashMap;
 
-use rondel_event::{Path, TopicId, Value, ValueType};
+use rondel_event::{Countable, Path, TopicId, Value, ValueType};
 
 pub(crate) use self::attributes::forms as attribute_forms;
 pub(crate) use self::constant::constant_property;
@@ -54,7 +54,7 @@ enum Meaning {
     /// A field, with its declared type and the location of the declaration.
     Field { topic: TopicId, path: Path, declared: Option<(ValueType, Option<Span>)> },
     /// The length of a field.
-    Length { topic: TopicId, path: Path },
+    Length { topic: TopicId, path: Path, of: Option<Countable> },
     /// A number that may be written as a text.
     Number { topic: TopicId, path: Path },
     /// Conditions on the elements of a field, with the declared type of what each compares.

@@ -182,7 +182,7 @@ impl<'a> Plan<'a> {
                     format!("{} of its elements", quantifier.as_str())
                 }
                 Read::Elements(..) => "conditions on its elements".to_owned(),
-                Read::Length => "length".to_owned(),
+                Read::Length | Read::LengthOf(_) => "length".to_owned(),
                 Read::Witness(..) => "the element that decides conditions".to_owned(),
                 Read::IsNan => "whether it is NaN".to_owned(),
                 Read::Table(_) => "its elements".to_owned(),

@@ -237,7 +237,7 @@ impl Shown<'_> {
         nodes.sort_unstable();
         let unknown = |node: ExprId| {
             let (Expr::Field { topic, path, .. }
-            | Expr::Length { topic, path }
+            | Expr::Length { topic, path, .. }
             | Expr::Number { topic, path }) = &spec.nodes[node.index()]
             else {
                 return None;

@@ -1,6 +1,6 @@
 //! Targets for a value of each type.
 
-use rondel_event::{Comparison, Slot, Test, Value, ValueType};
+use rondel_event::{Comparison, Countable, Slot, Test, Value, ValueType};
 
 use super::super::error::PlanErrorKind;
 use super::super::plan::{Enumeration, Number, Target, TextTarget, TimeTarget};
@@ -74,7 +74,7 @@ impl Compiler<'_> {
                 PlanErrorKind::OtherType(ValueType::Float, found.into())
             }
             Want::Elements(..) => PlanErrorKind::NoElements,
-            Want::Length(_) => PlanErrorKind::NoLength(found.into()),
+            Want::Length(_, of) => PlanErrorKind::NoLength(*of, found.into()),
             Want::Presence(_) | Want::Test(..) => PlanErrorKind::OtherCondition(found.into()),
         });
     }
@@ -193,7 +193,7 @@ impl Compiler<'_> {
                 Want::Number(_, Slot::Int(column), _) => TextTarget::Decimal(Target::Int(*column)),
                 Want::Number(_, Slot::Float(column), true) => TextTarget::Decimal(Target::Exact(*column)),
                 Want::Number(_, Slot::Float(column), _) => TextTarget::Decimal(Target::Float(*column)),
-                Want::Length(Slot::Int(column)) => TextTarget::Length(*column),
+                Want::Length(Slot::Int(column), None | Some(Countable::Text)) => TextTarget::Length(*column),
                 Want::Presence(Slot::Bool(column)) => TextTarget::Present(*column),
                 Want::Test(bit, Test::Present) => TextTarget::Met(*bit),
                 Want::Test(bit, test @ (Test::Equals(Value::String(_)) | Test::OtherText(_))) => {

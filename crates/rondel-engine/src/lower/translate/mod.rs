@@ -411,8 +411,8 @@ impl<'a> Translator<'a> {
                 let field = self.field(*topic, path, Read::Elements(*quantifier, conditions.clone()));
                 self.held(field, quantifier.value_type())
             }
-            Expr::Length { topic, path } => {
-                let field = self.field(*topic, path, Read::Length);
+            Expr::Length { topic, path, of } => {
+                let field = self.field(*topic, path, Read::length(*of));
                 self.held(field, ValueType::Int)
             }
             Expr::Number { topic, path } => {

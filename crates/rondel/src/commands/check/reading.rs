@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use rondel_decode::Encoding;
-use rondel_event::{Condition, Field, Quantifier, Read as ReadAs, Test, TopicId, TypeIndex, ValueType};
+use rondel_event::{
+    Condition, Countable, Field, Quantifier, Read as ReadAs, Test, TopicId, TypeIndex, ValueType,
+};
 use rondel_recording::{RecordedTopic, WantedField};
 use rondel_runtime::{PublisherType, SessionPlan, TimeSource};
 
@@ -208,12 +210,12 @@ pub(super) fn wanted(plan: &SessionPlan, topic: TopicId) -> Vec<WantedField> {
         let kind = match &field.read {
             ReadAs::Value(kind) | ReadAs::Number(kind) => Some(*kind),
             // Of a text; an array is no cell.
-            ReadAs::Length => Some(ValueType::String),
+            ReadAs::Length | ReadAs::LengthOf(Countable::Text) => Some(ValueType::String),
             ReadAs::IsNan => Some(ValueType::Float),
             ReadAs::Elements(quantifier, conditions) | ReadAs::Witness(quantifier, conditions) => {
                 number(*quantifier, conditions)
             }
-            ReadAs::Presence | ReadAs::Table(_) => None,
+            ReadAs::Presence | ReadAs::Table(_) | ReadAs::LengthOf(Countable::Array) => None,
         };
         let of_elements = matches!(field.read, ReadAs::Elements(..) | ReadAs::Witness(..));
         WantedField { path: field.path.clone(), kind, of_elements }
