@@ -1,7 +1,18 @@
 //! Single events outside of a block.
 
 use crate::block::Cell;
-use crate::{Block, Slot, Timestamp, TopicId};
+use crate::{Block, Slot, TableOrigin, Timestamp, TopicId};
+
+/// Place of a field of an event among the fields of an event that another program has read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FieldOrigin {
+    /// A field that is read in the same way.
+    Same(usize),
+    /// A [table](crate::Table) of the same elements with other fields.
+    Table(usize, TableOrigin),
+    /// A field that is read in another way: only whether the message carries it is known.
+    Presence(usize),
+}
 
 /// A single event, copied from a [`Block`] to wait and added to another block of the same layout later.
 ///
@@ -151,19 +162,40 @@ impl Event {
         })
     }
 
-    /// Returns the event on another topic, whose fields are found among its own: for each the place, and whether it is
-    /// read in the same way; if not, only whether something came there is kept.
+    /// Returns the event on another topic, whose fields are found among its own.
     #[must_use]
-    pub fn rearranged(&self, topic: TopicId, places: &[Option<(usize, bool)>]) -> Event {
-        let cell = |place: &Option<(usize, bool)>| {
-            let own = place.and_then(|(at, is_same)| Some((*self.cells.get(at)?, is_same)));
-            match own {
-                None | Some((Cell::Absent, _)) => Cell::Absent,
-                Some((cell, true)) => cell,
-                Some((_, false)) => Cell::Invalid,
-            }
-        };
-        Event { topic: Some(topic), cells: places.iter().map(cell).collect(), ..self.clone() }
+    pub fn rearranged(&self, topic: TopicId, places: &[Option<FieldOrigin>]) -> Event {
+        let mut event = Event { topic: Some(topic), cells: Vec::with_capacity(places.len()), ..self.clone() };
+        for place in places {
+            let own = |at: &usize| self.cells.get(*at).copied().unwrap_or(Cell::Absent);
+            let cell = match place {
+                None => Cell::Absent,
+                Some(FieldOrigin::Same(at)) => own(at),
+                Some(FieldOrigin::Table(at, origin)) => match own(at) {
+                    Cell::Text(start, end) => {
+                        let text = self.text.get(start as usize..end as usize).unwrap_or_default();
+                        event.add_text(origin.repack(text))
+                    }
+                    cell => cell,
+                },
+                Some(FieldOrigin::Presence(at)) => match own(at) {
+                    Cell::Absent => Cell::Absent,
+                    _ => Cell::Invalid,
+                },
+            };
+            event.cells.push(cell);
+        }
+        event
+    }
+
+    /// Adds a text for a cell; none makes an invalid one.
+    fn add_text(&mut self, text: Option<String>) -> Cell {
+        let start = self.text.len();
+        self.text.extend(text.as_deref().unwrap_or_default().as_bytes());
+        match (text, u32::try_from(start), u32::try_from(self.text.len())) {
+            (Some(_), Ok(start), Ok(end)) => Cell::Text(start, end),
+            _ => Cell::Invalid,
+        }
     }
 
     /// Whether the fields fit these slots in number and type; invalid fields fit any slot.

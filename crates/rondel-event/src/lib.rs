@@ -20,13 +20,13 @@ mod verdict;
 
 pub use address::{AddressFault, AddressPattern, NameId, globs_meet};
 pub use block::{Block, BoolColumn, Column, Layout, Rows, StringColumn};
-pub use event::Event;
+pub use event::{Event, FieldOrigin};
 pub use origin::{Origin, TypeIndex};
 pub use path::{FROM_END, Named, Path, Segment};
 pub use projection::{Condition, Countable, Field, Projection, Quantifier, Read, Slot, Test};
 pub use snapshot::SnapshotError;
 pub use stable_hash::StableHasher;
-pub use table::{PackedTable, Table, TableCell, TableWriter};
+pub use table::{PackedTable, Table, TableCell, TableOrigin, TableWriter};
 pub use time::{ParseTimeError, TimeUnit, Timestamp};
 pub use topic_event::TopicEvent;
 pub use value::{Comparison, Value, ValueType};

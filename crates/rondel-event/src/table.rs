@@ -40,6 +40,9 @@ pub struct TableWriter {
 }
 
 impl TableWriter {
+    /// What stands for a table with more elements than can be read.
+    pub const TOO_MANY: &str = "m";
+
     /// Begins a table with this many rows. `other` is the length of a parallel array that has another one than that of
     /// the names. The fields outside of the elements follow, then the rows, in the order of [`Table::fields`].
     pub fn begin(&mut self, rows: usize, other: Option<usize>) {
@@ -57,17 +60,34 @@ impl TableWriter {
         if is_in(block.invalid(slot)) {
             return self.invalid();
         }
-        match slot {
-            Slot::Bool(at) => self.text.push(if is_in(block.bools(at).values) { 't' } else { 'f' }),
-            Slot::Int(at) => {
+        self.cell(match slot {
+            Slot::Bool(at) => TableCell::Bool(is_in(block.bools(at).values)),
+            Slot::Int(at) => TableCell::Int(block.ints(at).values[row]),
+            Slot::Float(at) => TableCell::Float(block.floats(at).values[row]),
+            Slot::String(at) => TableCell::Text(block.text(at, row)),
+        });
+    }
+
+    /// Adds a value that is unknown.
+    pub fn invalid(&mut self) {
+        self.text.push('i');
+    }
+
+    /// Adds a value of another table.
+    fn cell(&mut self, cell: TableCell<'_>) {
+        match cell {
+            TableCell::Absent => self.text.push('a'),
+            TableCell::Invalid => self.invalid(),
+            TableCell::Bool(value) => self.text.push(if value { 't' } else { 'f' }),
+            TableCell::Int(value) => {
                 self.text.push('n');
-                self.number(block.ints(at).values[row] as u64);
+                self.number(value as u64);
             }
-            Slot::Float(at) => {
+            TableCell::Float(value) => {
                 self.text.push('d');
-                self.number(block.floats(at).values[row].to_bits());
+                self.number(value.to_bits());
             }
-            Slot::String(at) => match std::str::from_utf8(block.text(at, row)) {
+            TableCell::Text(text) => match std::str::from_utf8(text) {
                 Ok(text) => {
                     self.text.push('s');
                     self.number(text.len() as u64);
@@ -76,11 +96,6 @@ impl TableWriter {
                 Err(_) => self.invalid(),
             },
         }
-    }
-
-    /// Adds a value that is unknown.
-    pub fn invalid(&mut self) {
-        self.text.push('i');
     }
 
     /// Returns the packed table.
@@ -112,7 +127,8 @@ impl<'t> PackedTable<'t> {
         let mut table = PackedTable { rest: text, rows: 0, other: None };
         table.rows = table.number()?;
         table.other = Some(table.number()?).filter(|other| *other != u64::MAX);
-        Some(table)
+        // Every row has a name, of one byte at least.
+        (table.rows <= table.rest.len() as u64).then_some(table)
     }
 
     /// Returns the next value; [`TableCell::Absent`] behind the last one.
@@ -186,6 +202,36 @@ impl Table {
     }
 }
 
+/// Places of the fields of a table in a table of the same elements that has other fields.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableOrigin {
+    /// The number of fields there outside of the elements, and for each such field here its place among them.
+    pub of_message: (usize, Vec<Option<usize>>),
+    /// The same of the fields of an element.
+    pub of_element: (usize, Vec<Option<usize>>),
+}
+
+impl TableOrigin {
+    /// Returns a packed table with the fields in their places here; those that are not there are unknown. None if the text
+    /// is no table.
+    pub fn repack(&self, text: &[u8]) -> Option<String> {
+        let mut table = PackedTable::new(text)?;
+        let mut writer = TableWriter::default();
+        writer.number(table.rows);
+        writer.number(table.other.unwrap_or(u64::MAX));
+        let rows = (0..table.rows).map(|_| &self.of_element);
+        let mut cells = Vec::new();
+        for (count, places) in std::iter::once(&self.of_message).chain(rows) {
+            cells.clear();
+            cells.extend((0..*count).map(|_| table.cell()));
+            for place in places {
+                writer.cell(place.and_then(|at| cells.get(at).copied()).unwrap_or(TableCell::Invalid));
+            }
+        }
+        Some(writer.text)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -222,5 +268,28 @@ mod tests {
         }
         assert_eq!(table.cell(), TableCell::Absent);
         assert!(PackedTable::new(b"short").is_none());
+        // Nor is one that claims more rows than it has bytes.
+        writer.begin(9, None);
+        assert!(PackedTable::new(writer.text().as_bytes()).is_none());
+    }
+
+    #[test]
+    fn repacked_table_has_fields_in_other_places() {
+        let mut writer = TableWriter::default();
+        writer.begin(2, Some(3));
+        let text = |text: &'static str| TableCell::Text(text.as_bytes());
+        for cell in [TableCell::Int(7), text("a"), TableCell::Float(0.5), text("b"), TableCell::Absent] {
+            writer.cell(cell);
+        }
+        let origin =
+            TableOrigin { of_message: (1, Vec::new()), of_element: (2, vec![Some(1), None, Some(0)]) };
+        let packed = origin.repack(writer.text().as_bytes()).unwrap();
+        let mut table = PackedTable::new(packed.as_bytes()).unwrap();
+        assert_eq!((table.rows, table.other), (2, Some(3)));
+        let cells: Vec<TableCell<'_>> = (0..6).map(|_| table.cell()).collect();
+        let unknown = TableCell::Invalid;
+        assert_eq!(cells, [TableCell::Float(0.5), unknown, text("a"), TableCell::Absent, unknown, text("b")]);
+        assert!(table.rest.is_empty());
+        assert!(origin.repack(b"short").is_none());
     }
 }

@@ -16,12 +16,12 @@ use rondel_runtime::{
 };
 
 const TOPICS: [&str; 3] = [
-    "topic a { t: time, k: int, x: float, s: string }",
+    "topic a { t: time, k: int, x: float, s: string, n: [string], v: [float], w: [float] }",
     "topic b { t: time, k: int, ok: bool }",
     "topic c { t: time, k: int, y: float }",
 ];
 
-const PROPERTIES: [&str; 11] = [
+const PROPERTIES: [&str; 15] = [
     "@time(steps) property steps = once[0, 2] a.x > 1.0",
     "@severity(critical) @time(dense) property dense = on(a) -> eventually[0, 3 s] on(b)",
     "@time(dense) property dense_past = on(a) -> once[0, 3 s] b.ok",
@@ -33,6 +33,11 @@ const PROPERTIES: [&str; 11] = [
     "@time(dense) property ever = once (a.x > 2 and b.ok)",
     "@time(dense) property texts = prev(a.s) == a.s or a.s == 'v1'",
     "@time(dense) property of_a = a.x < 5 since[0, 4 s] a.x > 1",
+    "property element for each j in a.n = once[0, 3 s] (a.v[n == j] > 1 or b.ok)",
+    "property other_element for each j in a.n = once[0, 3 s] a.w[n == j] > 1 or b.ok and a.x > 2",
+    "property element_ahead for each j in a.n = a.v[n == j] > 2 -> eventually[0, 2 s] (b.ok or a.v[n == j] < 1)",
+    "machine of_element for each j in a.n { initial p p -> q when a.v[n == j] > 2 and not b.ok q -> p when a.v[n == j] < 1
+        error q for 3 s }",
 ];
 
 impl Numbers {
@@ -50,7 +55,14 @@ fn message(random: &mut Numbers, time: &mut u64) -> Message {
     let topic = random.below(2);
     let (t, k, value) = ((*time + 800 * topic as u64) as f64 / 1000.0, random.below(3), random.below(6));
     match topic {
-        0 => ("a", format!(r#"{{"t":{t},"k":{k},"x":{},"s":"v{value}"}}"#, value as f64 / 2.0)),
+        0 => {
+            let count = random.below(4);
+            let names: Vec<&str> =
+                (0..count).map(|_| ["i", "j", "a long name of an element"][random.below(3)]).collect();
+            let mut values = || (0..count).map(|_| random.below(4) as f64).collect::<Vec<f64>>();
+            let (x, v, w) = (value as f64 / 2.0, values(), values());
+            ("a", format!(r#"{{"t":{t},"k":{k},"x":{x},"s":"v{value}","n":{names:?},"v":{v:?},"w":{w:?}}}"#))
+        }
         _ => ("b", format!(r#"{{"t":{t},"k":{k},"ok":{}}}"#, value % 2 == 0)),
     }
 }
@@ -91,13 +103,17 @@ fn push(session: &mut Session, plan: &SessionPlan, (topic, content): &Message) {
 }
 
 /// Reports of some properties, as JSON without the parts that an edit may change: explanations of earlier time points.
-fn take(session: &mut Session, names: &[String], explain: bool) -> Vec<Vec<String>> {
+/// One alignment group numbers the messages in their order, several number them as they arrive: an edit may change which.
+fn take(session: &mut Session, names: &[String], [aligned, explain]: [bool; 2]) -> Vec<Vec<String>> {
     let mut all = vec![Vec::new(); names.len()];
     for report in session.reports() {
         let Some(at) = names.iter().position(|name| *name == report.property().name) else { continue };
         let mut json = Vec::new();
         report.json(&mut json);
         let mut json: serde_json::Value = serde_json::from_slice(&json).unwrap();
+        if aligned {
+            json.as_object_mut().unwrap().remove("step");
+        }
         if explain {
             json.as_object_mut().unwrap().remove("evidence");
         }
@@ -140,7 +156,11 @@ fn case(seed: u64, compared: &mut [usize; 2]) {
     let bytes = session.snapshot("note");
     whole.flush();
     let names: Vec<String> = properties.iter().map(|text| name_of(text)).collect();
-    assert_eq!(take(&mut session, &names, explain), take(&mut whole, &names, explain), "seed {seed}");
+    assert_eq!(
+        take(&mut session, &names, [aligned, explain]),
+        take(&mut whole, &names, [aligned, explain]),
+        "seed {seed}"
+    );
     // The edit.
     let at = random.below(properties.len());
     match random.below(3) {
@@ -184,12 +204,12 @@ fn case(seed: u64, compared: &mut [usize; 2]) {
         push(&mut fresh, &second, &all[i]);
         if random.below(20) == 0 {
             let bytes = session.snapshot("note");
-            let found = take(&mut session, &continued, explain);
+            let found = take(&mut session, &continued, [aligned, explain]);
             whole.flush();
-            let expected = take(&mut whole, &continued, explain);
+            let expected = take(&mut whole, &continued, [aligned, explain]);
             fresh.flush();
             assert_eq!(found, expected, "seed {seed}");
-            drop(take(&mut fresh, &[], explain));
+            drop(take(&mut fresh, &[], [aligned, explain]));
             // Restored once more, without an edit.
             session = second.restore(&bytes, "note").unwrap();
             assert!(session.edited().is_none(), "seed {seed}: {:?}", session.edited());
@@ -200,7 +220,10 @@ fn case(seed: u64, compared: &mut [usize; 2]) {
     fresh.finish();
     compared[0] += continued.len();
     compared[1] += fresh_names.len();
-    let (found, expected) = (take(&mut session, &continued, explain), take(&mut whole, &continued, explain));
+    let (found, expected) = (
+        take(&mut session, &continued, [aligned, explain]),
+        take(&mut whole, &continued, [aligned, explain]),
+    );
     for ((found, expected), name) in found.iter().zip(&expected).zip(&continued) {
         let differs = found.iter().zip(expected).find(|(found, expected)| found != expected);
         assert_eq!(differs, None, "seed {seed}, aligned {aligned}, explain {explain}: {name}");
@@ -238,11 +261,14 @@ fn it_says_what_became_of_the_properties() {
         "@time(dense) property kept = once a.x > 2",
         "@time(dense) property changed = once[0, 1 s] b.ok",
         "@time(dense) property gone = b.ok",
+        "property element for each j in a.n = b.ok or a.v[n == j] > 1",
     ]);
     let after = texts(&[
         "@time(dense) property new = a.x > 0",
         "@time(dense) property changed = once[0, 2 s] b.ok",
         "@time(dense) property kept = once a.x > 2",
+        "property other_element for each j in a.n = b.ok or a.w[n == j] > 1",
+        "property element for each j in a.n = b.ok or a.v[n == j] > 1",
     ]);
     for aligned in [false, true] {
         let first = plan(&TOPICS[..2], &before, aligned, false, false);
@@ -253,18 +279,17 @@ fn it_says_what_became_of_the_properties() {
         let second = plan(&TOPICS[..2], &after, aligned, false, false);
         let mut session = second.restore(&bytes, "").unwrap();
         let edited = session.edited().unwrap().clone();
-        assert_eq!(edited.continued, ["kept"]);
-        assert_eq!(
-            edited.restarted.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(),
-            ["new", "changed"]
-        );
+        assert_eq!(edited.continued, ["kept", "element"]);
+        let restarted: Vec<&str> = edited.restarted.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(restarted, ["new", "changed", "other_element"]);
         assert_eq!(edited.removed, ["gone"]);
         let notices: Vec<_> = session.notices().collect();
         let notice = notices.iter().find(|notice| notice.kind == "edited").unwrap();
         assert_eq!(
             notice.text(&mut |time: Timestamp| time.to_string()),
-            "the specification was edited since the snapshot: `kept` continues with its state; `new` restarts: it is \
-             new; `changed` restarts: its formula, or what that refers to, has changed; removed: gone"
+            "the specification was edited since the snapshot: 2 properties continue with their state; `new` restarts: it is \
+             new; `changed` restarts: its formula, or what that refers to, has changed; `other_element` restarts: it is \
+             new; removed: gone"
         );
         session.finish();
         let last = |name: &str| statistics(&session, &second, name).last;

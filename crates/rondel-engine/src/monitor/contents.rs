@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use rondel_event::{Field, Slot, TopicId};
+use rondel_event::{Field, FieldOrigin, Read, Slot, TableOrigin, TopicId};
 use rondel_spec::{ChainId, Topic};
 use serde::{Deserialize, Serialize};
 
@@ -19,11 +19,13 @@ pub(crate) struct Contents {
     /// Release that wrote it; identities are comparable within one release only.
     pub(super) release: String,
     pub(super) topics: Vec<String>,
+    /// The number of topics of the specification; those of elements follow.
+    pub(super) declared: u64,
     pub(super) properties: Vec<PropertyContent>,
     pub(super) sections: Vec<SectionContent>,
     pub(super) sliced: Vec<SlicedOutline>,
-    /// For each topic, in the order of its projection: hashes of the fields read, with and without the kind of read.
-    pub(super) fields: Vec<Vec<[u64; 2]>>,
+    /// For each topic, in the order of its projection: identities of the fields read.
+    pub(super) fields: Vec<Vec<FieldContent>>,
     /// Identities of the chains.
     pub(super) chains: Vec<u64>,
 }
@@ -36,6 +38,17 @@ pub(super) struct PropertyContent {
     pub(super) generation: u32,
 }
 
+/// Identity of a field that is read of the messages of a topic.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct FieldContent {
+    /// Hash of its path and of the kind of read; for a table without its fields.
+    read: u64,
+    /// Hash of its path.
+    place: u64,
+    /// For a table: identities of the fields outside of the elements, and of those of an element.
+    table: Option<[Vec<u64>; 2]>,
+}
+
 /// Identities of a section without instances.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct SectionContent {
@@ -43,17 +56,43 @@ pub(super) struct SectionContent {
     pub(super) linear: Option<LinearOutline>,
 }
 
+impl FieldContent {
+    /// The place of the field among those of another program.
+    pub(super) fn origin(&self, others: &[FieldContent]) -> Option<FieldOrigin> {
+        let Some(at) = others.iter().position(|other| other.read == self.read) else {
+            return others.iter().position(|other| other.place == self.place).map(FieldOrigin::Presence);
+        };
+        Some(match (&self.table, &others[at].table) {
+            (Some(own), Some(other)) if own != other => {
+                let places = |i: usize| {
+                    let place = |field: &u64| other[i].iter().position(|other| other == field);
+                    (other[i].len(), own[i].iter().map(place).collect())
+                };
+                FieldOrigin::Table(at, TableOrigin { of_message: places(0), of_element: places(1) })
+            }
+            _ => FieldOrigin::Same(at),
+        })
+    }
+}
+
 impl Contents {
     pub(super) fn new(program: &Program) -> Contents {
         let spec = &program.spec;
-        let properties = spec.properties.iter().map(|property| PropertyContent {
+        let properties = spec.properties.iter().enumerate().map(|(at, property)| PropertyContent {
             name: property.name.clone(),
-            identity: spec.identity(property),
+            identity: program.identity(at, property),
             generation: property.generation,
         });
         let of_field = |topic: &Topic, field: &Field| {
             let at = (&topic.name, &field.path);
-            [hash((at, format!("{:?}", field.read))), hash(at)]
+            let place = hash(at);
+            let Read::Table(table) = &field.read else {
+                return FieldContent { read: hash((at, format!("{:?}", field.read))), place, table: None };
+            };
+            let identity = |field: &Field| hash((&field.path, format!("{:?}", field.read)));
+            let fields =
+                [table.of_message().map(identity).collect(), table.of_element().map(identity).collect()];
+            FieldContent { read: hash((at, &table.key)), place, table: Some(fields) }
         };
         let projections = program.projections().iter().zip(&spec.topics);
         let fields = projections.map(|(projection, topic)| {
@@ -62,7 +101,8 @@ impl Contents {
         let fields: Vec<_> = fields.collect();
         let slots: HashMap<Slot, [u64; 2]> = (program.projections().iter().zip(&fields))
             .flat_map(|(projection, own)| {
-                projection.fields.iter().map(|field| field.slot).zip(own.iter().copied())
+                let identities = own.iter().map(|own| [own.read, own.place]);
+                projection.fields.iter().map(|field| field.slot).zip(identities)
             })
             .collect();
         let slot = |slot: Slot| slots.get(&slot).copied().unwrap_or_default();
@@ -78,6 +118,7 @@ impl Contents {
         Contents {
             release: env!("CARGO_PKG_VERSION").to_owned(),
             topics: spec.topics.iter().map(|topic| topic.name.clone()).collect(),
+            declared: spec.topics.len().saturating_sub(spec.elements.len()) as u64,
             properties: properties.collect(),
             fields,
             sections: sections.collect(),

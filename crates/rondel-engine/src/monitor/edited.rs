@@ -4,13 +4,13 @@ use std::fmt;
 use std::sync::Arc;
 
 use rondel_event::snapshot::open_any;
-use rondel_event::{SnapshotError, TopicId};
+use rondel_event::{FieldOrigin, SnapshotError, TopicId};
 use rondel_spec::{ChainId, Spec};
 
 use crate::CompileError;
 use crate::exec::inventory::{Inventory, Origins, Outline};
 use crate::keyed::moved::SlicedOutline;
-use crate::monitor::contents::{Contents, SectionContent};
+use crate::monitor::contents::{Contents, FieldContent, SectionContent};
 use crate::monitor::program::Program;
 use crate::monitor::snapshot::{MONITOR, VERSION, split};
 use crate::monitor::{Monitor, SavedMonitor};
@@ -50,9 +50,8 @@ impl fmt::Display for RestartReason {
     }
 }
 
-/// For each field that a program reads of a topic: its position in another program, and whether it was read in the same
-/// way.
-pub type FieldPlaces = Vec<Option<(usize, bool)>>;
+/// For each field that a program reads of a topic: its origin in another program.
+pub type FieldPlaces = Vec<Option<FieldOrigin>>;
 
 /// Deserialised snapshot.
 pub struct Snapshot {
@@ -89,24 +88,19 @@ impl Snapshot {
 
     /// Names of the topics of its specification.
     pub fn topics(&self) -> impl Iterator<Item = &str> {
-        self.contents.topics.iter().map(|name| &**name)
+        self.contents.topics.iter().map(|name| &**name).take(self.contents.declared as usize)
     }
 
     /// For each topic of its specification: position of the topic in a program and, for each field that the program
-    /// reads of it, the former position and whether it was read in the same way. If not, only the presence of the field
-    /// is known. Rearranges events that waited for the program of the snapshot.
+    /// reads of it, the former position. Rearranges events that waited for the program of the snapshot.
     pub fn rearranged(&self, program: &Program) -> Vec<Option<(TopicId, FieldPlaces)>> {
         let own = Contents::new(program);
         let topics = self.contents.topics_in(&own);
-        let of = |(topic, before): (&Option<TopicId>, &Vec<[u64; 2]>)| {
+        let of = |(topic, before): (&Option<TopicId>, &Vec<FieldContent>)| {
             let topic = (*topic)?;
-            let place = |field: &[u64; 2]| {
-                let same = before.iter().position(|other| other[0] == field[0]).map(|at| (at, true));
-                same.or_else(|| Some((before.iter().position(|other| other[1] == field[1])?, false)))
-            };
-            Some((topic, own.fields.get(topic.index())?.iter().map(place).collect()))
+            Some((topic, own.fields.get(topic.index())?.iter().map(|field| field.origin(before)).collect()))
         };
-        topics.iter().zip(&self.contents.fields).map(of).collect()
+        topics.iter().zip(&self.contents.fields).take(self.contents.declared as usize).map(of).collect()
     }
 
     /// Generation later than all in the snapshot.

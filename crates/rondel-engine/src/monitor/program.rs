@@ -45,8 +45,10 @@ pub struct Program {
     /// Plans that turn the elements of messages into events of instances.
     pub(crate) elements: Vec<ElementPlan>,
     pub(crate) chains: Vec<ChainPlan>,
-    /// Source specification, without tests.
+    /// Source specification, without tests and with topics of elements.
     pub(crate) spec: Spec,
+    /// [Identities](Spec::identity) of the properties before they were made to read topics of elements.
+    identities: Option<Vec<u64>>,
     /// Final verdicts of each property; empty if none are final.
     pub(crate) finality: Vec<Finality>,
     /// Reach of the properties, computed at the first request.
@@ -100,6 +102,8 @@ impl Program {
     ) -> Result<Program, CompileError> {
         let terms = reads.is_some();
         let elements = Elements::new(spec);
+        let identities =
+            elements.as_ref().map(|_| spec.properties.iter().map(|own| spec.identity(own)).collect());
         let spec = elements.as_ref().map_or(spec, |elements| &elements.spec);
         let mut binding = Binding::new(spec.topics.len());
         let (mut sections, mut quantifiers) = (Vec::new(), Vec::new());
@@ -192,6 +196,7 @@ impl Program {
             elements,
             chains,
             spec: Spec { tests: Vec::new(), ..spec.clone() },
+            identities,
             finality: finality(spec),
             reaches: OnceLock::new(),
             simplified: OnceLock::new(),
@@ -237,6 +242,12 @@ impl Program {
     pub(super) fn contents(&self) -> &[u8] {
         // Plain data always serialises.
         self.contents.get_or_init(|| postcard::to_stdvec(&Contents::new(self)).unwrap_or_default())
+    }
+
+    /// Returns the [identity](Spec::identity) of a property of the specification as it is written.
+    pub(super) fn identity(&self, at: usize, property: &Property) -> u64 {
+        let known = self.identities.as_ref().and_then(|all| all.get(at).copied());
+        known.unwrap_or_else(|| self.spec.identity(property))
     }
 
     /// Columns that its blocks must have.
