@@ -16,7 +16,7 @@ use crate::schema::Schema;
 use crate::senml::SenmlDecoder;
 use crate::sink::NoNumber;
 use crate::sparkplug::SparkplugDecoder;
-use crate::tables::TableDecoder;
+use crate::tables::{TableDecoder, TooManyElements};
 
 /// The encoding of the payloads of a topic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -412,8 +412,27 @@ impl Decoder {
             Decoder::Plain(decoder) => decoder.mistyped(),
             Decoder::Sparkplug(decoder) => decoder.mistyped(),
             Decoder::Senml(decoder) => decoder.mistyped(),
-            Decoder::Tables(decoder) => decoder.total(Decoder::mistyped) + decoder.too_many(),
+            Decoder::Tables(decoder) => decoder.counts().mistyped,
             Decoder::Awaiting(_) => 0,
+        }
+    }
+
+    /// Returns of the first value of another type in a [table](rondel_event::Table) the column of the table, and the field
+    /// of it by its position.
+    pub fn mistyped_member(&self) -> Option<(Slot, u16)> {
+        match self {
+            Decoder::Json(decoder) => decoder.mistyped_member(),
+            Decoder::Tables(decoder) => decoder.mistyped_member(),
+            _ => None,
+        }
+    }
+
+    /// Returns the messages so far with more elements than a table holds; they are written as
+    /// [`TableWriter::TOO_MANY`](rondel_event::TableWriter::TOO_MANY).
+    pub fn too_many_elements(&self) -> Option<TooManyElements> {
+        match self {
+            Decoder::Tables(decoder) => decoder.too_many(),
+            _ => None,
         }
     }
 
@@ -429,7 +448,7 @@ impl Decoder {
             Decoder::Senml(decoder) => decoder.not_numbers(),
             Decoder::Json(decoder) => decoder.not_numbers(),
             Decoder::Awaiting(_) => 0,
-            Decoder::Tables(decoder) => decoder.total(Decoder::not_numbers),
+            Decoder::Tables(decoder) => decoder.counts().not_numbers,
         }
     }
 
@@ -468,7 +487,7 @@ impl Decoder {
             Decoder::Json(decoder) => decoder.left_out(),
             Decoder::Sparkplug(decoder) => decoder.left_out(),
             Decoder::Senml(decoder) => decoder.left_out(),
-            Decoder::Tables(decoder) => decoder.total(Decoder::left_out),
+            Decoder::Tables(decoder) => decoder.counts().left_out,
             Decoder::Plain(_) | Decoder::Awaiting(_) => 0,
         }
     }

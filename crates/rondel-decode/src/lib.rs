@@ -46,6 +46,7 @@ pub use message::MessageWriter;
 pub use outline::{NamedConstant, Outline, Part};
 pub use parameters::Parameters;
 pub use sink::NoNumber;
+pub use tables::TooManyElements;
 
 /// The examples of the README.
 #[cfg(doctest)]

@@ -104,6 +104,8 @@ pub struct Mistyped {
     pub topic: TopicId,
     /// The column of its field.
     pub slot: Slot,
+    /// If that is a [table](rondel_event::Table), its field, by its position.
+    pub member: Option<u16>,
     /// Whether it is an integer that a double rounds.
     pub is_inexact: bool,
     /// The text, if it is not a number although one is read.
@@ -752,6 +754,7 @@ impl Lines {
         };
         let (mistyped, time, origin) = (writer.mistyped, writer.time, writer.origin);
         let (first_mistyped, left_out) = (writer.first_mistyped, writer.left_out);
+        let member = writer.first_member;
         let no_number = writer.no_number.filter(|text| Some(text.slot()) == first_mistyped);
         let is_inexact = first_mistyped.is_some() && first_mistyped == writer.large;
         if let Some(reason) = undecodable {
@@ -776,7 +779,8 @@ impl Lines {
         if let Some(slot) = first_mistyped {
             if self.shapes.mistyped().get(id.index()).is_none_or(|count| *count == 0) {
                 let time = time.unwrap_or(self.time);
-                self.first_mistyped.push(Mistyped { topic: id, slot, is_inexact, no_number, time, row });
+                let first = Mistyped { topic: id, slot, member, is_inexact, no_number, time, row };
+                self.first_mistyped.push(first);
             }
             self.shapes.add_mistyped(Some(id), mistyped);
         }

@@ -123,6 +123,11 @@ impl NoNumber {
         self.slot
     }
 
+    /// Returns the same text for the field of another slot.
+    pub(crate) fn at(self, slot: Slot) -> NoNumber {
+        NoNumber { slot, ..self }
+    }
+
     /// Returns the text, or its first characters, as a JSON string.
     pub fn quoted(&self) -> String {
         let text = String::from_utf8_lossy(&self.text[..usize::from(self.length)]);

@@ -63,13 +63,53 @@ pub(crate) struct Elements {
     /// The column of the table.
     slot: Slot,
     pub(crate) decoder: Decoder,
+    /// Counts of the decoders for fewer elements that it replaced.
+    replaced: Counts,
     plan: Plan,
     block: Block,
     /// Whether the type has no further elements.
     is_fixed: bool,
     writer: TableWriter,
     /// Messages with more elements than are read.
-    pub(crate) too_many: u64,
+    too_many: Option<TooManyElements>,
+    /// The field of the first value of another type, by its position in the table.
+    mistyped: Option<u16>,
+}
+
+/// Counts of a decoder.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counts {
+    pub(crate) mistyped: u64,
+    pub(crate) not_numbers: u64,
+    pub(crate) left_out: u64,
+}
+
+impl Counts {
+    fn of(decoder: &Decoder) -> Counts {
+        let (mistyped, not_numbers) = (decoder.mistyped(), decoder.not_numbers());
+        Counts { mistyped, not_numbers, left_out: decoder.left_out() }
+    }
+
+    fn and(self, other: Counts) -> Counts {
+        Counts {
+            mistyped: self.mistyped + other.mistyped,
+            not_numbers: self.not_numbers + other.not_numbers,
+            left_out: self.left_out + other.left_out,
+        }
+    }
+}
+
+/// Messages with more elements in an array than are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooManyElements {
+    /// The column of the table.
+    pub slot: Slot,
+    /// The number of messages.
+    pub messages: u64,
+    /// The number of elements in the first of them.
+    pub first: u32,
+    /// The number of elements that are read.
+    pub limit: u32,
 }
 
 /// Where what a table holds is in the row of a message.
@@ -105,14 +145,20 @@ impl TableDecoder {
         Ok(TableDecoder { messages, tables: tables.collect::<Result<_, _>>()? })
     }
 
-    /// Sum of a counter over the decoders of messages and of elements.
-    pub(crate) fn total(&self, count: impl Fn(&Decoder) -> u64) -> u64 {
-        count(&self.messages) + self.tables.iter().map(|table| count(&table.decoder)).sum::<u64>()
+    /// Counts of the decoders of messages and of elements.
+    pub(crate) fn counts(&self) -> Counts {
+        let tables = self.tables.iter().map(|table| table.replaced.and(Counts::of(&table.decoder)));
+        tables.fold(Counts::of(&self.messages), Counts::and)
     }
 
-    /// How many tables so far had more elements than are read.
-    pub(crate) fn too_many(&self) -> u64 {
-        self.tables.iter().map(|table| table.too_many).sum()
+    /// Returns the messages with more elements than are read.
+    pub(crate) fn too_many(&self) -> Option<TooManyElements> {
+        self.tables.iter().find_map(|table| table.too_many)
+    }
+
+    /// Returns the column of a table with a value of another type, and its field by its position.
+    pub(crate) fn mistyped_member(&self) -> Option<(Slot, u16)> {
+        self.tables.iter().find_map(|table| Some((table.slot, table.mistyped?)))
     }
 
     pub(crate) fn decode(
@@ -150,14 +196,29 @@ impl Elements {
         }
         let (decoder, plan, layout) = made?;
         let (block, writer) = (Block::new(layout), TableWriter::default());
-        Ok(Elements { origin, table, slot, decoder, plan, block, is_fixed, writer, too_many: 0 })
+        let replaced = Counts::default();
+        let (too_many, mistyped) = (None, None);
+        Ok(Elements {
+            origin,
+            table,
+            slot,
+            decoder,
+            replaced,
+            plan,
+            block,
+            is_fixed,
+            writer,
+            too_many,
+            mistyped,
+        })
     }
 
-    /// Makes room for more elements, if the type has any.
-    fn grow(&mut self, count: u32) {
-        let capacity = count.next_power_of_two().min(MOST);
+    /// Makes room for more elements, if the type has any. The counts are those before the message that has them.
+    fn grow(&mut self, count: u32, before: Counts) {
+        let capacity = count.next_power_of_two();
         match self.origin.plan(&self.table, capacity) {
             Ok((decoder, plan, layout)) => {
+                self.replaced = self.replaced.and(before);
                 (self.decoder, self.plan, self.block) = (decoder, plan, Block::new(layout));
             }
             Err(_) => self.is_fixed = true,
@@ -166,15 +227,41 @@ impl Elements {
 
     fn read(&mut self, payload: &[u8]) -> Option<u32> {
         self.block.clear();
+        let before = self.decoder.mistyped();
         self.decoder.decode(payload, Timestamp::ZERO, &mut self.block).ok()?;
+        if self.mistyped.is_none() && self.decoder.mistyped() > before {
+            self.mistyped = self.find_mistyped();
+        }
         length(&self.block, self.plan.lengths[0])
+    }
+
+    /// Finds the first field of the message that was read without a value, by its position in the table.
+    #[cold]
+    fn find_mistyped(&self) -> Option<u16> {
+        let is_of_element = self.table.fields.iter().map(|field| field.path.of_each().is_some());
+        let (mut of_message, mut of_element) = (Vec::new(), Vec::new());
+        for (at, is_of_element) in (0..).zip(is_of_element) {
+            if is_of_element { &mut of_element } else { &mut of_message }.push(at);
+        }
+        let Plan { lengths, arrays, of_elements, .. } = &self.plan;
+        let has = |array: usize, element: u32| {
+            length(&self.block, lengths[array]).is_none_or(|length| element < length)
+        };
+        let elements = (0..).zip(of_elements).flat_map(|(element, slots)| {
+            let fields = of_element.iter().zip(slots).zip(arrays);
+            fields.filter(move |(_, array)| has(**array, element)).map(|(field, _)| field)
+        });
+        let mut all = of_message.iter().zip(&self.plan.of_message).chain(elements);
+        all.find(|(_, slot)| self.block.invalid(**slot) & 1 == 1).map(|(at, _)| *at)
     }
 
     /// Writes the table of a message into a row.
     fn write(&mut self, payload: &[u8], block: &mut Block, row: usize) {
+        let before = Counts::of(&self.decoder);
         let mut count = self.read(payload);
-        if let Some(more) = count.filter(|count| *count > self.plan.capacity && !self.is_fixed) {
-            self.grow(more);
+        let has_room = |count: u32| count > self.plan.capacity && count <= MOST && !self.is_fixed;
+        if let Some(more) = count.filter(|count| has_room(*count)) {
+            self.grow(more, before);
             count = self.read(payload);
         }
         let Some(count) = count else {
@@ -184,8 +271,13 @@ impl Elements {
             return;
         };
         if count > self.plan.capacity {
-            self.too_many += 1;
-            return block.set_invalid(self.slot, row);
+            let (slot, limit) = (self.slot, if self.is_fixed { self.plan.capacity } else { MOST });
+            let none = TooManyElements { slot, messages: 0, first: count, limit };
+            self.too_many.get_or_insert(none).messages += 1;
+            if let Slot::String(column) = slot {
+                block.set_string(column, row, TableWriter::TOO_MANY);
+            }
+            return;
         }
         let Elements { plan, block: own, writer, .. } = self;
         let other = plan.lengths[1..].iter().filter_map(|slot| length(own, *slot));

@@ -6,7 +6,7 @@ mod types;
 use rondel_align::Refusal;
 use rondel_decode::NoNumber;
 use rondel_engine::RestartReason;
-use rondel_event::{Path, Timestamp, TopicId};
+use rondel_event::{Countable, Field, Path, Projection, Read, Slot, Timestamp, TopicId};
 use serde_json::{Map, Value, json};
 
 use crate::missing::{Vacuous, VacuousKind};
@@ -58,6 +58,29 @@ pub(crate) enum Misread<'p> {
     TooLarge(&'p Path),
     /// A text that should be a number.
     Text(&'p Path, NoNumber),
+    /// A value of another type in an element of an array.
+    Element(&'p Field),
+}
+
+/// The field of a projection in a slot, or if a position in a table is given, the field of the table there.
+pub(crate) fn field_in(projection: &Projection, slot: Slot, member: Option<u16>) -> Option<&Field> {
+    let field = projection.fields.iter().find(|field| field.slot == slot)?;
+    match (&field.read, member) {
+        (Read::Table(table), Some(member)) => table.fields.get(usize::from(member)),
+        _ => Some(field),
+    }
+}
+
+/// The field of an element with a value of another type, and the type that is read.
+pub(crate) fn no_value_of(field: &Field) -> String {
+    let path = field.path.as_listed();
+    match &field.read {
+        Read::Value(value_type) | Read::Number(value_type) => {
+            format!("`{path}` has another type than `{value_type}`")
+        }
+        Read::LengthOf(Countable::Text) => format!("`{path}` is no text"),
+        _ => format!("`{path}` is no array"),
+    }
 }
 
 /// The reason for which a text is unknown where it should be a number, behind the name of the field.
@@ -538,6 +561,14 @@ impl Notice {
                 format!(
                     "`{field}` {}; it counts as unknown ({} of another type so far)",
                     no_number(&text),
+                    counted(count, "value is", "values are")
+                )
+            }
+            Some(Misread::Element(field)) => {
+                members.push(("element", json!(field.path.as_listed().to_string())));
+                format!(
+                    "{}; it counts as unknown ({} of another type so far)",
+                    no_value_of(field),
                     counted(count, "value is", "values are")
                 )
             }

@@ -26,8 +26,10 @@ use rondel_align::{NumberOutcome, Refusal};
 use rondel_decode::json::JsonForm;
 use rondel_decode::lines::{Ahead, LineError, Lines, Mistyped, Part, Source};
 use rondel_decode::plain;
-use rondel_decode::{DecodeError, Decoder, DecoderError, LeftOut, MessageType, MessageWriter};
-use rondel_event::{Block, Field, NameId, Origin, Projection, TimeUnit, Timestamp, TopicId, TypeIndex};
+use rondel_decode::{
+    DecodeError, Decoder, DecoderError, LeftOut, MessageType, MessageWriter, TooManyElements,
+};
+use rondel_event::{Block, NameId, Origin, Projection, TimeUnit, Timestamp, TopicId, TypeIndex};
 use rondel_spec::Spec;
 
 use crate::account::{Accounts, RecordedNumbers};
@@ -35,7 +37,7 @@ use crate::clock::{Clock, NO_TIME, Ticks};
 use crate::explanation::Signal;
 use crate::limits::Refused;
 use crate::missing::{Missing, Needed};
-use crate::notice::{INEXACT, Misread, Notice, no_number};
+use crate::notice::{INEXACT, Misread, Notice, field_in, no_number, no_value_of};
 use crate::omission::{FirstOmission, Omission, Omissions, Reason};
 use crate::options::{Input, Options, PublisherType};
 use crate::report::{PropertyInfo, Report};
@@ -571,13 +573,13 @@ impl Session {
     #[cold]
     fn see_mistyped(&mut self, first: &Mistyped) {
         let Some(projection) = self.route.projections().get(first.topic.index()) else { return };
-        let Some(field) = projection.fields.iter().find(|field| field.slot == first.slot) else { return };
-        let detail = match first.is_inexact {
-            true => format!("`{}` {INEXACT}", field.path),
-            false => match &first.no_number {
-                Some(text) => format!("`{}` {}", field.path, no_number(text)),
-                None => format!("`{}`", field.path),
-            },
+        let Some(field) = field_in(projection, first.slot, first.member) else { return };
+        let path = field.path.as_listed();
+        let detail = match (first.is_inexact, &first.no_number, first.member) {
+            (true, ..) => format!("`{path}` {INEXACT}"),
+            (false, Some(text), _) => format!("`{path}` {}", no_number(text)),
+            (false, None, Some(_)) => no_value_of(field),
+            (false, None, None) => format!("`{path}`"),
         };
         let omission = FirstOmission { time: Some(first.time), detail };
         self.shared.first_mistyped.push((first.topic, omission));
@@ -749,7 +751,7 @@ impl Session {
             let count = decoder.mistyped();
             if count > 0 && !std::mem::replace(is_said, true) {
                 let projection = self.route.projections().get(topic.index());
-                let field_of = |slot| projection?.fields.iter().find(|field: &&Field| field.slot == slot);
+                let field_of = |slot| decoder.misread_field(projection?, slot);
                 let large = decoder.too_large().and_then(field_of).map(|field| match field.exact {
                     true => Misread::Inexact(&field.path),
                     false => Misread::TooLarge(&field.path),
@@ -758,7 +760,8 @@ impl Session {
                     let text = decoder.no_number()?;
                     Some(Misread::Text(&field_of(text.slot())?.path, text))
                 };
-                losses.push(Notice::mistyped(topic, count, large.or_else(text)));
+                let element = || Some(Misread::Element(field_of(decoder.mistyped_member()?.0)?));
+                losses.push(Notice::mistyped(topic, count, large.or_else(text).or_else(element)));
             }
         }
         for notice in &mut losses {
@@ -1000,8 +1003,11 @@ impl Session {
         let decoders = (0..).map(TopicId).zip(self.route.decoders()).zip(self.route.projections());
         for ((topic, decoder), projection) in decoders {
             let first = || {
-                let path = |slot| projection.fields.iter().find(|own| own.slot == slot);
+                let path = |slot| decoder.misread_field(projection, slot);
                 let detail = match (decoder.too_large(), decoder.other_type()) {
+                    (None, None) if decoder.no_number().is_none() => {
+                        no_value_of(path(decoder.mistyped_member()?.0)?)
+                    }
                     (None, None) if decoder.no_number().is_some() => {
                         let text = decoder.no_number()?;
                         format!("`{}` {}", path(text.slot())?.path, no_number(&text))
@@ -1020,6 +1026,14 @@ impl Session {
             };
             omissions.add(Reason::OtherFieldType, Some(topic), decoder.mistyped(), first);
             omissions.add(Reason::NotANumber, Some(topic), decoder.not_numbers(), || None);
+            if let Some(TooManyElements { slot, messages, first, limit }) = decoder.too_many_elements() {
+                omissions.add(Reason::OverLimit, Some(topic), messages, || {
+                    let path = &field_in(projection, slot, None)?.path;
+                    let (first, limit) = (grouped(first.into()), grouped(limit.into()));
+                    let detail = format!("`{path}` has {first} elements, and at most {limit} are read");
+                    Some(FirstOmission { time: None, detail })
+                });
+            }
         }
         match &self.route {
             Route::Direct(direct) => direct.add_omissions(&mut omissions),

@@ -60,6 +60,8 @@ pub struct JsonDecoder {
     /// Column of an integer beyond the signed 64-bit range.
     large: Option<Slot>,
     no_number: Option<NoNumber>,
+    /// The first value of another type in a table: the column of the table, and the field by its position.
+    member: Option<(Slot, u16)>,
 }
 
 impl JsonDecoder {
@@ -104,6 +106,7 @@ impl JsonDecoder {
             left_out: 0,
             large: None,
             no_number: None,
+            member: None,
         }
     }
 
@@ -128,7 +131,7 @@ impl JsonDecoder {
         let walked = walk(&mut scanner, Some(&self.root), 0, &mut writer).and_then(|()| scanner.end());
         let (mistyped, left_out, not_numbers) = (writer.mistyped, writer.left_out, writer.not_numbers);
         let (large, own_time) = (writer.large, writer.time);
-        let no_number = writer.no_number;
+        let (no_number, member) = (writer.no_number, writer.first_mistyped.zip(writer.first_member));
         if let Err(error) = walked {
             block.pop();
             return Err(error);
@@ -138,6 +141,7 @@ impl JsonDecoder {
         self.left_out += left_out;
         self.large = large.or(self.large);
         self.no_number = self.no_number.or(no_number);
+        self.member = self.member.or(member);
         if let Some(time) = own_time {
             block.set_time(row, time);
         }
@@ -163,6 +167,11 @@ impl JsonDecoder {
     /// Returns the slot of an integer beyond the signed 64-bit range, or of one that a double rounds, if one was read so far.
     pub fn too_large(&self) -> Option<Slot> {
         self.large
+    }
+
+    /// Returns of the first value of another type in a table the column of that, and the field by its position.
+    pub(crate) fn mistyped_member(&self) -> Option<(Slot, u16)> {
+        self.member
     }
 
     /// Returns the first text so far that is not a number although one is read.

@@ -349,6 +349,8 @@ pub(crate) struct Writer<'b> {
     pub(crate) left_out: u64,
     /// Field of the first mistyped value.
     pub(crate) first_mistyped: Option<Slot>,
+    /// If that is a table, position of its field.
+    pub(crate) first_member: Option<u16>,
     /// A text that is not a number although one is read.
     pub(crate) no_number: Option<NoNumber>,
     /// The column of an integer beyond the signed 64-bit range, or of one that a double rounds.
@@ -518,6 +520,7 @@ impl<'b> Writer<'b> {
             not_numbers: 0,
             left_out: 0,
             first_mistyped: None,
+            first_member: None,
             no_number: None,
             large: None,
         }

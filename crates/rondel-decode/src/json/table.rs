@@ -20,6 +20,8 @@ pub(crate) struct TableNode {
     of_message: Vec<Slot>,
     of_element: Vec<Slot>,
     layout: Layout,
+    /// Column of each field, in the order of the table.
+    fields: Vec<Slot>,
     /// Column of the block for the table.
     column: u32,
 }
@@ -70,8 +72,10 @@ impl TableNode {
         let mut slots = Slots::default();
         let mut arrays: Vec<(Path, Projection)> = vec![(Table::array(&table.key), Projection::default())];
         let (mut message, mut of_message, mut of_element) = (Projection::default(), Vec::new(), Vec::new());
+        let mut fields = Vec::new();
         for field in &table.fields {
             let slot = slots.next(field.slot);
+            fields.push(slot);
             let Some((array, _, rest)) = field.path.of_each() else {
                 message.fields.push(Field { slot, ..field.clone() });
                 of_message.push(slot);
@@ -95,6 +99,7 @@ impl TableNode {
             of_message,
             of_element,
             layout: slots.layout(),
+            fields,
             column,
         })
     }
@@ -134,9 +139,12 @@ impl TableNode {
             debug_assert!(walked.is_ok(), "the message was scanned before");
             let (mistyped, large, no_number) = (own.mistyped, own.large, own.no_number);
             writer.left_out += own.left_out;
+            if let Some(first) = own.first_mistyped.filter(|_| writer.first_mistyped.is_none()) {
+                writer.first_member = self.fields.iter().position(|slot| *slot == first).map(|at| at as u16);
+            }
             writer.count_mistyped(slot, mistyped);
             writer.large = writer.large.or(large.map(|_| slot));
-            writer.no_number = writer.no_number.or(no_number);
+            writer.no_number = writer.no_number.or(no_number.map(|text| text.at(slot)));
         };
         begin(row);
         read(message, &self.message, row);

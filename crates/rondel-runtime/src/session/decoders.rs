@@ -4,13 +4,15 @@ use std::sync::Arc;
 
 use rondel_decode::cdr::WideForm;
 use rondel_decode::sparkplug::Address;
-use rondel_decode::{DecodeError, Decoder, DecoderError, Encoding, LeftOut, MessageType, NoNumber};
-use rondel_event::{Block, Projection, Slot, Timestamp, TopicId, TypeIndex};
+use rondel_decode::{
+    DecodeError, Decoder, DecoderError, Encoding, LeftOut, MessageType, NoNumber, TooManyElements,
+};
+use rondel_event::{Block, Field, Projection, Slot, Timestamp, TopicId, TypeIndex};
 
 use super::defaults::{Defaults, LineDefaults};
 use super::{Session, SessionPlan, Stamp};
 use crate::names::TopicNames;
-use crate::notice::Notice;
+use crate::notice::{Notice, field_in};
 use crate::options::{Input, PublisherType};
 use crate::specification::recorded_names;
 
@@ -165,6 +167,23 @@ impl TopicDecoder {
     /// Returns the first text so far that should be a number and is none.
     pub(super) fn no_number(&self) -> Option<NoNumber> {
         self.all().find_map(|of| of.decoder.no_number())
+    }
+
+    /// Returns of the first value of another type in a table the column of that, and the field by its position.
+    pub(super) fn mistyped_member(&self) -> Option<(Slot, u16)> {
+        self.all().find_map(|of| of.decoder.mistyped_member())
+    }
+
+    /// Returns the field in a slot with a value that could not be read: of a table its own field.
+    pub(super) fn misread_field<'p>(&self, projection: &'p Projection, slot: Slot) -> Option<&'p Field> {
+        let member = self.mistyped_member().filter(|(of, _)| *of == slot);
+        field_in(projection, slot, member.map(|(_, member)| member))
+    }
+
+    /// Returns the messages so far that have more elements than are read.
+    pub(super) fn too_many_elements(&self) -> Option<TooManyElements> {
+        let all = self.all().filter_map(|of| of.decoder.too_many_elements());
+        all.reduce(|first, more| TooManyElements { messages: first.messages + more.messages, ..first })
     }
 
     /// Returns in how many messages so far the form of wide strings was a guess, and a form that was taken.

@@ -203,6 +203,8 @@ impl PropertyStatistics {
             self.is_incomplete |= match omission.reason {
                 Reason::Dropped => withholds,
                 Reason::OtherFieldType | Reason::NotANumber if takes_unknown => true,
+                // No instance saw it.
+                Reason::OverLimit if takes_unknown && omission.topic.is_some() => true,
                 reason => reason.is_about_value() && self.inconclusive > 0,
             };
             if self.is_incomplete {
