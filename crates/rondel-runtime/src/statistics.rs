@@ -282,12 +282,6 @@ pub(crate) fn omissions(monitor: &Monitor, spec: &Spec) -> Vec<String> {
             sentences
                 .push(format!("{names}: {messages} no parameter, or one of another type, and did not count"));
         }
-        if slice.repeated > 0 {
-            let elements = counted(slice.repeated, "element", "elements");
-            sentences.push(format!(
-                "{names}: {elements} did not count, as a later one of the same message has the same parameter"
-            ));
-        }
         if let (Some([names_of, other]), 1..) = (slice.first_unequal, slice.unequal) {
             let messages = counted(slice.unequal, "message has", "messages have");
             sentences.push(format!(

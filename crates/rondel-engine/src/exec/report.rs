@@ -35,6 +35,8 @@ pub struct Report {
     pub withheld: Withheld,
     /// The parameters of the instance: see [`Monitor::key`](crate::Monitor::key).
     pub key: Option<ReportKey>,
+    /// If the event is an element of a message, its position in the array.
+    pub element: Option<u32>,
     /// Sort key among the reports of one call.
     pub(crate) order: u32,
 }
@@ -109,8 +111,6 @@ pub struct SliceStatus<'a> {
     pub too_long: u64,
     /// Whether a parameter ranges over elements of messages.
     pub of_elements: bool,
-    /// Number of elements dropped in this run because a later element of the message has the same name.
-    pub repeated: u64,
     /// Number of messages in this run whose arrays differ in length from that of the names.
     pub unequal: u64,
     /// Number of names and of elements of the other array, in the first of these messages.
@@ -218,6 +218,7 @@ impl Report {
             robustness: None,
             withheld: Withheld::No,
             key: None,
+            element: None,
             order: 0,
         }
     }

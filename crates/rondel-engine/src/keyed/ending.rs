@@ -1,12 +1,14 @@
 //! How instances end: at a condition, or with the trace.
 
+use std::cmp::Reverse;
+
 use rondel_event::{Block, Rows};
 
 use crate::exec::report::Outcome;
 use crate::exec::section::{Section, TimePoints};
 use crate::keyed::keys::for_each;
 use crate::keyed::plan::Sliced;
-use crate::keyed::record::BITS;
+use crate::keyed::record::{BITS, UNPLANNED};
 use crate::keyed::table::TEMPLATE;
 use crate::keyed::{Instances, MomentOwner, Tell, lowest};
 
@@ -63,6 +65,35 @@ impl Instances {
             {
                 unfinished.push(Unfinished { row, property, was_open: last == [0, 0] });
             }
+        }
+    }
+
+    /// Evaluates at the last time of a trace the instances that change there by themselves, as a property without
+    /// instances is evaluated at the last event.
+    pub(crate) fn reach(&mut self, sliced: &Sliced, time: i64, tell: Tell<'_>) {
+        if sliced.section.time_points != TimePoints::Dense {
+            return;
+        }
+        while self.next_change().is_some_and(|due| due <= time) {
+            let mut count = 0;
+            while count < Block::CAPACITY
+                && let Some(&Reverse((due, number))) = self.changes.peek()
+                && due <= time
+            {
+                self.changes.pop();
+                if self.table.is_live(number) && self.table.planned(number) == due {
+                    self.table.set_planned(number, UNPLANNED);
+                    // The span after its last moment does not begin, as further events may have the same time.
+                    if self.table.time(number) != due && self.table.is_moment(number, due) {
+                        self.lanes.instances[count] = number;
+                        self.times[count] = due;
+                        count += 1;
+                    }
+                }
+            }
+            let rows = lowest(Rows::MAX, count as u64);
+            self.run(sliced, MomentOwner::Time, None, rows);
+            self.conclude(sliced, rows, MomentOwner::Time, tell);
         }
     }
 

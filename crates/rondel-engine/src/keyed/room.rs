@@ -25,8 +25,6 @@ pub(super) struct Refusals {
     pub(super) too_long: u64,
     /// Of those without a key the events of instances of a topic that nobody could name, since the start of this run.
     pub(super) unnamed: u64,
-    /// Elements of messages whose name a later element of the same message has, since the start of this run.
-    pub(super) repeated: u64,
     /// Messages with parallel arrays of other lengths than that of the names, since the start of this run, and of the
     /// first of them both lengths.
     pub(super) unequal: u64,

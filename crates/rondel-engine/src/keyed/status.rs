@@ -32,12 +32,10 @@ impl Instances {
         self.refusals.unkeyed += 1;
     }
 
-    /// Counts the elements of a message that have no instance, as a later one has their name, and parallel arrays of
-    /// another length.
-    pub(crate) fn count_elements(&mut self, repeated: u64, unequal: Option<[u64; 2]>) {
-        self.refusals.repeated += repeated;
-        self.refusals.unequal += u64::from(unequal.is_some());
-        self.refusals.first_unequal = self.refusals.first_unequal.or(unequal);
+    /// Counts a message with a parallel array of another length; both lengths are given, that of the names first.
+    pub(crate) fn count_unequal(&mut self, lengths: [u64; 2]) {
+        self.refusals.unequal += 1;
+        self.refusals.first_unequal.get_or_insert(lengths);
     }
 
     /// How it is at the moment.
@@ -54,7 +52,6 @@ impl Instances {
             full: self.refusals.by_bytes.then_some(self.room.limit),
             too_long: self.refusals.too_long,
             of_elements: !self.plan.elements.is_empty(),
-            repeated: self.refusals.repeated,
             unequal: self.refusals.unequal,
             first_unequal: self.refusals.first_unequal,
         }

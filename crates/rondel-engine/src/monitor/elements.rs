@@ -1,9 +1,9 @@
 //! Elements of messages as events of instances.
 
-use rondel_event::{Block, PackedTable, Projection, Slot, TableCell};
+use rondel_event::{Block, PackedTable, Projection, Slot, TableWriter};
 
 use super::Monitor;
-use super::emit::{Occasion, Out, emit};
+use super::emit::{ElementRows, Occasion, Out, emit};
 use crate::keyed::plan::Sliced;
 use crate::keyed::{Events, Moment};
 use crate::lower::elements::ElementPlan;
@@ -16,15 +16,7 @@ pub(super) struct ElementRoom {
     block: Block,
     /// The time of each.
     times: [i64; Block::CAPACITY],
-    /// For each the row of its message.
-    rows: [u8; Block::CAPACITY],
-    /// The names of the elements of a message, one after the other, and for each where it ends.
-    names: Vec<u8>,
-    ends: Vec<usize>,
-    /// The elements by their names.
-    order: Vec<u32>,
-    /// For each whether it counts: a later one does not have its name.
-    counts: Vec<bool>,
+    rows: ElementRows,
     /// The columns of each topic.
     slots: Vec<Vec<Slot>>,
 }
@@ -35,71 +27,16 @@ impl ElementRoom {
         ElementRoom {
             block: Block::new(program.layout()),
             times: [0; _],
-            rows: [0; _],
-            names: Vec::new(),
-            ends: Vec::new(),
-            order: Vec::new(),
-            counts: Vec::new(),
+            rows: ElementRows::default(),
             slots: program.projections().iter().map(slots).collect(),
         }
     }
 
-    /// Finds the elements that count, by the columns of their keys; returns how many do not.
-    fn find_repeated(&mut self, mut table: PackedTable<'_>, plan: &ElementPlan, keys: &[Slot]) -> u64 {
-        let ElementRoom { names, ends, order, counts, .. } = self;
-        names.clear();
-        ends.clear();
-        plan.of_message.iter().for_each(|_| _ = table.cell());
-        for _ in 0..table.rows {
-            for slot in &plan.of_element {
-                let cell = table.cell();
-                if keys.contains(slot) {
-                    write_name(cell, names);
-                }
-            }
-            ends.push(names.len());
-        }
-        let name = |at: u32| {
-            let start = at.checked_sub(1).map_or(0, |before| ends[before as usize]);
-            &names[start..ends[at as usize]]
-        };
-        order.clear();
-        order.extend(0..ends.len() as u32);
-        order.sort_unstable_by(|a, b| name(*a).cmp(name(*b)).then(a.cmp(b)));
-        counts.clear();
-        counts.resize(ends.len(), true);
-        let mut repeated = 0;
-        for pair in order.windows(2) {
-            if name(pair[0]) == name(pair[1]) && name(pair[0])[0] != NO_NAME {
-                counts[pair[0] as usize] = false;
-                repeated += 1;
-            }
-        }
-        repeated
-    }
-}
-
-/// The kind of a name that is none.
-const NO_NAME: u8 = 0;
-
-/// Appends a part of a name, so that names are equal if their parts are.
-fn write_name(cell: TableCell<'_>, names: &mut Vec<u8>) {
-    match cell {
-        TableCell::Absent | TableCell::Invalid => names.push(NO_NAME),
-        TableCell::Bool(value) => names.extend([1, u8::from(value)]),
-        TableCell::Int(value) => {
-            names.push(2);
-            names.extend(value.to_le_bytes());
-        }
-        TableCell::Float(value) => {
-            names.push(3);
-            names.extend(value.to_bits().to_le_bytes());
-        }
-        TableCell::Text(text) => {
-            names.push(4);
-            names.extend((text.len() as u64).to_le_bytes());
-            names.extend(text);
-        }
+    /// Notes of the event in a row the row and time of its message, and of an element its position.
+    fn place(&mut self, to: usize, (message, time): (usize, i64), position: Option<u32>) {
+        self.times[to] = time;
+        self.rows.messages[to] = message as u8;
+        self.rows.positions[to] = position;
     }
 }
 
@@ -113,52 +50,52 @@ impl Monitor {
         for row in 0..block.len() {
             let Some(topic) = block.topic(row) else { continue };
             for plan in program.elements.iter().filter(|plan| plan.parent == topic) {
-                if let Some((_, keys)) = sliced.plan.keys.topics.iter().find(|(of, _)| *of == plan.topic) {
-                    self.elements((i, sliced), (plan, keys), (block, row), &mut room);
+                if sliced.plan.keys.topics.iter().any(|(of, _)| *of == plan.topic) {
+                    self.elements((i, sliced), plan, (block, row), &mut room);
                 }
             }
             let is_keyed = sliced.plan.keys.topics.iter().any(|(of, _)| *of == topic);
             if is_keyed || sliced.plan.shared.contains(&topic) {
                 let to = room.block.push_copy(block, row, topic, &room.slots[topic.index()]);
-                (room.times[to], room.rows[to]) = (self.times[row], row as u8);
+                room.place(to, (row, self.times[row]), None);
                 self.flush_full((i, sliced), block, &mut room);
             }
         }
         self.flush((i, sliced), block, &mut room);
         let Monitor { instances, times, reports, keys, every, position, noted, .. } = self;
         let times = &times[..block.len()];
-        let events = Occasion { block: Some(block), times, position: *position, rows: Some(&room.rows) };
+        let events = Occasion { block: Some(block), times, position: *position, elements: Some(&room.rows) };
         let mut out = Out { reports, keys, noted };
         let mut emit = |points: &Moment<'_>| emit(points, sliced, events, *every, &mut out);
         instances[i].advance(sliced, time, times, &mut emit);
         self.element_room = Some(room);
     }
 
-    /// Adds the elements of the message in a row.
+    /// Adds the elements of the message in a row, each as an event, in their order.
     fn elements(
         &mut self,
         (i, sliced): (usize, &Sliced),
-        (plan, keys): (&ElementPlan, &[Slot]),
+        plan: &ElementPlan,
         (block, row): (&Block, usize),
         room: &mut ElementRoom,
     ) {
-        let Some(mut table) = PackedTable::new(block.text(plan.packed, row)) else {
-            self.instances[i].count_without_elements();
+        let text = block.text(plan.packed, row);
+        let Some(mut table) = PackedTable::new(text) else {
+            // The decoder counts those with too many elements.
+            if text != TableWriter::TOO_MANY.as_bytes() {
+                self.instances[i].count_without_elements();
+            }
             return;
         };
-        let repeated = room.find_repeated(table, plan, keys);
-        let unequal = table.other.map(|other| [table.rows, other]);
-        self.instances[i].count_elements(repeated, unequal);
+        if let Some(other) = table.other {
+            self.instances[i].count_unequal([table.rows, other]);
+        }
         let of_message = table;
         plan.of_message.iter().for_each(|_| _ = table.cell());
-        for at in 0..room.counts.len() {
-            if !room.counts[at] {
-                plan.of_element.iter().for_each(|_| _ = table.cell());
-                continue;
-            }
+        for position in 0..table.rows {
             let to = room.block.push(plan.topic, block.time(row));
             room.block.copy_stamp(block, row, to);
-            (room.times[to], room.rows[to]) = (self.times[row], row as u8);
+            room.place(to, (row, self.times[row]), Some(position as u32));
             let mut of_message = of_message;
             plan.of_message.iter().for_each(|slot| of_message.cell().write(&mut room.block, *slot, to));
             plan.of_element.iter().for_each(|slot| table.cell().write(&mut room.block, *slot, to));
@@ -177,7 +114,7 @@ impl Monitor {
         let Monitor { instances, times, reports, keys, every, position, noted, .. } = self;
         let ElementRoom { block: own, times: own_times, rows, .. } = room;
         let times = &times[..block.len()];
-        let events = Occasion { block: Some(block), times, position: *position, rows: Some(rows) };
+        let events = Occasion { block: Some(block), times, position: *position, elements: Some(rows) };
         let mut out = Out { reports, keys, noted };
         let mut emit = |points: &Moment<'_>| emit(points, sliced, events, *every, &mut out);
         let given = Events { block: own, times: &own_times[..own.len()], rows: own.rows(), inputs: &[] };

@@ -24,15 +24,37 @@ pub(crate) struct Occasion<'a> {
     pub(crate) times: &'a [i64],
     /// Step of the first event, or of the next event.
     pub(crate) position: u64,
-    /// For each row of the time points: row of its event in the block, where they differ.
-    pub(crate) rows: Option<&'a [u8; Block::CAPACITY]>,
+    /// Rows of the time points, where they are not those of the block.
+    pub(crate) elements: Option<&'a ElementRows>,
+}
+
+/// Rows of events that are elements of messages, or stand between such.
+#[derive(Clone, Debug)]
+pub(crate) struct ElementRows {
+    /// Row of the message of each.
+    pub(crate) messages: [u8; Block::CAPACITY],
+    /// Position of each element in its array; none for other events.
+    pub(crate) positions: [Option<u32>; Block::CAPACITY],
+}
+
+impl Default for ElementRows {
+    fn default() -> ElementRows {
+        ElementRows { messages: [0; _], positions: [None; _] }
+    }
 }
 
 impl Occasion<'_> {
     /// Row in the block of the event that a row of the time points belongs to.
     #[inline(always)]
     fn row(&self, row: usize) -> usize {
-        self.rows.map_or(row, |rows| usize::from(rows[row]))
+        self.elements.map_or(row, |rows| usize::from(rows.messages[row]))
+    }
+
+    /// Position of the element at a row of the time points.
+    #[inline(always)]
+    fn element(&self, points: &Moment<'_>, row: usize) -> Option<u32> {
+        let rows = self.elements.filter(|_| points.place == MomentOwner::Rows)?;
+        rows.positions[row]
     }
 }
 
@@ -157,6 +179,7 @@ fn report(
         robustness,
         withheld: crate::exec::report::Withheld::No,
         key: Some(key),
+        element: occasion.element(points, row),
         order,
     }
 }
@@ -190,6 +213,7 @@ fn note_terms(points: &Moment<'_>, occasion: Occasion<'_>, (keys, noted): (&mut 
             time,
             after: *after,
             value: value.clone(),
+            element: if *after { None } else { occasion.element(points, row) },
             key,
         });
     }
@@ -205,6 +229,7 @@ fn emit_awaited(
 ) {
     let Occasion { block, times, position, .. } = occasion;
     for &ahead::Told { row, future, decision, is_end } in points.told {
+        let point_row = row;
         let section = &sliced.section;
         let (property, model) = match section.futures.get(future) {
             Some(future) => (future.property, future.plan.time),
@@ -261,6 +286,7 @@ fn emit_awaited(
             robustness: decision.robustness,
             withheld: crate::exec::report::Withheld::No,
             key: Some(key),
+            element: event.and_then(|_| occasion.element(points, point_row)),
             order,
         });
     }

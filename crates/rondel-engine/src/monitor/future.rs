@@ -80,6 +80,7 @@ impl Monitor {
                         robustness: decision.robustness,
                         withheld: crate::exec::report::Withheld::No,
                         key: None,
+                        element: None,
                         order: at(row),
                     });
                 }
@@ -231,6 +232,7 @@ impl Monitor {
                 robustness: decision.robustness,
                 withheld: crate::exec::report::Withheld::No,
                 key: None,
+                element: None,
                 order,
             });
         }

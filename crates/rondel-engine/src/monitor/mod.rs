@@ -368,11 +368,12 @@ impl Monitor {
             self.machines_end(i, section);
         }
         let Monitor { instances, reports, keys, every, time, position, noted, .. } = self;
-        let events = Occasion { block: None, times: &[], position: *position, rows: None };
+        let events = Occasion { block: None, times: &[], position: *position, elements: None };
         for (i, (instances, sliced)) in (0..).zip(instances.iter_mut().zip(&program.sliced)) {
             keys.slice = i;
             let out = &mut Out { reports: &mut *reports, keys: &mut *keys, noted: &mut *noted };
             let emit = &mut |points: &Moment<'_>| emit(points, sliced, events, *every, out);
+            instances.reach(sliced, *time, emit);
             instances.finish(sliced, *time, emit);
         }
         self.sort();
@@ -434,7 +435,7 @@ impl Monitor {
         let Monitor { instances, times, reports, keys, every, position, noted, .. } = self;
         keys.slice = i as u32;
         let times = &times[..block.map_or(0, Block::len)];
-        let events = Occasion { block, times, position: *position, rows: None };
+        let events = Occasion { block, times, position: *position, elements: None };
         let mut out = Out { reports, keys, noted };
         let mut emit = |points: &Moment<'_>| emit(points, sliced, events, *every, &mut out);
         if let Some(block) = block {

@@ -91,6 +91,7 @@ impl Monitor {
                     robustness: serial.robustness(section, formula, row, 0, verdict),
                     withheld: Withheld::No,
                     key: None,
+                    element: None,
                     order: at(row),
                 }
             },
@@ -106,6 +107,7 @@ impl Monitor {
                 time: block.time(row.into()),
                 after,
                 value,
+                element: None,
                 key: None,
             }));
         }
@@ -225,6 +227,7 @@ impl Monitor {
                     time: Timestamp::from_nanos(times[row]),
                     after,
                     value,
+                    element: None,
                     key: None,
                 }
             }));
@@ -261,6 +264,7 @@ impl Monitor {
                     robustness: serial.robustness(section, formula, row, 0, verdict),
                     withheld: Withheld::No,
                     key: None,
+                    element: None,
                     order: if is_event { at(next) } else { before(next) },
                 };
                 let moved = levels && serial.note_level(formula, report.robustness);
@@ -328,6 +332,7 @@ impl Monitor {
                     robustness,
                     withheld: Withheld::No,
                     key: None,
+                    element: None,
                     order: order + 1,
                 });
             }

@@ -18,6 +18,8 @@ pub struct TermValue {
     pub after: bool,
     /// Value; `None` while it is unknown.
     pub value: Option<Value>,
+    /// Position in the array, if the event is an element of a message.
+    pub element: Option<u32>,
     /// Parameters of its instance, with `for each`.
     pub(crate) key: Option<ReportKey>,
 }

@@ -13,17 +13,30 @@ pub(super) struct Place {
     pub(super) after: bool,
     /// The step of the message. Places without a message follow those with one at the same time.
     step: u64,
+    /// The position of an element of the message that a later one with the same name follows; the last one with a name
+    /// is at the place of the message.
+    element: u32,
 }
 
 impl Place {
     /// At a message.
     pub(super) fn message(time: i64, step: u64) -> Place {
-        Place { time, after: false, step }
+        Place { time, after: false, step, element: u32::MAX }
+    }
+
+    /// At an element of the message that a later one with the same name follows.
+    pub(super) fn at_element(self, element: u32) -> Place {
+        Place { element, ..self }
+    }
+
+    /// At the message as a whole.
+    pub(super) fn at_message(self) -> Place {
+        Place { element: u32::MAX, ..self }
     }
 
     /// At a time without a message, or right after a time.
     pub(super) fn between(time: i64, after: bool) -> Place {
-        Place { time, after, step: u64::MAX }
+        Place { time, after, step: u64::MAX, element: u32::MAX }
     }
 
     /// The number of its message, if it has one.

@@ -7,6 +7,7 @@
 //! ([`Lookahead`](rondel_engine::Lookahead)) recomputes their values at the places that an explanation needs.
 
 mod courses;
+mod elements;
 mod history;
 mod keys;
 mod machines;
@@ -16,7 +17,7 @@ mod show;
 mod terms;
 mod watching;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use rondel_engine::{Monitor, Program, Report, TermValue};
@@ -27,6 +28,7 @@ use crate::specification::Specification;
 use crate::text::parameters_text;
 pub use courses::Course;
 use courses::{Courses, Drawn};
+use elements::element_text;
 use history::{History, Message, Messages, Place, last_until, message};
 use keys::{Keeping, KeyOf, KeyPlaces};
 use reason::{Explained, Past, Reason, Row, explain};
@@ -63,6 +65,8 @@ pub(crate) struct Explainer {
     begin: Option<Timestamp>,
     /// The histories of parts and fields.
     kept: Keeping,
+    /// For each property, message and instance of the last call: position of the last element that names the instance.
+    last_elements: HashMap<(usize, u64, String), u32>,
     /// For each property: number of further violations whose signals are shown.
     signals: Vec<u32>,
     /// The values of all fields from the beginning on, if they are wanted.
@@ -188,6 +192,11 @@ impl<'a> Histories<'a> {
         self.of(row).changes().filter(move |place| Some(*place) > ended)
     }
 
+    /// The place at which the value of a row at a place is kept.
+    fn place(&self, row: usize, at: Place) -> Place {
+        if self.shared[row] { at.at_message() } else { at }
+    }
+
     fn of(&self, row: usize) -> &'a History {
         let kept = if self.shared[row] { self.all } else { self.own };
         &kept.histories[row]
@@ -199,6 +208,8 @@ impl<'a> Histories<'a> {
 struct Part {
     /// The properties that show it, and in which row.
     shown: Vec<(usize, usize)>,
+    /// Properties that show the element with the name that the part is the value of, with the row.
+    named: Vec<(usize, usize)>,
     /// Properties that show the machine state in which the part is true, with the row and the state.
     entered: Vec<(usize, usize, Value)>,
     /// Properties whose instance ends where the part is true.
@@ -238,6 +249,7 @@ impl Explainer {
             time: i64::MIN,
             begin: None,
             kept: Keeping::default(),
+            last_elements: HashMap::new(),
             signals: vec![signals; specification.spec.properties.len()],
             courses: courses.then(Courses::default),
         };
@@ -286,6 +298,7 @@ impl Explainer {
         }
         self.time = self.time.max(monitor.time().as_nanos());
         let own = self.properties.len();
+        self.note_elements(monitor);
         for report in monitor.reports().iter().filter(|r| r.changed && r.property as usize >= own) {
             self.part(report, &parameters_text(&monitor.key(report)));
         }
@@ -371,6 +384,7 @@ impl Explainer {
         for &(property, row) in &part.shown {
             let watched = &self.properties[property];
             let place = place(watched.time, report, self.messages.all());
+            let place = self.at_element(property, key, place, report.element);
             if let Some(kept) = self.kept.of(property, key) {
                 kept.set(row, place, value.clone(), &watched.rows);
             }
@@ -378,12 +392,14 @@ impl Explainer {
         for (property, row, state) in part.entered.iter().filter(|_| report.verdict == Verdict::Satisfied) {
             let watched = &self.properties[*property];
             let place = place(watched.time, report, self.messages.all());
+            let place = self.at_element(*property, key, place, report.element);
             if let Some(kept) = self.kept.of(*property, key) {
                 kept.set(*row, place, Some(state.clone()), &watched.rows);
             }
         }
         for &property in part.ends.iter().filter(|_| report.verdict == Verdict::Satisfied) {
             let place = place(self.properties[property].time, report, self.messages.all());
+            let place = self.at_element(property, key, place, report.element);
             self.kept.of(property, key).into_iter().for_each(|kept| kept.end(place));
         }
     }
@@ -396,7 +412,10 @@ impl Explainer {
         if let (Some(courses), Some(Row::Term(TermCourse::Held))) = (&mut self.courses, course) {
             courses.add(self.fields.len() + number, key.to_owned(), term.time.as_nanos(), term.value.clone());
         }
-        for &(property, row) in &part.shown {
+        // Of a name that is watched the element that has it is shown.
+        let named = part.named.iter().filter_map(|shown| Some((shown, element_text(term)?)));
+        let values = part.shown.iter().map(|shown| (shown, term.value.clone()));
+        for (&(property, row), value) in values.chain(named.map(|(shown, text)| (shown, Some(text)))) {
             let watched = &self.properties[property];
             let found = term.step.map(|step| (step, message(self.messages.all(), step)));
             let place = match found {
@@ -404,10 +423,11 @@ impl Explainer {
                 Some((step, None)) => Place::message(0, step),
                 None => Place::between(term.time.as_nanos(), term.after),
             };
+            let place = self.at_element(property, key, place, term.element);
             let Some(kept) = self.kept.of(property, key) else { continue };
-            let is_held = watched.rows[row] == Row::Term(TermCourse::Held) && !watched.ends;
-            if !is_held || kept.histories[row].at(place) != Some(&term.value) {
-                kept.set(row, place, term.value.clone(), &watched.rows);
+            let is_held = matches!(watched.rows[row], Row::Term(TermCourse::Held) | Row::Element);
+            if !is_held || watched.ends || kept.histories[row].at(place) != Some(&value) {
+                kept.set(row, place, value, &watched.rows);
             }
         }
     }
@@ -419,10 +439,14 @@ impl Explainer {
         self.signals[property] -= u32::from(has_signals);
         let watched = &self.properties[property];
         let given = given(watched.time, report, self.messages.all());
+        let given = self.at_element(property, key, given, report.element);
         // A message may end an instance and at the same time decide a verdict about an earlier time.
         let about = match watched.time {
             TimeModel::Steps => given,
-            TimeModel::Points | TimeModel::Dense => place(watched.time, report, self.messages.all()),
+            TimeModel::Points | TimeModel::Dense => {
+                let about = place(watched.time, report, self.messages.all());
+                self.at_element(property, key, about, report.element)
+            }
         };
         let histories = self.kept.histories(property, key, &watched.shared, about)?;
         let messages = self.kept.messages(property, key, self.messages.all(), histories.ended);

@@ -23,26 +23,28 @@ pub(super) struct Parts<'s> {
     pub(super) arrays: Vec<(ExprId, (TopicId, Path))>,
     /// The terms whose values decide comparisons, from the outside in.
     pub(super) terms: Vec<ExprId>,
+    /// The parts that read the element of an instance, each with the parameter that names it.
+    pub(super) elements: Vec<(ExprId, Box<str>)>,
     /// The parts that are explained by the transitions of a machine.
     pub(super) stateful: Vec<(ExprId, (MachineId, &'s Machine))>,
 }
 
-/// Whether a node reads a field of the element of an instance, and if so whether it is a value.
-fn of_element(node: &Expr) -> Option<bool> {
+/// Returns of a node that reads a field of the element of an instance the parameter, and whether the field is a value.
+fn of_element(node: &Expr) -> Option<(&str, bool)> {
     let (path, is_value) = match node {
         Expr::Field { path, value_type, .. } => (path, *value_type != ValueType::Bool),
         Expr::Elements { path, quantifier, .. } => (path, quantifier.value_type() != ValueType::Bool),
         Expr::Length { path, .. } | Expr::Number { path, .. } => (path, true),
         _ => return None,
     };
-    path.of_each().map(|_| is_value)
+    Some((path.of_each()?.1.parameter.as_deref()?, is_value))
 }
 
 /// The parts of a property's formula, and of the conditions of its machines.
 pub(super) fn parts_of<'s>(spec: &'s Spec, property: &Property) -> Parts<'s> {
     let formula = property.formula;
     let (mut fields, mut parts, mut stateful) = (Vec::new(), Vec::new(), Vec::new());
-    let mut arrays = Vec::new();
+    let (mut arrays, mut elements) = (Vec::new(), Vec::new());
     let (mut terms, mut full): (Vec<ExprId>, HashSet<ExprId>) = Default::default();
     let mut seen = HashSet::from([formula]);
     // Each node, and whether it may depend on a variable: then it cannot be a property.
@@ -50,7 +52,8 @@ pub(super) fn parts_of<'s>(spec: &'s Spec, property: &Property) -> Parts<'s> {
     while let Some((id, bound)) = open.pop() {
         let node = &spec.nodes[id.index()];
         let mut below: Vec<ExprId> = node.operands().collect();
-        if let Some(is_value) = of_element(node) {
+        if let Some((parameter, is_value)) = of_element(node) {
+            elements.push((id, parameter.into()));
             // Each instance has its own element, which no column of a message is.
             if !bound {
                 if is_value { &mut terms } else { &mut parts }.push(id);
@@ -134,7 +137,7 @@ pub(super) fn parts_of<'s>(spec: &'s Spec, property: &Property) -> Parts<'s> {
         let below = below.into_iter().rev().filter(|operand| seen.insert(*operand));
         open.extend(below.map(|operand| (operand, bound)));
     }
-    Parts { read: fields, made: parts, arrays, terms, stateful }
+    Parts { read: fields, made: parts, arrays, terms, elements, stateful }
 }
 
 /// Whether a term reads a variable, of a quantifier or of a machine whose condition it is in.

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use rondel_event::{Path, Quantifier, Read, TopicId, Value, ValueType};
-use rondel_spec::{ExprId, Machine, MachineId, Property, SliceId, Spec, TimeModel};
+use rondel_spec::{Expr, ExprId, Machine, MachineId, Property, SliceId, Spec, TimeModel};
 
 use super::keys::KeyPlaces;
 use super::parts::{Parts, ReadField, parts_of, seeing};
@@ -96,7 +96,7 @@ impl<'s> Watching<'s> {
 
     fn property(&mut self, number: usize, property: &'s Property) -> Watched {
         let spec = self.spec;
-        let Parts { read, made, arrays, terms, stateful } = match property.criterion {
+        let Parts { read, made, arrays, terms, elements, stateful } = match property.criterion {
             None => parts_of(spec, property),
             Some(_) => Default::default(),
         };
@@ -114,6 +114,7 @@ impl<'s> Watching<'s> {
         for (id, field) in read {
             self.field(&mut own, id, field);
         }
+        self.elements(&mut own, &elements);
         // With linear interpolation a term has no value at messages.
         let can_watch = |id: &ExprId| !property.linear && !looks_ahead(spec, *id);
         for id in terms.into_iter().filter(can_watch).take(TERMS) {
@@ -230,6 +231,23 @@ impl<'s> Watching<'s> {
         self.parts.push(Part::default());
         self.at.insert(key, self.parts.len() - 1);
         self.parts.len() - 1
+    }
+
+    /// Adds the elements from which nodes read the values of an instance.
+    fn elements(&mut self, own: &mut Own<'_>, nodes: &[(ExprId, Box<str>)]) {
+        let spec = self.spec;
+        let slice = own.property.slice.and_then(|slice| spec.slices.get(slice.0 as usize));
+        for (number, key) in (0..).zip(slice.into_iter().flat_map(|slice| &slice.keys)) {
+            let mut its = nodes.iter().filter(|(_, parameter)| **parameter == *key.name).map(|(id, _)| *id);
+            let field = key.fields.iter().find(|(_, path)| path.of_each().is_some());
+            let (Some(first), Some((topic, path))) = (its.next(), field) else { continue };
+            let name = formula::field(spec, *topic, &path.as_listed());
+            let row = own.add(first, name, Row::Element, false);
+            its.for_each(|id| own.shown.entry(id).or_default().push(row));
+            self.augmented.nodes.push(Expr::Key(number, key.value_type));
+            let part = self.watch(own, ExprId(self.augmented.nodes.len() as u32 - 1));
+            self.parts[part].named.push((own.number, row));
+        }
     }
 
     /// Adds the states of machines that explain nodes.

@@ -141,6 +141,10 @@ impl<'a> Past<'a> {
 
     /// The place that a verdict is about, which became certain at `given`.
     pub(in crate::explanation) fn own(&mut self, report: &Report, given: Place) -> Place {
+        if report.element.is_some() && report.about.is_none() && report.back == 0 {
+            self.from = self.axis(given);
+            return given;
+        }
         if self.reason.time == TimeModel::Steps {
             let index = self.messages.partition_point(|message| message.step < report.step);
             let index = index.checked_sub(usize::try_from(report.back).unwrap_or(usize::MAX));
@@ -337,6 +341,7 @@ impl<'a> Past<'a> {
 
     /// The value of a field's or term's row at a place.
     pub(super) fn field(&self, row: usize, at: Place) -> Option<Value> {
+        let at = self.histories.place(row, at);
         let history = self.histories.at(row, at)?;
         match self.rows[row] {
             Row::Line => history.line_at(at).flatten(),
@@ -359,6 +364,7 @@ impl<'a> Past<'a> {
         let reason = self.reason;
         let of = &reason.nodes[node];
         if let Some(row) = of.history {
+            let at = self.histories.place(row, at);
             return match self.histories.at(row, at).and_then(|history| history.at(at)) {
                 Some(Some(Value::Bool(value))) => Truth::of(*value),
                 Some(_) => Truth::Unknown,
