@@ -5,7 +5,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use rondel_decode::json::JsonForm;
-use rondel_decode::sparkplug::{SparkplugDecoder, sequence};
+use rondel_decode::sparkplug::{SparkplugDecoder, SparkplugWriter, sequence};
 use rondel_decode::{Encoding, MessageWriter};
 use rondel_event::{
     Block, Field, Layout, NameId, Named, Path, Projection, Quantifier, Read, Segment, Slot, Timestamp,
@@ -50,6 +50,7 @@ fuzz_target!(|bytes: &[u8]| {
     let writer = MessageWriter::new(Encoding::SparkplugB, None, JsonForm::READABLE).unwrap();
     let mut decoders = [false, true]
         .map(|reads_all| SparkplugDecoder::new(TopicId(0), &projection(reads_all), Some(&time)).unwrap());
+    let mut tap = SparkplugWriter::new(JsonForm::EXACT);
     let mut rest = bytes;
     while let [name, length, after @ ..] = rest {
         let (payload, after) = after.split_at(usize::from(*length).min(after.len()));
@@ -64,6 +65,11 @@ fuzz_target!(|bytes: &[u8]| {
             assert!(result.err().is_none_or(|error| error.offset <= payload.len()));
         }
         let _ = sequence(payload);
+        let mut tapped = Vec::new();
+        tap.set_name(Some(NameId(name as u32)), |_| Some(NAMES[name]));
+        if tap.write(payload, Timestamp::ZERO, 1 << 20, &mut tapped).is_ok() {
+            serde_json::from_slice::<serde::de::IgnoredAny>(&tapped).unwrap();
+        }
         let mut out = Vec::new();
         if writer.write(payload, 1 << 20, &mut out).is_ok() {
             serde_json::from_slice::<serde::de::IgnoredAny>(&out).unwrap();

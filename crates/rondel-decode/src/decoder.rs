@@ -539,6 +539,11 @@ impl DecodeError {
         }
     }
 
+    /// Whether the payload is well formed and holds several events: see [`senml::split`](crate::senml::split).
+    pub fn is_about_series(&self) -> bool {
+        matches!(self, DecodeError::Message(error) if error.kind == MessageErrorKind::Series)
+    }
+
     /// Whether the payload is well formed, but its time cannot be used.
     pub fn is_about_time(&self) -> bool {
         match self {

@@ -39,12 +39,16 @@ pub enum MessageErrorKind {
     NotText,
     /// A metric of Sparkplug has only this alias, or an integer without a data type, and no birth has defined it.
     NoBirth(Option<u64>),
+    /// A death of Sparkplug whose metrics no birth has named.
+    NoBirthBeforeDeath,
     /// The limit of nodes, devices or metrics of Sparkplug is exceeded.
     TooManyMetrics,
     /// A payload of Sparkplug whose body is compressed.
     Compressed,
     /// The pack is not SenML.
     Pack(PackFault),
+    /// The pack of SenML holds a series, which is several events: see [`split`](crate::senml::split).
+    Series,
     /// The event time is no time.
     NotATime,
     /// The time of the event is out of range.
@@ -92,6 +96,9 @@ impl fmt::Display for MessageErrorKind {
                      `spBv1.0/GROUP/+/NODE/#` does",
                 )
             }
+            MessageErrorKind::NoBirthBeforeDeath => {
+                f.write_str("no birth has named the metrics that the death makes unknown")
+            }
             MessageErrorKind::Compressed => {
                 f.write_str("the payload is compressed, which is not read; let the node publish it uncompressed")
             }
@@ -99,6 +106,7 @@ impl fmt::Display for MessageErrorKind {
                 "more than 4,096 nodes and devices, or 1,048,576 metrics, on one topic; divide it into several",
             ),
             MessageErrorKind::Pack(fault) => fault.fmt(f),
+            MessageErrorKind::Series => f.write_str("the pack holds several values of a name, at several times"),
             MessageErrorKind::NotATime => f.write_str("not a time"),
             MessageErrorKind::TimeOutOfRange => f.write_str(
                 "the time lies beyond the years 1678 to 2262; is the unit of time right (s, ms, us, ns)?",
@@ -108,6 +116,16 @@ impl fmt::Display for MessageErrorKind {
             }
             MessageErrorKind::TrailingBytes => f.write_str("bytes follow after the message"),
         }
+    }
+}
+
+impl MessageError {
+    /// The same with this limit, if it is about one.
+    pub(crate) fn with_limit(mut self, limit: usize) -> MessageError {
+        if let MessageErrorKind::TooLarge(_) = self.kind {
+            self.kind = MessageErrorKind::TooLarge(limit);
+        }
+        self
     }
 }
 

@@ -36,6 +36,7 @@ pub mod senml;
 mod sink;
 pub mod sparkplug;
 mod tables;
+mod topic_writer;
 mod typed;
 
 pub use cdr::{PlanError, PlanErrorKind};
@@ -47,6 +48,7 @@ pub use outline::{NamedConstant, Outline, Part};
 pub use parameters::Parameters;
 pub use sink::NoNumber;
 pub use tables::TooManyElements;
+pub use topic_writer::TopicWriter;
 
 /// The examples of the README.
 #[cfg(doctest)]

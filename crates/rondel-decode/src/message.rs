@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::binary::{self, BinaryFormat};
 use crate::decoder::{DecodeError, DecoderError, Encoding, MessageType};
-use crate::error::{Fault, MessageErrorKind, Parsed};
+use crate::error::{Fault, MessageError, MessageErrorKind, Parsed};
 use crate::json::{JsonForm, check};
 use crate::schema::Schema;
 use crate::{cdr, flatbuffers, plain, protobuf, senml, sparkplug};
@@ -86,7 +86,7 @@ impl MessageWriter {
             (_, Some(MessageType::Flatbuffers(of))) => flatbuffers::write_json(of, payload, &mut target),
             (Encoding::Cbor, _) => binary::write_json(BinaryFormat::Cbor, payload, &mut target),
             (Encoding::Plain, _) => plain::write_json(payload, &mut target),
-            (Encoding::Senml, _) => senml::write_json(payload, &mut target),
+            (Encoding::Senml, _) => senml::write_json(payload, None, &mut target),
             (Encoding::SparkplugB, _) => sparkplug::write_json(payload, &mut target),
             (Encoding::Msgpack, _) => binary::write_json(BinaryFormat::Msgpack, payload, &mut target),
             _ => {
@@ -97,11 +97,7 @@ impl MessageWriter {
         };
         written.and_then(|()| target.room(payload.len())).map_err(|fault| {
             out.truncate(start);
-            let mut error = fault.into_error();
-            if let MessageErrorKind::TooLarge(_) = error.kind {
-                error.kind = MessageErrorKind::TooLarge(limit);
-            }
-            DecodeError::Message(error)
+            DecodeError::Message(fault.into_error().with_limit(limit))
         })
     }
 }
@@ -115,6 +111,25 @@ pub(crate) struct Text<'o> {
 }
 
 impl Text<'_> {
+    /// Writes a message after what is in `out`, in at most `limit` bytes, with this function.
+    ///
+    /// # Errors
+    /// That of the function, or that the message is too large; `out` is as it was then.
+    pub(crate) fn write(
+        limit: usize,
+        form: JsonForm,
+        out: &mut Vec<u8>,
+        write: impl FnOnce(&mut Text<'_>) -> Parsed<()>,
+    ) -> Result<(), MessageError> {
+        let start = out.len();
+        let mut text = Text { full: start.saturating_add(limit), form, out: &mut *out };
+        let written = write(&mut text).and_then(|()| text.room(0));
+        written.map_err(|fault| {
+            out.truncate(start);
+            fault.into_error().with_limit(limit)
+        })
+    }
+
     /// Checks that more may be written. Called for every value, so that the limit of the text bounds the work.
     pub(crate) fn room(&self, at: usize) -> Parsed<()> {
         if self.out.len() > self.full { Err(Fault::new(at, MessageErrorKind::TooLarge(0))) } else { Ok(()) }

@@ -7,10 +7,16 @@ const LARGEST: usize = 64 << 20;
 
 const TEXT: u8 = 3;
 const BYTES: u8 = 2;
+const ARRAY: u8 = 4;
 
 /// Begins an array, which [`close`] ends.
 pub(crate) fn open_array(out: &mut Vec<u8>) {
     out.push(0x9f);
+}
+
+/// The beginning of an array of so many elements.
+pub(crate) fn open_array_of(count: u64, out: &mut Vec<u8>) {
+    head(ARRAY, count, out);
 }
 
 /// Begins a map, which [`close`] ends.

@@ -56,6 +56,20 @@ impl<'m> Reader<'m> {
         Err(Fault::new(start, MessageErrorKind::Misplaced))
     }
 
+    /// Passes a number.
+    #[inline(always)]
+    fn skip_varint(&mut self) -> Parsed<()> {
+        if let Some(bytes) = self.bytes.get(self.at..).and_then(|rest| rest.first_chunk()) {
+            // The last byte of a number has no upper bit.
+            let ends = !u64::from_le_bytes(*bytes) & 0x8080_8080_8080_8080;
+            if ends != 0 {
+                self.at += ends.trailing_zeros() as usize / 8 + 1;
+                return Ok(());
+            }
+        }
+        self.varint().map(|_| ())
+    }
+
     #[inline(always)]
     pub(crate) fn array<const N: usize>(&mut self) -> Parsed<[u8; N]> {
         let Some(&bytes) = self.bytes.get(self.at..).and_then(|rest| rest.first_chunk()) else {
@@ -107,7 +121,7 @@ impl<'m> Reader<'m> {
     #[inline(always)]
     pub(crate) fn skip(&mut self, wire: u8, number: u32, start: usize) -> Parsed<()> {
         match wire {
-            VARINT => _ = self.varint()?,
+            VARINT => self.skip_varint()?,
             FIXED64 => self.pass(8)?,
             FIXED32 => self.pass(4)?,
             LENGTH => _ = self.part()?,

@@ -10,20 +10,22 @@
 //! Records that have base fields alone are no elements. A time below 2^28 s is relative to the time of the message. Times
 //! are read as `time`, or as a number of seconds.
 //!
-//! The pack becomes CBOR, and a [`BinaryDecoder`] reads that.
+//! The pack becomes CBOR, and a [`BinaryDecoder`] reads that. A pack in which a name comes with several times holds a series:
+//! [`split`] makes a pack of the records of each time.
 
 mod fault;
 mod record;
 
 use rondel_event::{Block, Path, Projection, Read, Segment, Slot, TimeUnit, Timestamp, TopicId, ValueType};
 
-use crate::binary::{self, BinaryDecoder, BinaryFormat};
+use crate::binary::{self, BinaryDecoder, BinaryFormat, put};
 use crate::cdr::PlanError;
-use crate::error::{MessageError, Parsed};
+use crate::error::{Fault, MessageError, MessageErrorKind, Parsed};
+use crate::json::JsonForm;
 use crate::message::Text;
 use crate::sink::NoNumber;
 pub use fault::PackFault;
-use record::{Times, resolve};
+use record::{Records, Times, resolve};
 
 /// The members of a message.
 const MEMBERS: [&str; 2] = ["records", "time"];
@@ -33,7 +35,21 @@ const MEMBERS: [&str; 2] = ["records", "time"];
 pub struct SenmlDecoder {
     inner: BinaryDecoder,
     times: Times,
+    records: Records,
     scratch: Vec<u8>,
+}
+
+impl Times {
+    /// How times are written from which these fields are read.
+    fn read(projection: &Projection, time: Option<&Path>) -> Times {
+        let is_time =
+            |path: &Path| matches!(path.0.last(), Some(Segment::Key(key)) if matches!(&**key, "t" | "time"));
+        let reads_times = projection.fields.iter().any(|field| {
+            let is_read = matches!(field.read, Read::Value(ValueType::Time | ValueType::Duration));
+            is_read && is_time(&field.path)
+        });
+        if reads_times || time.is_some() { Times::Parts } else { Times::Seconds }
+    }
 }
 
 impl SenmlDecoder {
@@ -51,15 +67,10 @@ impl SenmlDecoder {
     ) -> Result<SenmlDecoder, Vec<PlanError>> {
         let fields = projection.fields.iter().map(|field| &field.path);
         binary::check_members(fields.chain(time), &MEMBERS)?;
-        let is_time =
-            |path: &Path| matches!(path.0.last(), Some(Segment::Key(key)) if matches!(&**key, "t" | "time"));
-        let reads_times = projection.fields.iter().any(|field| {
-            let is_read = matches!(field.read, Read::Value(ValueType::Time | ValueType::Duration));
-            is_read && is_time(&field.path)
-        });
         Ok(SenmlDecoder {
             inner: BinaryDecoder::new(BinaryFormat::Cbor, topic, projection, time, TimeUnit::Seconds)?,
-            times: if reads_times || time.is_some() { Times::Parts } else { Times::Seconds },
+            times: Times::read(projection, time),
+            records: Records::default(),
             scratch: Vec::new(),
         })
     }
@@ -68,12 +79,17 @@ impl SenmlDecoder {
     /// payload holds one, and that to which times are relative.
     ///
     /// # Errors
-    /// [`MessageError`] when the payload is not a pack, or its time is none; the block is as it was then.
+    /// [`MessageError`] when the payload is not a pack, or its time is none, or it holds a
+    /// [series](MessageErrorKind::Series); the block is as it was then.
     pub fn decode(&mut self, payload: &[u8], time: Timestamp, block: &mut Block) -> Result<(), MessageError> {
         let mut scratch = std::mem::take(&mut self.scratch);
         scratch.clear();
-        let resolved = resolve(payload, Some(time.as_nanos()), self.times, &mut scratch);
-        let result = resolved.map_err(|fault| fault.into_error()).and_then(|_| {
+        let (now, records) = (Some(time.as_nanos()), &mut self.records);
+        let resolved = resolve(payload, now, self.times, records, &mut scratch).and_then(|()| {
+            let is_series = records.have_series(&scratch);
+            if is_series { Err(Fault::new(0, MessageErrorKind::Series)) } else { Ok(()) }
+        });
+        let result = resolved.map_err(|fault| fault.into_error()).and_then(|()| {
             // Offsets in what was written say nothing about the payload.
             let of_payload = |error| MessageError { offset: 0, ..error };
             self.inner.decode(&scratch, time, block).map_err(of_payload)
@@ -110,16 +126,70 @@ impl SenmlDecoder {
     }
 }
 
-/// Writes a pack as an object with its resolved records; relative times stay relative.
-pub(crate) fn write_json(payload: &[u8], text: &mut Text<'_>) -> Parsed<()> {
+/// Writes packs as JSON, from which the fields of a topic are read as a [`SenmlDecoder`] reads them.
+#[derive(Clone, Debug)]
+pub struct PackWriter {
+    times: Times,
+    message: Vec<u8>,
+}
+
+impl PackWriter {
+    /// A writer of messages of which the fields of `projection` are read, and `time` if it holds the time of the event.
+    pub fn new(projection: &Projection, time: Option<&Path>) -> PackWriter {
+        PackWriter { times: Times::read(projection, time), message: Vec::new() }
+    }
+
+    /// Writes a pack after what is in `out`, in at most `limit` bytes. Relative times are after `now`.
+    ///
+    /// # Errors
+    /// It is no pack, or too large; `out` is as it was then.
+    pub fn write(
+        &mut self,
+        payload: &[u8],
+        now: Timestamp,
+        limit: usize,
+        out: &mut Vec<u8>,
+    ) -> Result<(), MessageError> {
+        let PackWriter { times, message } = self;
+        message.clear();
+        Text::write(limit, JsonForm::EXACT, out, |text| {
+            resolve(payload, Some(now.as_nanos()), *times, &mut Records::default(), message)?;
+            binary::write_json(BinaryFormat::Cbor, message, text).map_err(|fault| fault.at_start())
+        })
+    }
+}
+
+/// Writes a pack as an object with its resolved records. Relative times are after `now`; without it they stay relative.
+pub(crate) fn write_json(payload: &[u8], now: Option<Timestamp>, text: &mut Text<'_>) -> Parsed<()> {
     let mut message = Vec::new();
-    resolve(payload, None, Times::Seconds, &mut message)?;
+    let now = now.map(Timestamp::as_nanos);
+    resolve(payload, now, Times::Seconds, &mut Records::default(), &mut message)?;
     binary::write_json(BinaryFormat::Cbor, &message, text).map_err(|fault| fault.at_start())
+}
+
+/// Returns packs that hold the records of each time, in order, if a name comes with several times; `None` for a pack that is
+/// one event, and for what is no pack. Relative times are after `now`, and stay relative.
+pub fn split(payload: &[u8], now: Timestamp) -> Option<Vec<Vec<u8>>> {
+    let (mut records, mut written) = (Records::default(), Vec::new());
+    resolve(payload, Some(now.as_nanos()), Times::Decimal, &mut records, &mut written).ok()?;
+    if !records.have_series(&written) {
+        return None;
+    }
+    records.all.sort_by_key(|record| (record.time, record.at.start));
+    let packs = records.all.chunk_by(|one, other| one.time == other.time).map(|of_one_time| {
+        let mut pack = Vec::new();
+        put::open_array(&mut pack);
+        of_one_time.iter().for_each(|record| pack.extend_from_slice(&written[record.at.clone()]));
+        put::close(&mut pack);
+        pack
+    });
+    Some(packs.collect())
 }
 
 /// Whether a payload is a pack with at least one record.
 pub fn is_pack(payload: &[u8]) -> bool {
-    resolve(payload, None, Times::Seconds, &mut Vec::new()).unwrap_or(false)
+    let mut records = Records::default();
+    resolve(payload, None, Times::Seconds, &mut records, &mut Vec::new()).is_ok() && !records.all.is_empty()
 }
 
 #[cfg(test)]

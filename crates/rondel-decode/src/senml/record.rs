@@ -1,6 +1,7 @@
 //! Records, and how they are resolved.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use rondel_event::{TimeUnit, Timestamp};
 
@@ -26,6 +27,37 @@ pub(super) enum Times {
     Seconds,
     /// As whole seconds and nanoseconds.
     Parts,
+    /// As a decimal fraction of SenML in CBOR, an exponent of ten and an integer; relative times stay relative.
+    Decimal,
+}
+
+/// A record as it was written.
+#[derive(Clone, Debug)]
+pub(super) struct Written {
+    pub(super) time: i64,
+    /// Its place in what was written, and that of its name.
+    pub(super) at: Range<usize>,
+    pub(super) name: Range<usize>,
+}
+
+/// The records that were written of a pack.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Records {
+    pub(super) all: Vec<Written>,
+    /// Whether they have several times.
+    pub(super) varies: bool,
+}
+
+impl Records {
+    /// Whether a name comes with several times.
+    pub(super) fn have_series(&mut self, written: &[u8]) -> bool {
+        if !self.varies {
+            return false;
+        }
+        let name = |record: &Written| written.get(record.name.clone()).unwrap_or_default();
+        self.all.sort_by(|one, other| name(one).cmp(name(other)));
+        self.all.windows(2).any(|pair| name(&pair[0]) == name(&pair[1]) && pair[0].time != pair[1].time)
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -121,6 +153,7 @@ struct Pack<'m, 'o> {
     now: Option<i64>,
     times: Times,
     latest: Option<i64>,
+    records: &'o mut Records,
     out: &'o mut Vec<u8>,
 }
 
@@ -128,13 +161,20 @@ fn fault(at: usize, fault: PackFault) -> Box<Fault> {
     Fault::new(at, MessageErrorKind::Pack(fault))
 }
 
-/// Writes the resolved records of a pack, and the latest of their times. Relative times are after `now`. Returns whether
-/// there is a record.
-pub(super) fn resolve(payload: &[u8], now: Option<i64>, times: Times, out: &mut Vec<u8>) -> Parsed<bool> {
+/// Writes the resolved records of a pack, and the latest of their times. Relative times are after `now`.
+pub(super) fn resolve(
+    payload: &[u8],
+    now: Option<i64>,
+    times: Times,
+    records: &mut Records,
+    out: &mut Vec<u8>,
+) -> Parsed<()> {
+    records.all.clear();
+    records.varies = false;
     put::open_map(out);
     put::text(b"records", out);
     put::open_array(out);
-    let mut pack = Pack { base: Base::default(), now, times, latest: None, out };
+    let mut pack = Pack { base: Base::default(), now, times, latest: None, records, out };
     match payload.first() {
         Some(0x80..=0x9f) => pack.cbor(payload)?,
         _ => pack.json(payload)?,
@@ -146,7 +186,7 @@ pub(super) fn resolve(payload: &[u8], now: Option<i64>, times: Times, out: &mut 
         write_time(latest, times, out);
     }
     put::close(out);
-    Ok(latest.is_some())
+    Ok(())
 }
 
 impl<'m> Pack<'m, '_> {
@@ -301,23 +341,28 @@ impl<'m> Pack<'m, '_> {
         if number.is_none() && record.other.is_none() && sum.is_none() {
             return Err(fault(at, PackFault::NoValue));
         }
-        let time = self.base.time.checked_add(record.time.unwrap_or(0));
-        let time = time.and_then(|time| match self.now {
+        let own_time = self.base.time.checked_add(record.time.unwrap_or(0));
+        let time = own_time.and_then(|time| match self.now {
             Some(now) if time < ABSOLUTE => now.checked_add(time),
             _ => Some(time),
         });
+        // As it was, it can be resolved once more.
+        let shown_time = if self.times == Times::Decimal { own_time } else { time };
         let time = time.ok_or_else(|| Fault::new(at, MessageErrorKind::TimeOutOfRange))?;
+        self.records.varies |= self.latest.is_some_and(|latest| latest != time);
         self.latest = self.latest.max(Some(time));
         let out = &mut *self.out;
+        let start = out.len();
         put::open_map(out);
         put::text(b"n", out);
         put::joined(base_name, own_name, out);
+        let name = out.len() - base_name.len() - own_name.len()..out.len();
         if let Some(unit) = record.unit.as_ref().or(base_unit.as_ref()) {
             put::text(b"u", out);
             put::text(unit, out);
         }
         put::text(b"t", out);
-        write_time(time, self.times, out);
+        write_time(shown_time.unwrap_or(time), self.times, out);
         if let Some(update) = record.update {
             put::text(b"ut", out);
             update.write(out);
@@ -340,6 +385,7 @@ impl<'m> Pack<'m, '_> {
             sum.write(out);
         }
         put::close(out);
+        self.records.all.push(Written { time, at: start..out.len(), name });
         put::room(at, out)
     }
 }
@@ -354,6 +400,11 @@ fn write_time(nanos: i64, times: Times, out: &mut Vec<u8>) {
             put::text(b"nanosec", out);
             put::integer(part, out);
             put::close(out);
+        }
+        Times::Decimal => {
+            put::open_array_of(2, out);
+            put::integer(-9, out);
+            put::integer(nanos, out);
         }
         Times::Seconds if part == 0 => put::integer(seconds, out),
         Times::Seconds => {

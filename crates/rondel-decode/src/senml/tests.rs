@@ -119,10 +119,44 @@ fn relative_times_are_after_the_time_of_the_message() {
     assert_eq!(error.unwrap_err().kind, MessageErrorKind::TimeOutOfRange);
 }
 
+/// The packs that a pack is split into, as JSON.
+fn parts(pack: &str) -> Option<Vec<String>> {
+    let now = Timestamp::from_nanos(1_700_000_000_000_000_000);
+    Some(split(pack.as_bytes(), now)?.iter().map(|part| json(part).unwrap()).collect())
+}
+
+#[test]
+fn a_series_is_split_by_its_times() {
+    assert_eq!(parts(r#"[{"n":"a","t":1,"v":1},{"n":"b","t":2,"v":2},{"n":"a","t":1,"v":3}]"#), None);
+    assert_eq!(parts("[{\"n\":\"a\"}]"), None);
+    let series = r#"[{"bn":"x","bt":0.000000001,"n":"a","t":-1,"v":1},{"n":"b","t":1700000000.5,"vs":"c"},
+        {"n":"a","t":1699999998,"v":2,"s":0.5},{"n":"a","t":-1.000,"vb":true}]"#;
+    let expected = [
+        r#"{"records":[{"n":"xa","t":1699999998,"v":2,"s":0.5}],"time":1699999998}"#,
+        r#"{"records":[{"n":"xa","t":-0.999999999,"v":1},{"n":"xa","t":-0.999999999,"vb":true}],"time":-0.999999999}"#,
+        r#"{"records":[{"n":"xb","t":1700000000.5,"vs":"c"}],"time":1700000000.5}"#,
+    ];
+    // The base time is added to absolute times as well.
+    let found = parts(series).unwrap();
+    assert_eq!(found[1], expected[1]);
+    assert!(found[0].contains("\"v\":2,\"s\":0.5") && found[2].contains("\"vs\":\"c\""), "{found:?}");
+    let mut decoder = SenmlDecoder::new(TopicId(0), &Projection::default(), None).unwrap();
+    let mut block = Block::new(Layout { topics: 1, ..Layout::default() });
+    let refused = decoder.decode(series.as_bytes(), Timestamp::ZERO, &mut block).unwrap_err();
+    assert_eq!((refused.kind, block.len()), (MessageErrorKind::Series, 0));
+    for part in split(series.as_bytes(), Timestamp::ZERO).unwrap() {
+        decoder.decode(&part, Timestamp::ZERO, &mut block).unwrap();
+    }
+    assert_eq!(block.len(), 3);
+}
+
 proptest::proptest! {
     #[test]
     fn no_payload_panics(payload in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..60), cbor: bool) {
         let payload = if cbor { [&[0x9f, 0xbf][..], &payload].concat() } else { payload };
+        for part in split(&payload, Timestamp::ZERO).into_iter().flatten() {
+            proptest::prop_assert!(split(&part, Timestamp::ZERO).is_none());
+        }
         if let Ok(text) = json(&payload) {
             proptest::prop_assert!(crate::json::check(text.as_bytes()).is_ok(), "{}", text);
         }

@@ -1,5 +1,10 @@
 //! Names of topics in Sparkplug: `spBv1.0/GROUP/TYPE/NODE/DEVICE`.
 
+use crate::lines::is_matched;
+
+/// What stands in a level that is no name.
+const WILDCARDS: [char; 4] = ['+', '#', '*', '{'];
+
 /// The first level of names.
 const NAMESPACE: &str = "spBv1.0";
 
@@ -60,7 +65,7 @@ impl<'n> Address<'n> {
     /// Whether an address matches messages of one node only, with or without its devices.
     pub fn names_node(address: &str) -> bool {
         let mut levels = levels(address).skip(1);
-        let mut is_literal = |at| levels.nth(at).is_some_and(|level| !level.contains(['+', '#', '*', '{']));
+        let mut is_literal = |at| levels.nth(at).is_some_and(|level| !level.contains(WILDCARDS));
         is_literal(0) && is_literal(1)
     }
 
@@ -71,11 +76,58 @@ impl<'n> Address<'n> {
         Some(format!("{before}{NAMESPACE}/{group}/+/{node}/#"))
     }
 
-    /// Of an address of data whose births it does not match: the same one with `any` in place of the type of the message.
-    pub fn with_births(address: &str, any: &str) -> Option<String> {
-        let kind = levels(address).nth(2).filter(|kind| matches!(*kind, "NDATA" | "DDATA"))?;
-        Some(address.replacen(&format!("/{kind}/"), &format!("/{any}/"), 1))
+    /// What messages of its nodes an address does not match although it matches their metrics.
+    pub fn unmatched(address: &str) -> Unmatched {
+        let sample = |at: usize| {
+            let level = levels(address).nth(at).filter(|level| !level.contains(WILDCARDS));
+            // No node and no device can have this name.
+            level.unwrap_or("\u{1}")
+        };
+        let before = address.split_once(NAMESPACE).map_or("", |(before, _)| before);
+        let matches = |kind: &str| {
+            let of_node = format!("{before}{NAMESPACE}/{}/{kind}/{}", sample(1), sample(3));
+            match kind.starts_with('N') {
+                true => is_matched(address, &of_node) || address == of_node,
+                false => {
+                    let name = format!("{of_node}/{}", sample(4));
+                    is_matched(address, &name) || address == name
+                }
+            }
+        };
+        let (of_node, of_device) = (matches("NDATA"), matches("DDATA"));
+        let reads = of_node || of_device;
+        Unmatched {
+            births: of_node && !matches("NBIRTH") || of_device && !matches("DBIRTH"),
+            deaths: reads && !matches("NDEATH") || of_device && !matches("DDEATH"),
+            losses: reads && !["NBIRTH", "NDATA", "DBIRTH", "DDATA", "DDEATH"].into_iter().all(matches),
+        }
     }
+
+    /// The address of all messages of the nodes that an address matches some of, where `any` stands for one level and
+    /// `rest` for all that follow; `None` if it has parameters.
+    pub fn of_nodes(address: &str, any: &str, rest: &str) -> Option<String> {
+        if address.contains('{') {
+            return None;
+        }
+        let (before, _) = address.split_once(NAMESPACE)?;
+        let level = |at| levels(address).nth(at).filter(|level| !["#", "**"].contains(level));
+        let group = level(1).unwrap_or(any);
+        Some(match level(3).filter(|node| !node.contains(WILDCARDS)) {
+            Some(node) => format!("{before}{NAMESPACE}/{group}/{any}/{node}/{rest}"),
+            None => format!("{before}{NAMESPACE}/{group}/{rest}"),
+        })
+    }
+}
+
+/// Messages of nodes that an address does not match.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Unmatched {
+    /// Births, which name metrics.
+    pub births: bool,
+    /// Deaths, which make metrics unknown.
+    pub deaths: bool,
+    /// Some of those that share sequence numbers, so that losses do not show.
+    pub losses: bool,
 }
 
 /// The levels of a name from the namespace on.
@@ -126,8 +178,42 @@ mod tests {
         assert!(!of_several.iter().any(|address| Address::names_node(address)));
         let whole = Address::of_node("mqtt:spBv1.0/plant/DDATA/press/arm");
         assert_eq!(whole.as_deref(), Some("mqtt:spBv1.0/plant/+/press/#"));
-        let wider = |address| Address::with_births(address, "+");
-        assert_eq!(wider("spBv1.0/plant/NDATA/press").as_deref(), Some("spBv1.0/plant/+/press"));
-        assert_eq!(wider("spBv1.0/plant/+/press"), None);
+    }
+
+    #[test]
+    fn addresses_miss_births_deaths_or_losses() {
+        let found = |address: &str| {
+            let Unmatched { births, deaths, losses } = Address::unmatched(address);
+            let parts = [(births, "births"), (deaths, "deaths"), (losses, "losses")];
+            parts
+                .iter()
+                .filter(|(is_missed, _)| *is_missed)
+                .map(|(_, part)| *part)
+                .collect::<Vec<_>>()
+                .join(" ")
+        };
+        for (address, missed, wider) in [
+            ("spBv1.0/plant/+/press/#", "", "spBv1.0/plant/+/press/#"),
+            ("spBv1.0/plant/#", "", "spBv1.0/plant/#"),
+            ("spBv1.0/#", "", "spBv1.0/+/#"),
+            ("site/spBv1.0/plant/+/+/#", "", "site/spBv1.0/plant/#"),
+            ("spBv1.0/plant/NDATA/press", "births deaths losses", "spBv1.0/plant/+/press/#"),
+            ("spBv1.0/plant/DDATA/press/arm", "births deaths losses", "spBv1.0/plant/+/press/#"),
+            ("spBv1.0/+/DDATA/#", "births deaths losses", "spBv1.0/+/#"),
+            ("spBv1.0/plant/+/press/arm", "deaths losses", "spBv1.0/plant/+/press/#"),
+            ("spBv1.0/plant/+/press/+", "deaths losses", "spBv1.0/plant/+/press/#"),
+            ("spBv1.0/plant/+/+/+", "deaths losses", "spBv1.0/plant/#"),
+            ("spBv1.0/plant/+/press", "losses", "spBv1.0/plant/+/press/#"),
+            ("spBv1.0/plant/+/+", "losses", "spBv1.0/plant/#"),
+            ("spBv1.0/plant/NCMD/press", "", "spBv1.0/plant/+/press/#"),
+        ] {
+            assert_eq!(found(address), missed, "{address}");
+            assert_eq!(Address::of_nodes(address, "+", "#").as_deref(), Some(wider), "{address}");
+        }
+        assert_eq!(found("spBv1.0/plant/{message}/{node}"), "losses");
+        assert_eq!(found("spBv1.0/plant/{message}/{node}/{device}"), "deaths losses");
+        assert_eq!(Address::of_nodes("spBv1.0/plant/{message}/{node}", "+", "#"), None);
+        assert_eq!(found("spBv1.0/*/*/press/**"), "");
+        assert_eq!(found("plant/press"), "");
     }
 }

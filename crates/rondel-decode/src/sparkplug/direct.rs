@@ -5,12 +5,18 @@ use std::sync::Arc;
 
 use rondel_event::{Block, Path, Projection, Read, Segment, TimeUnit, Timestamp, TopicId};
 
-use super::nodes::{Names, Place};
-use super::{SparkplugDecoder, name_of, uuid};
+use super::metric::{Raw, code, plain};
+use super::nodes::{Aliases, Names, Place};
+use super::payload::uuid;
+use super::reads::name_of;
+use super::rewriter::Rewriter;
 use crate::error::{Fault, MessageError, Parsed};
 use crate::fields::Fields;
 use crate::protobuf::wire::{LENGTH, Reader, VARINT};
 use crate::sink::{Refused, Scalar, Sink, Target};
+
+/// What stands before an alias.
+const ALIAS: u8 = 2 << 3 | VARINT;
 
 /// Targets of the values that are read.
 #[derive(Clone, Debug)]
@@ -21,6 +27,8 @@ pub(super) struct Direct {
     /// Those of the time and the sequence number of a message.
     timestamp: Arc<[Target]>,
     seq: Arc<[Target]>,
+    /// The numbers of the names of historical metrics in a message.
+    historical: Vec<u32>,
     pub(super) refused: Refused,
 }
 
@@ -68,6 +76,7 @@ impl Direct {
             values,
             timestamp: timestamp.into(),
             seq: seq.into(),
+            historical: Vec::new(),
             refused: Refused::default(),
         })
     }
@@ -79,25 +88,42 @@ fn only<'f, 'p>(fields: &'f Fields<'p>) -> Option<&'f Fields<'p>> {
     keys.chain(fields.named.iter().map(|(_, below)| below)).next()
 }
 
-impl SparkplugDecoder {
+impl Direct {
     /// Adds the event of a message of data.
     #[inline]
-    pub(super) fn decode_data(
+    pub(super) fn decode(
         &mut self,
+        rewriter: &mut Rewriter,
         place: Place,
         payload: &[u8],
         time: Timestamp,
         block: &mut Block,
     ) -> Result<(), MessageError> {
-        let Some(mut direct) = self.direct.take() else { return Ok(()) };
-        let mut sink = Sink::begin(block, direct.topic, time, TimeUnit::Milliseconds);
-        let read = self.data(&direct, place, payload, &mut sink);
-        let ended = sink.end(read, &mut direct.refused);
-        self.direct = Some(direct);
-        ended
+        let Direct { topic, values, timestamp, seq, historical, refused } = self;
+        let mut sink = Sink::begin(block, *topic, time, TimeUnit::Milliseconds);
+        let aliases = rewriter.aliases(place);
+        let reading = Reading { values, timestamp, seq, rewriter, place, aliases };
+        let read = reading.message(payload, historical, &mut sink);
+        for number in historical.drain(..) {
+            rewriter.history.add(rewriter.reads.names.get(number));
+        }
+        sink.end(read, refused)
     }
+}
 
-    fn data(&self, direct: &Direct, place: Place, payload: &[u8], sink: &mut Sink<'_>) -> Parsed<()> {
+/// A message of data while it is read.
+struct Reading<'d> {
+    values: &'d [Box<[Target]>],
+    timestamp: &'d [Target],
+    seq: &'d [Target],
+    rewriter: &'d Rewriter,
+    place: Place,
+    aliases: Option<&'d Aliases>,
+}
+
+impl Reading<'_> {
+    #[inline(always)]
+    fn message(&self, payload: &[u8], historical: &mut Vec<u32>, sink: &mut Sink<'_>) -> Parsed<()> {
         let mut reader = Reader { bytes: payload, at: 0 };
         let mut index = 0;
         while !reader.is_at_end() {
@@ -105,14 +131,20 @@ impl SparkplugDecoder {
             match reader.tag()? {
                 (2, LENGTH) => {
                     let part = reader.part()?;
-                    if self.reads.metrics {
-                        self.value(direct, place, part, sink)
-                            .map_err(|fault| fault.in_element(index).in_member("metrics"))?;
-                    }
+                    let written = match aliased(self.aliases, part) {
+                        Aliased::Unread => Ok(()),
+                        Aliased::Value(number, value) => write(self.targets(number), value, part.at, sink),
+                        Aliased::Other => self.value(part, historical, sink),
+                    };
+                    written.map_err(|fault| fault.in_element(index).in_member("metrics"))?;
                     index += 1;
                 }
-                (1, VARINT) => write(&direct.timestamp, unsigned(reader.varint()?), start, sink)?,
-                (3, VARINT) => write(&direct.seq, unsigned(reader.varint()?), start, sink)?,
+                (1, VARINT) if !self.timestamp.is_empty() => {
+                    write(self.timestamp, unsigned(reader.varint()?), start, sink)?;
+                }
+                (3, VARINT) if !self.seq.is_empty() => {
+                    write(self.seq, unsigned(reader.varint()?), start, sink)?;
+                }
                 (4, LENGTH) => _ = uuid(&mut reader)?,
                 (number, wire) => reader.skip(wire, number, start)?,
             }
@@ -120,17 +152,74 @@ impl SparkplugDecoder {
         Ok(())
     }
 
+    /// The targets of the metric whose name has this number.
     #[inline(always)]
-    fn value(&self, direct: &Direct, place: Place, part: Reader<'_>, sink: &mut Sink<'_>) -> Parsed<()> {
-        let Some(resolved) = self.resolve(Some(place), part)? else { return Ok(()) };
-        let targets = resolved.number.and_then(|number| direct.values.get(number as usize));
-        write(
-            targets.map_or(&[], |targets| targets),
-            resolved.metric.scalar(resolved.datatype),
-            part.at,
-            sink,
-        )
+    fn targets(&self, number: u32) -> &[Target] {
+        self.values.get(number as usize).map_or(&[], |targets| targets)
     }
+
+    /// Reads any metric.
+    fn value(&self, part: Reader<'_>, historical: &mut Vec<u32>, sink: &mut Sink<'_>) -> Parsed<()> {
+        if !self.rewriter.reads.metrics {
+            return Ok(());
+        }
+        let Some(resolved) = self.rewriter.resolve(Some(self.place), part)? else { return Ok(()) };
+        let Some(number) = resolved.number else { return Ok(()) };
+        if resolved.metric.is_historical {
+            historical.push(number);
+            return Ok(());
+        }
+        write(self.targets(number), resolved.metric.scalar(resolved.datatype), part.at, sink)
+    }
+}
+
+/// A metric, as far as its alias says without reading it whole.
+enum Aliased<'m> {
+    /// It is not read.
+    Unread,
+    /// The number of its name, and its value.
+    Value(u32, Scalar<'m>),
+    /// Its alias alone does not decide.
+    Other,
+}
+
+/// Reads a metric that begins with its alias and has no more than a time, a data type and a value, as most have.
+#[inline(always)]
+fn aliased<'m>(aliases: Option<&Aliases>, part: Reader<'m>) -> Aliased<'m> {
+    let (alias, size) = match part.bytes.get(part.at..part.at + 3) {
+        Some(&[ALIAS, alias @ 0..0x80, _]) => (alias.into(), 2),
+        Some(&[ALIAS, low, high @ 0..0x80]) => (u64::from(low & 0x7f) | u64::from(high) << 7, 3),
+        _ => return Aliased::Other,
+    };
+    let Some(known) = aliases.and_then(|aliases| aliases.get(alias)) else { return Aliased::Other };
+    let Some(number) = known.name() else { return Aliased::Unread };
+    match value(Reader { at: part.at + size, ..part }, known.datatype) {
+        Ok(Some(value)) => Aliased::Value(number, value),
+        // What is wrong is found once more.
+        Ok(None) | Err(_) => Aliased::Other,
+    }
+}
+
+/// The value of a metric with this data type, which may state another one; `None` if it has more than a time and a value.
+#[inline(always)]
+fn value(mut reader: Reader<'_>, datatype: u8) -> Parsed<Option<Scalar<'_>>> {
+    let (mut datatype, mut raw) = (datatype, Raw::None);
+    while !reader.is_at_end() {
+        let start = reader.at;
+        match reader.tag()? {
+            (3, VARINT) => reader.skip(VARINT, 3, start)?,
+            (4, VARINT) => match code(reader.varint()?) {
+                0 => {}
+                own => datatype = own,
+            },
+            (number @ 10..=15, wire) => match plain(number - 10, wire, &mut reader)? {
+                Some(value) => raw = value,
+                None => return Ok(None),
+            },
+            _ => return Ok(None),
+        }
+    }
+    Ok(Some(raw.scalar(datatype)))
 }
 
 #[inline(always)]

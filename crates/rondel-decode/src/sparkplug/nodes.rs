@@ -99,7 +99,7 @@ impl Known {
 
 /// The aliases of a birth.
 #[derive(Clone, Debug, Default)]
-struct Aliases {
+pub(super) struct Aliases {
     /// Those in succession, with gaps, and the first one.
     dense: Vec<Known>,
     first: u64,
@@ -124,7 +124,7 @@ impl Aliases {
     }
 
     #[inline(always)]
-    fn get(&self, alias: u64) -> Option<Known> {
+    pub(super) fn get(&self, alias: u64) -> Option<Known> {
         match self.dense.get(alias.wrapping_sub(self.first) as usize) {
             Some(known) => Some(*known).filter(|known| known.name != Known::NONE.name),
             None if self.sparse.is_empty() => None,
@@ -205,6 +205,12 @@ impl Nodes {
 
     fn of(&self, place: Place) -> Option<&Source> {
         self.sources.get(place.source? as usize)
+    }
+
+    /// The aliases of a node or a device.
+    #[inline(always)]
+    pub(super) fn aliases(&self, place: Place) -> Option<&Aliases> {
+        self.of(place).map(|source| &source.aliases)
     }
 
     /// The metric with an alias.

@@ -1,7 +1,7 @@
 use super::*;
 use crate::json::JsonForm;
 use crate::{Encoding, MessageWriter};
-use rondel_event::{Field, Layout, Named as NamedSegment, ValueType};
+use rondel_event::{Field, Layout, Named as NamedSegment, Read, Segment, Value, ValueType};
 
 /// Writes fields of Protobuf.
 #[derive(Clone, Debug, Default)]
@@ -253,6 +253,10 @@ fn sequence_numbers_are_found() {
     assert_eq!(sequence(&message().part(2, session(1)).0), None);
     assert_eq!(sequence(&message().number(3, 256).0), None);
     assert_eq!(sequence(&[0x18]), None);
+    // A metric that reaches beyond the end, and a long one.
+    assert_eq!(sequence(&[0x18, 7, 0x12, 2, 0]), None);
+    let long = payload(&[message().part(1, "x".repeat(200)), message().part(15, "y".repeat(127))]);
+    assert_eq!(sequence(&long), Some(7));
 }
 
 #[test]
@@ -316,6 +320,66 @@ fn messages_are_written_as_json() {
     assert_eq!(found, expected);
 }
 
+/// Metrics by their names and values in a message that a writer makes JSON of, in order.
+fn written(writer: &mut SparkplugWriter, name: &str, payload: &[u8]) -> Result<serde_json::Value, String> {
+    let names = [BIRTH, DATA, DEATH, "spBv1.0/plant/NCMD/press", "spBv1.0/STATE/host"];
+    let id = names.iter().position(|known| *known == name).unwrap() as u32;
+    writer.set_name(Some(NameId(id)), |_| Some(name));
+    let (mut out, arrival) = (b"before".to_vec(), Timestamp::from_nanos(7_000_000_000));
+    let written = writer.write(payload, arrival, 100_000, &mut out);
+    written.map_err(|error| {
+        assert_eq!(out, b"before");
+        error.to_string()
+    })?;
+    let message: serde_json::Value = serde_json::from_slice(&out[6..]).unwrap();
+    let pairs = |member: &str| {
+        let metrics = message[member].as_array()?;
+        let pair = |metric: &serde_json::Value| serde_json::json!([metric["name"], metric["value"]]);
+        Some(metrics.iter().map(pair).collect::<Vec<_>>())
+    };
+    let [metrics, history, commands] = ["metrics", "history", "commands"].map(pairs);
+    Ok(serde_json::json!({
+        "metrics": metrics, "history": history, "commands": commands, "timestamp": message["timestamp"],
+    }))
+}
+
+#[test]
+fn a_writer_gives_metrics_their_names_and_ends() {
+    let mut writer = SparkplugWriter::new(JsonForm::EXACT);
+    let by_alias = payload(&[
+        message().number(2, 3).number(10, 0xffff_fffe),
+        message().number(2, 1).number(5, 1).float(12, 21.5),
+    ]);
+    assert!(written(&mut writer, DATA, &by_alias).unwrap_err().contains("alias 3"));
+    let dead = message().number(1, 5).part(2, session(4)).0;
+    assert!(written(&mut writer, DEATH, &dead).unwrap_err().contains("no birth"));
+    let sent = 1_700_000_000_123_u64;
+    let expect = |found: Result<serde_json::Value, String>, metrics: &str, history: &str, timestamp: u64| {
+        let parts =
+            format!(r#"{{"metrics":{metrics},"history":{history},"commands":null,"timestamp":{timestamp}}}"#);
+        let expected: serde_json::Value = serde_json::from_str(&parts).unwrap();
+        assert_eq!(found, Ok(expected));
+    };
+    let all = r#"[["bdSeq",4],["Temp",20.5],["Other",5],["Count",-1]]"#;
+    expect(written(&mut writer, BIRTH, &birth(4)), all, "null", sent);
+    expect(written(&mut writer, DATA, &by_alias), r#"[["Count",-2]]"#, r#"[["Temp",21.5]]"#, sent);
+    // A birth that names fewer.
+    let less = payload(&[session(4), born("Count", 1, 3).number(10, 6)]);
+    let ended = r#"[["bdSeq",4],["Count",6],["Temp",null],["Other",null]]"#;
+    expect(written(&mut writer, BIRTH, &less), ended, "null", sent);
+    // The will of an earlier connection ends nothing; a death counts when it comes.
+    let old = message().number(1, 5).part(2, session(3)).0;
+    expect(written(&mut writer, DEATH, &old), "null", "null", 7_000);
+    expect(written(&mut writer, DEATH, &dead), r#"[["bdSeq",null],["Count",null]]"#, "null", 7_000);
+    let command = payload(&[message().part(1, "Temp").number(4, 9).float(12, 1.0)]);
+    let found = written(&mut writer, "spBv1.0/plant/NCMD/press", &command).unwrap();
+    assert_eq!(
+        (found["metrics"].is_null(), found["commands"].to_string()),
+        (true, r#"[["Temp",1.0]]"#.to_owned())
+    );
+    assert!(written(&mut writer, "spBv1.0/STATE/host", b"{\"online\":true}").is_ok());
+}
+
 #[test]
 fn other_fields_are_refused() {
     let field =
@@ -333,6 +397,10 @@ proptest::proptest! {
             _ = reader.read(name, &payload);
         }
         _ = sequence(&payload);
+        let mut writer = SparkplugWriter::new(JsonForm::READABLE);
+        for name in [BIRTH, DATA, DEATH, DATA] {
+            _ = written(&mut writer, name, &payload);
+        }
         let mut out = Vec::new();
         let writer = MessageWriter::new(Encoding::SparkplugB, None, JsonForm::READABLE).unwrap();
         if writer.write(&payload, 100_000, &mut out).is_ok() {
