@@ -420,7 +420,7 @@ impl Monitor {
             uncertainty.whole.has_begun =
                 uncertainty.state.begins(plan).is_some_and(|begins| begins <= self.time);
         }
-        self.withhold_now();
+        self.withhold_now(TimePoints::Dense);
         self.uncertainties.begin_exact(&program, &mut self.reports, (self.time, self.position));
         self.uncertainties.find_timed_change(&program);
         self.choose_reports();
@@ -492,8 +492,17 @@ impl Monitor {
         plan.zip(uncertainty).is_some_and(|(plan, _)| plan.reach.is_unbounded())
     }
 
-    /// Reports the properties in dense time that are uncertain now; these have a verdict at every time.
-    fn withhold_now(&mut self) {
+    /// Reports the properties that are evaluated at events and are uncertain now: a message came that cannot be read, and no
+    /// event may follow at which that is reported.
+    pub fn withhold_until_event(&mut self) -> &[Report] {
+        self.begin_call();
+        self.withhold_now(TimePoints::Events);
+        self.choose_reports();
+        &self.reports
+    }
+
+    /// Reports the properties with these time points that are uncertain now. In dense time there is a verdict at every time.
+    fn withhold_now(&mut self, time_points: TimePoints) {
         if self.position() == 0 {
             return;
         }
@@ -501,7 +510,7 @@ impl Monitor {
         let program = std::sync::Arc::clone(&self.program);
         let plans = program.reaches();
         for (section, serial) in program.sections.iter().zip(&self.sections) {
-            if section.time_points != TimePoints::Dense || section.linear.is_some() {
+            if section.time_points != time_points || section.linear.is_some() {
                 continue;
             }
             for (formula, &property) in section.properties.iter().enumerate() {
