@@ -44,6 +44,7 @@ mod names;
 mod notice;
 mod omission;
 mod options;
+mod pack_lines;
 mod progress;
 mod reached;
 mod report;
@@ -74,6 +75,7 @@ pub use options::{
     Blind, Emit, INSTANCE_BYTES, Input, LARGEST_MESSAGE, Options, PublisherType, Reset, ResetPolicy,
     TimeSource,
 };
+pub use pack_lines::PackLines;
 pub use report::{PropertyInfo, Report};
 pub use rondel_decode::{DecodeError, Encoding};
 pub use saved::StartError;

@@ -14,6 +14,7 @@ mod laps;
 mod numbers;
 mod pause;
 mod plan;
+mod remarks;
 mod restart;
 mod returning;
 mod synchronized;
@@ -27,9 +28,9 @@ use rondel_decode::json::JsonForm;
 use rondel_decode::lines::{Ahead, LineError, Lines, Mistyped, Part, Source};
 use rondel_decode::plain;
 use rondel_decode::{
-    DecodeError, Decoder, DecoderError, LeftOut, MessageType, MessageWriter, TooManyElements,
+    DecodeError, Decoder, DecoderError, LeftOut, MessageType, MessageWriter, TooManyElements, senml,
 };
-use rondel_event::{Block, NameId, Origin, Projection, TimeUnit, Timestamp, TopicId, TypeIndex};
+use rondel_event::{Block, Field, NameId, Origin, Projection, TimeUnit, Timestamp, TopicId, TypeIndex};
 use rondel_spec::Spec;
 
 use crate::account::{Accounts, RecordedNumbers};
@@ -427,6 +428,12 @@ impl Session {
             Route::Synchronized(synchronized) => synchronized.push(topic, &stamp, payload, &mut self.shared),
         };
         if let Err(error) = &taken {
+            if error.is_about_series()
+                && let Some(taken) = self.take_series(topic, stamp, payload)
+            {
+                return taken;
+            }
+            self.shared.counts.undecodable += 1;
             self.shared.accounts.undecodable(topic);
             let reason = match error {
                 _ if error.is_about_time() => Reason::RefusedTime,
@@ -450,6 +457,27 @@ impl Session {
             self.settle_lap(decision);
         }
         taken
+    }
+
+    /// Takes a message that holds several events, one after another; `None` if these cannot be separated.
+    #[cold]
+    fn take_series(
+        &mut self,
+        topic: TopicId,
+        stamp: Stamp,
+        payload: &[u8],
+    ) -> Option<Result<(), DecodeError>> {
+        // Times are relative to one time of arrival.
+        let arrival = stamp.arrival(&*self.shared.clock);
+        let events = senml::split(payload, arrival)?;
+        let mut stamp = Stamp { arrival: Some(arrival), ..stamp };
+        let mut taken = Ok(());
+        for event in events {
+            taken = taken.and(self.take(topic, stamp, &event));
+            // The number is that of one message.
+            stamp.origin = None;
+        }
+        Some(taken)
     }
 
     /// Inspects whether many publishers share a topic.
@@ -968,21 +996,9 @@ impl Session {
             Route::Synchronized(synchronized) => synchronized.summarize(&mut summary),
         }
         self.add_uncertain(&mut summary);
-        summary.omissions.extend(self.elements_left_out());
+        summary.omissions.extend(self.remarks());
         summary.add_omissions(&self.omissions(), self.blind);
         summary
-    }
-
-    /// The elements of arrays that were left out of conditions and measures, as sentences.
-    fn elements_left_out(&self) -> impl Iterator<Item = String> + '_ {
-        let decoders = self.route.decoders().iter().map(|decoder| decoder.left_out());
-        let topics = self.shared.topics.iter().zip(&self.shared.left_out).zip(decoders);
-        topics.filter_map(|((topic, in_lines), decoded)| {
-            let count = in_lines + decoded;
-            let elements = crate::text::counted(count, "element of an array is", "elements of arrays are");
-            let were = if count == 1 { "was" } else { "were" };
-            (count > 0).then(|| format!("{}: {elements} NaN or null, and {were} left out", topic.name))
-        })
     }
 
     /// The messages that were not evaluated so far: at the end those of [`Summary::omitted`].

@@ -292,6 +292,13 @@ impl AlignedMonitor {
         }
     }
 
+    /// Reports the properties that are evaluated at events and are uncertain now.
+    pub fn withhold_until_event(&mut self, told: Told<'_>) {
+        if !self.monitor.withhold_until_event().is_empty() {
+            told(None, &self.monitor);
+        }
+    }
+
     /// Moves one event, or a joined set, into the block, which must not be full. Returns whether there was one.
     fn release(&mut self, emit: ReportCallback<'_>) -> bool {
         if let Rule::Order(order) = &self.rule

@@ -375,6 +375,16 @@ impl Aligned {
         self.notices(shared);
     }
 
+    /// Reports the properties that depend on a message that cannot be read, and are evaluated at events only.
+    #[cold]
+    pub(super) fn withhold_until_event(&mut self, shared: &mut Shared) {
+        for Group { monitor, evaluated, .. } in &mut self.groups {
+            monitor.withhold_until_event(&mut |block, monitor| {
+                shared.emitter.take(block, monitor, evaluated);
+            });
+        }
+    }
+
     pub(super) fn projections(&self) -> &[Projection] {
         &self.projections
     }

@@ -115,10 +115,16 @@ impl Session {
             Route::Direct(direct) => {
                 let (latest, shown) = direct.times(&self.shared);
                 direct.unseen(&[topic], latest.max(shown), &mut self.shared);
+                if self.plan.options.live {
+                    direct.withhold_until_event(&mut self.shared);
+                }
             }
             Route::Aligned(aligned) => {
                 let latest = aligned.latest(&self.shared);
                 aligned.miss(&[topic], SeenAgain::After(latest), &mut self.shared);
+                if self.plan.options.live {
+                    aligned.withhold_until_event(&mut self.shared);
+                }
             }
             Route::Synchronized(_) => {}
         }

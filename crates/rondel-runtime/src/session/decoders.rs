@@ -106,6 +106,20 @@ impl TopicDecoder {
         }
     }
 
+    /// Takes note of the name of the message with this stamp, which [`TopicDecoder::decode`] takes next. Returns whether its
+    /// time depends on that of its arrival even if a field holds it.
+    #[inline]
+    pub(super) fn begin(&mut self, stamp: &Stamp) -> bool {
+        let Some(names) = &self.names else { return self.encoding.has_relative_times() };
+        let decoder = match usize::from(stamp.of_type.0).checked_sub(1) {
+            None => Some(&mut self.first),
+            Some(further) => self.further.get_mut(further),
+        };
+        let Some(TypeDecoder { decoder: Decoder::Sparkplug(decoder), .. }) = decoder else { return false };
+        decoder.set_name(stamp.name, |id| names.name(id));
+        decoder.counts_at_arrival()
+    }
+
     /// Decodes a message with this stamp into the block: see [`Decoder::decode`].
     #[inline]
     pub(super) fn decode(
@@ -119,9 +133,6 @@ impl TopicDecoder {
             None => &mut self.first,
             Some(further) => self.further.get_mut(further).ok_or(DecodeError::NoType(self.encoding))?,
         };
-        if let (Some(names), Decoder::Sparkplug(decoder)) = (&self.names, &mut decoder.decoder) {
-            decoder.set_name(stamp.name, |id| names.name(id));
-        }
         decoder.decode(payload, time, block)
     }
 
@@ -157,6 +168,18 @@ impl TopicDecoder {
     /// Returns the number of array elements left out because they are NaN or null.
     pub(super) fn left_out(&self) -> u64 {
         self.all().map(|of| of.decoder.left_out()).sum()
+    }
+
+    /// Returns how many historical values were left out, and the names of the first ones.
+    pub(super) fn historical(&self) -> (u64, Vec<&str>) {
+        let mut found = (0, Vec::new());
+        for of in self.all() {
+            if let Decoder::Sparkplug(decoder) = &of.decoder {
+                found.0 += decoder.historical();
+                found.1.extend(decoder.historical_names());
+            }
+        }
+        found
     }
 
     /// Returns the slot of an integer beyond the signed 64-bit range, if there was one.

@@ -180,6 +180,7 @@ impl Direct {
         payload: &[u8],
         shared: &mut Shared,
     ) -> Result<(), DecodeError> {
+        let needs_arrival = self.decoders[topic.index()].begin(stamp);
         // The clock is read at most once for a message.
         let mut arrival = self.reads_arrivals.then(|| stamp.arrival(&*shared.clock));
         let (time, is_own) = match self.inputs[topic.index()].time {
@@ -191,15 +192,10 @@ impl Direct {
                 }
             },
             TimeSource::Arrival => (*arrival.get_or_insert_with(|| stamp.arrival(&*shared.clock)), false),
-            TimeSource::Field(_) if self.inputs[topic.index()].encoding.has_relative_times() => {
-                (stamp.arrival(&*shared.clock), true)
-            }
+            TimeSource::Field(_) if needs_arrival => (stamp.arrival(&*shared.clock), true),
             TimeSource::Field(_) => (NO_TIME, true),
         };
-        if let Err(error) = self.decoders[topic.index()].decode(stamp, payload, time, &mut self.block) {
-            shared.counts.undecodable += 1;
-            return Err(error);
-        }
+        self.decoders[topic.index()].decode(stamp, payload, time, &mut self.block)?;
         shared.counts.checked += 1;
         if let Some(returning) = &mut self.returning {
             returning.count(payload.len());
@@ -457,6 +453,14 @@ impl Direct {
         let before = self.monitor.counted();
         self.miss(topics, before, SeenAgain::Now(now), shared);
         self.note_unseen(topics, before);
+    }
+
+    /// Reports the properties that depend on a message that cannot be read, and are evaluated at events only.
+    #[cold]
+    pub(super) fn withhold_until_event(&mut self, shared: &mut Shared) {
+        if !self.monitor.withhold_until_event().is_empty() {
+            self.take(None, shared);
+        }
     }
 
     fn note_unseen(&mut self, topics: &[TopicId], before: u64) {

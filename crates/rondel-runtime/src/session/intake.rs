@@ -132,21 +132,17 @@ impl Intake {
             shared.see(&self.block);
             self.block.clear();
         }
+        let needs_arrival = self.decoders[topic.index()].begin(stamp);
         let given = match self.inputs[topic.index()].time {
             TimeSource::Source => stamp.source.unwrap_or_else(|| {
                 self.is_by_arrival = true;
                 stamp.arrival(&*shared.clock)
             }),
             TimeSource::Arrival => stamp.arrival(&*shared.clock),
-            TimeSource::Field(_) if self.inputs[topic.index()].encoding.has_relative_times() => {
-                stamp.arrival(&*shared.clock)
-            }
+            TimeSource::Field(_) if needs_arrival => stamp.arrival(&*shared.clock),
             TimeSource::Field(_) => NO_TIME,
         };
-        if let Err(error) = self.decoders[topic.index()].decode(stamp, payload, given, &mut self.block) {
-            shared.counts.undecodable += 1;
-            return Err(error);
-        }
+        self.decoders[topic.index()].decode(stamp, payload, given, &mut self.block)?;
         let row = self.block.len() - 1;
         self.named.write(topic.index(), stamp.name, &mut self.block, row);
         if reads_arrivals {

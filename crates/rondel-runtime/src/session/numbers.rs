@@ -63,6 +63,12 @@ impl PayloadNumbers {
         topics.iter().any(Option::is_some).then(|| Box::new(PayloadNumbers { topics }))
     }
 
+    /// How many nodes have messages that belong to another topic, so that their losses do not show, for each topic.
+    pub(super) fn unwatched(&self) -> impl Iterator<Item = usize> + '_ {
+        let count = |numbers: &TopicNumbers| numbers.known.values().filter(|node| node.is_none()).count();
+        self.topics.iter().map(move |numbers| numbers.as_ref().map_or(0, count))
+    }
+
     /// The publisher and the number of a message: those that its payload states, where the topic has such.
     pub(super) fn origin(&mut self, topic: TopicId, stamp: &Stamp, payload: &[u8]) -> Option<Origin> {
         match self.topics.get_mut(topic.index()) {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use rondel_align::{Order, Released, Sets, SnapshotError};
 use rondel_decode::json::JsonForm;
 use rondel_decode::lines::{LineError, Lines, Source};
-use rondel_decode::{DecodeError, DecoderError, Encoding, MessageType, MessageWriter};
-use rondel_event::{Layout, Origin, Projection, TimeUnit, Timestamp, TopicId, TypeIndex};
+use rondel_decode::{DecodeError, DecoderError, Encoding, MessageType, TopicWriter};
+use rondel_event::{Layout, Origin, Projection, TimeUnit, Timestamp, TopicId};
 
 use super::aligned::of_specification;
 use super::decoders::TopicDecoder;
@@ -16,6 +16,7 @@ use super::{SessionPlan, Shared, Stamp};
 use crate::alignment::Alignment;
 use crate::alignment_statistics::AlignmentStatistics;
 use crate::clock::{Clock, NO_TIME, Ticks};
+use crate::names::TopicNames;
 use crate::notice::{Notice, of_order, of_sets};
 use crate::options::{Input, PublisherType};
 use crate::saved::{Known, Saved, StartError, Waiting};
@@ -29,10 +30,12 @@ pub(super) struct Synchronized {
     rule: Rule,
     intake: Intake,
     /// Writers of the messages of each topic as JSON, where they are not JSON.
-    writers: Vec<Option<MessageWriter>>,
+    writers: Vec<Option<TopicWriter>>,
     /// Writers for messages of further types.
-    further: Vec<Vec<Option<MessageWriter>>>,
+    further: Vec<Vec<Option<TopicWriter>>>,
     topics: Vec<String>,
+    /// The names of the messages of each topic, where they are read.
+    names: Vec<Option<Arc<TopicNames>>>,
     /// The names of the topics in JSON.
     quoted: Vec<Vec<u8>>,
     set: Vec<(Timestamp, Arc<[u8]>)>,
@@ -97,7 +100,7 @@ impl Synchronized {
             let Input { encoding, message_type, .. } = input;
             let is_read = *encoding != Encoding::Json && !(plan.options.types_later && input.awaits_type());
             let writer = is_read
-                .then(|| MessageWriter::new(*encoding, message_type.clone(), JsonForm::READABLE))
+                .then(|| TopicWriter::new(*encoding, message_type.clone(), JsonForm::READABLE))
                 .transpose();
             writer.map_err(|error| StartError::Mismatch(format!("topic '{name}': {error}")))
         };
@@ -121,6 +124,7 @@ impl Synchronized {
             intake: Intake::new(plan, &projections, layout, waiting, saved.is_some())?,
             // A name always has a JSON form.
             quoted: topics.iter().map(|name| serde_json::to_vec(name).unwrap_or_default()).collect(),
+            names: (0..topics.len() as u32).map(|topic| plan.names(TopicId(topic)).cloned()).collect(),
             topics,
             writers,
             further,
@@ -140,7 +144,7 @@ impl Synchronized {
         let Some((writer, decoder)) = places else { return Ok(()) };
         let (encoding, of) = (message_type.encoding(), Some(Arc::clone(message_type)));
         decoder.resolve_type(message_type)?;
-        *writer = Some(MessageWriter::new(encoding, of, JsonForm::READABLE)?);
+        *writer = Some(TopicWriter::new(encoding, of, JsonForm::READABLE)?);
         Ok(())
     }
 
@@ -165,10 +169,7 @@ impl Synchronized {
         shared: &mut Shared,
     ) -> Result<(), DecodeError> {
         self.intake.block.clear();
-        let passed =
-            self.passed((topic, stamp.of_type), payload, shared.largest_message).inspect_err(|_| {
-                shared.counts.undecodable += 1;
-            })?;
+        let passed = self.passed(topic, stamp, payload, shared)?;
         let Some(taken) = self.intake.take(topic, stamp, payload, false, shared)? else { return Ok(()) };
         // Nothing is judged here.
         self.intake.missed = None;
@@ -195,17 +196,22 @@ impl Synchronized {
     /// The message as it is passed on.
     fn passed(
         &mut self,
-        (topic, of_type): (TopicId, TypeIndex),
+        topic: TopicId,
+        stamp: &Stamp,
         payload: &[u8],
-        limit: usize,
+        shared: &Shared,
     ) -> Result<Arc<[u8]>, DecodeError> {
-        let writer = match usize::from(of_type.0).checked_sub(1) {
-            None => self.writers.get(topic.index()),
-            Some(further) => self.further.get(topic.index()).and_then(|writers| writers.get(further)),
+        let Synchronized { writers, further, names, text, .. } = self;
+        let writer = match usize::from(stamp.of_type.0).checked_sub(1) {
+            None => writers.get_mut(topic.index()),
+            Some(at) => further.get_mut(topic.index()).and_then(|writers| writers.get_mut(at)),
         };
         let Some(Some(writer)) = writer else { return Ok(Arc::from(payload)) };
-        self.text.clear();
-        writer.write(payload, limit, &mut self.text)?;
+        if let Some(Some(names)) = names.get(topic.index()) {
+            writer.set_name(stamp.name, |id| names.name(id));
+        }
+        text.clear();
+        writer.write(payload, stamp.arrival(&*shared.clock), shared.largest_message, text)?;
         Ok(Arc::from(&self.text[..]))
     }
 
@@ -351,10 +357,10 @@ impl Synchronized {
 }
 
 /// Writer of messages of a type as JSON, where they are not JSON.
-fn writer_of(of: &PublisherType) -> Result<Option<MessageWriter>, DecoderError> {
+fn writer_of(of: &PublisherType) -> Result<Option<TopicWriter>, DecoderError> {
     let PublisherType { encoding, message_type, .. } = of;
     (*encoding != Encoding::Json)
-        .then(|| MessageWriter::new(*encoding, message_type.clone(), JsonForm::READABLE))
+        .then(|| TopicWriter::new(*encoding, message_type.clone(), JsonForm::READABLE))
         .transpose()
 }
 
