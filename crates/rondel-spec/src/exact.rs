@@ -121,6 +121,28 @@ mod tests {
         }
     }
 
+    /// Elements of an array that is not declared have the types of their uses.
+    #[test]
+    fn a_field_that_an_int_parameter_takes_is_an_int() {
+        let text = "topic t let whole(v: int) = v let low(v: int, w: float) = w < v
+            property p = whole(t.a[n == \"x\"].v) > prev(t.a[n == \"x\"].v) and t.a[n == \"y\"].v > 0.5
+            property q = low(3, t.b) and low(v: whole(t.c), w: t.d)";
+        let spec = crate::parse(text).spec.unwrap();
+        let types: Vec<String> = spec
+            .nodes
+            .iter()
+            .filter_map(|node| match node {
+                crate::Expr::Field { path, value_type, .. } => Some(format!("{path} {value_type:?}")),
+                _ => None,
+            })
+            .collect();
+        let expected = ["a[n == \"x\"].v Int", "a[n == \"y\"].v Float", "b Float", "d Float", "c Int"];
+        assert!(expected.iter().all(|of| types.iter().any(|found| found == of)), "{types:?}");
+        assert!(exact(text).is_empty());
+        let refused = crate::parse("topic t { a: float } let f(v: int) = v > 1 property p = f(t.a)");
+        assert!(refused.diagnostics.iter().any(|diagnostic| diagnostic.message.contains("is an int")));
+    }
+
     #[test]
     fn declared_floats_are_rounded() {
         let schema = "topic t { a: float, b: { c: [float] }, d: int }";

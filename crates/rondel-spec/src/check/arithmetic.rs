@@ -142,6 +142,12 @@ impl Checker<'_> {
         }
         self.expect(inner, wanted);
         self.same(inner, node, node);
+        // An undeclared field is declared by the parameter.
+        if value_type == ValueType::Int
+            && let Meaning::Field { topic, path, declared: None } = &self.meanings[self.ast.given(inner)]
+        {
+            self.kinds.ints.insert((*topic, path.clone()));
+        }
     }
 
     /// Returns advice for a number where a duration is expected: only one that is written can be given a unit.

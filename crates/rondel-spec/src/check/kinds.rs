@@ -92,6 +92,8 @@ pub(super) struct Kinds {
     fields: HashMap<(TopicId, Path), (usize, NodeId)>,
     /// The sets whose numbers are parameters, and therefore integers.
     whole: HashSet<usize>,
+    /// The undeclared fields that are arguments of type `int`.
+    pub(super) ints: HashSet<(TopicId, Path)>,
 }
 
 impl Kinds {
@@ -102,6 +104,7 @@ impl Kinds {
             known: vec![(Kind::Anything, None); nodes],
             fields: HashMap::new(),
             whole: HashSet::new(),
+            ints: HashSet::new(),
         }
     }
 

@@ -191,7 +191,14 @@ impl<'a> Checker<'a> {
     pub(super) fn field_of(&mut self, node: NodeId) -> Option<(TopicId, Path, ValueType)> {
         let Meaning::Field { topic, path, declared } = &self.meanings[node] else { return None };
         let (topic, path, declared) = (*topic, path.clone(), declared.map(|(t, _)| t));
-        Some((topic, path, declared.unwrap_or_else(|| self.kinds.settled(node))))
+        let value_type = match declared {
+            Some(value_type) => value_type,
+            None => match (self.kinds.settled(node), self.kinds.ints.contains(&(topic, path.clone()))) {
+                (ValueType::Float, true) => ValueType::Int,
+                (settled, _) => settled,
+            },
+        };
+        Some((topic, path, value_type))
     }
 
     /// Returns the type of a parameter; none if it is invalid.
