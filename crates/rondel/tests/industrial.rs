@@ -2,11 +2,15 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // the helpers are tests as well
 
+#[path = "../../rondel-net/tests/broker/mod.rs"]
+mod broker;
 mod support;
 
 use std::path::PathBuf;
 use std::process::Command;
 
+use broker::Broker;
+use support::process::Process;
 use support::{Folder, rondel};
 
 const PRESS: &str = "
@@ -14,7 +18,9 @@ topic press \"spBv1.0/plant/+/press/#\"
 property cool = press.metrics[name == \"Press/Temp\"].value < 90
 property good = press.metrics[name == \"Press/Temp\"].properties.Quality == 192
 property counting = press.metrics[name == \"Count\"].value > -100
-property total = press.metrics[name == \"Total\"].value >= -4_611_686_018_427_387_904
+let whole(value: int) = value
+property total = whole(press.metrics[name == \"Total\"].value) >= -4_611_686_018_427_387_904
+property grows = whole(press.metrics[name == \"Total\"].value) > prev(press.metrics[name == \"Total\"].value)
 property size = press.metrics[name == \"Size\"].value < 4_000_000_000
 property running = once[0, 20 s] press.metrics[name == \"Running\"].value
 property mode = press.metrics[name == \"Mode\"].value != \"fault\"
@@ -102,6 +108,64 @@ fn senml_has_the_verdicts_of_what_it_means() {
 }
 
 #[test]
+fn packs_of_a_broker_have_the_verdicts_of_what_they_mean() {
+    let Some(python) = python("packs_of_a_broker_have_the_verdicts_of_what_they_mean") else { return };
+    for seed in 1..=3 {
+        let folder = written(&python, "senml.py", seed, ROOM);
+        let deployment = "specification: spec.rondel\nmqtt: { broker: 127.0.0.1 }\n\
+                          topics: { room: { source: mqtt:room, encoding: senml } }\n";
+        let deployment = folder.file("room.yaml", deployment);
+        let check = |file: &str| {
+            rondel(["check", "--format", "json", "-e", "every", "-q", &deployment, &folder.path(file)])
+        };
+        let (expected, found) = (check("broker_lines.jsonl"), check("broker.jsonl"));
+        assert_eq!(found.stdout, expected.stdout, "{seed}: {}{}", expected.stderr, found.stderr);
+        assert!(found.stdout.lines().count() > 500, "{seed}: {}", found.stderr);
+    }
+}
+
+/// What `tap` writes has the verdicts of the messages, though most metrics come with an alias alone.
+#[test]
+fn tapped_metrics_have_the_verdicts_of_what_they_mean() {
+    let name = "tapped_metrics_have_the_verdicts_of_what_they_mean";
+    let (Some(python), Some(broker)) = (python(name), Broker::start(name)) else { return };
+    // Without times, which are those of today.
+    let specification: String =
+        PRESS.lines().filter(|line| !line.contains(" s]")).map(|line| format!("{line}\n")).collect();
+    let folder = written(&python, "sparkplug.py", 1, &specification);
+    let at = format!("127.0.0.1:{}", broker.port);
+    let tap = |recording: &str, address: &str, count: &str| {
+        let shown = ["tap", "--format", "json", "--count", count, "--mqtt-broker", &at, address];
+        let mut tap = Process::rondel(shown);
+        tap.wait_stderr("ready");
+        let sent = ["replay", "--to", "mqtt", "--as-fast-as-possible", "--mqtt-broker", &at, recording];
+        rondel(sent).expect_status(0);
+        let tapped = tap.finish();
+        folder.file("tapped.jsonl", &tapped.stdout);
+        tapped
+    };
+    let spec = folder.path("spec.rondel");
+    let check = |file: &str| {
+        let checked = rondel(["check", "--format", "json", "-e", "every", "-q", &spec, &folder.path(file)]);
+        let decided = |line: &str| {
+            let verdict: serde_json::Value = serde_json::from_str(line).unwrap();
+            format!("{} {} {}", verdict["property"], verdict["step"], verdict["verdict"])
+        };
+        checked.stdout.lines().map(decided).collect::<Vec<_>>()
+    };
+    let address = "mqtt+sparkplug_b:spBv1.0/plant/+/press/#";
+    tap(&folder.path("whole.mcap"), address, "600");
+    assert_eq!(check("tapped.jsonl"), check("lines.jsonl"));
+    // Without births nothing is known of these metrics, and nothing is satisfied.
+    let tapped = tap(&folder.path("headless.mcap"), address, "100");
+    tapped.expect_stderr(&["no birth has named"]);
+    let checked = rondel(["check", "-q", &spec, &folder.path("tapped.jsonl")]);
+    assert!(checked.stderr.contains("messages on press cannot be decoded"), "{}", checked.stderr);
+    let checked = rondel(["check", &spec, &folder.path("tapped.jsonl")]);
+    assert!(!checked.stdout.contains("\n  satisfied"), "{}", checked.stdout);
+}
+
+#[test]
 fn lost_messages_and_births_are_named() {
     let Some(python) = python("lost_messages_and_births_are_named") else { return };
     let folder = written(&python, "sparkplug.py", 1, PRESS);
@@ -154,11 +218,21 @@ fn recordings_are_surveyed_and_drafted() {
 }
 
 #[test]
-fn addresses_without_births_are_warned_of() {
+fn addresses_that_match_too_little_are_warned_of() {
     let folder = Folder::new();
-    folder.file("press.rondel", "topic press \"spBv1.0/plant/NDATA/press\"\nproperty p = press.seq < 256\n");
-    let deployment = "specification: press.rondel\nmqtt: { broker: 127.0.0.1 }\ntopics:\n  \
-                      press: { source: mqtt:spBv1.0/plant/NDATA/press, encoding: sparkplug_b }\n";
-    let deployment = folder.file("press.yaml", deployment);
-    rondel(["validate", &deployment]).expect_stderr(&["write spBv1.0/plant/+/press"]);
+    for (address, lacking, wider) in [
+        ("spBv1.0/plant/NDATA/press", "the births", "write spBv1.0/plant/+/press/#"),
+        ("spBv1.0/plant/+/press/arm", "the deaths of their nodes", "write spBv1.0/plant/+/press/#"),
+        ("spBv1.0/+/DDATA/#", "sequence numbers", "write spBv1.0/+/#"),
+        ("spBv1.0/plant/{message}/{node}", "sequence numbers", "no address with parameters does"),
+    ] {
+        let text = format!("topic press \"{address}\"\nproperty p = press.seq < 256\n");
+        folder.file("press.rondel", text);
+        let deployment = format!(
+            "specification: press.rondel\nmqtt: {{ broker: 127.0.0.1 }}\ntopics:\n  \
+             press: {{ source: \"mqtt:{address}\", encoding: sparkplug_b }}\n"
+        );
+        let deployment = folder.file("press.yaml", deployment);
+        rondel(["validate", &deployment]).expect_stderr(&[lacking, wider]);
+    }
 }

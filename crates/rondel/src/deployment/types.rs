@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rondel_decode::Encoding as PayloadEncoding;
 use rondel_decode::schema::{Schema, Type};
-use rondel_decode::sparkplug;
+use rondel_decode::sparkplug::{self, Unmatched};
 use rondel_event::AddressPattern;
 use rondel_net::dds::{self, RawType, StringType, TopicType};
 use rondel_net::ros2::keys::DataKey;
@@ -28,18 +28,31 @@ pub struct Typing<'t> {
     pub schemas: &'t Schemas,
 }
 
-/// A sentence on an address of Sparkplug that the births of its metrics do not match.
-fn lacks_births(address: &Address) -> Option<String> {
-    let (name, any) = match address {
-        Address::Mqtt(name, _, _) => (name, if name.contains('{') { "{message}" } else { "+" }),
-        Address::Zenoh(name, _) => (name, if name.contains('{') { "{message}" } else { "*" }),
+/// A sentence on an address of Sparkplug that does not match all messages of its nodes.
+fn lacks_messages(address: &Address) -> Option<String> {
+    let (name, (any, rest)) = match address {
+        Address::Mqtt(name, _, _) => (name, ("+", "#")),
+        Address::Zenoh(name, _) => (name, ("*", "**")),
         _ => return None,
     };
-    let is_sparkplug = address.encoding() == Encoding::Of(PayloadEncoding::SparkplugB);
-    let wider = sparkplug::Address::with_births(name, any).filter(|_| is_sparkplug)?;
-    Some(format!(
-        "{name} does not match the births, which give names to metrics with an alias: write {wider}"
-    ))
+    if address.encoding() != Encoding::Of(PayloadEncoding::SparkplugB) {
+        return None;
+    }
+    let Unmatched { births, deaths, losses } = sparkplug::Address::unmatched(name);
+    let parts = [
+        (births, "the births, which give names to metrics with an alias"),
+        (deaths, "the deaths of their nodes, which make metrics unknown"),
+        (losses, "all messages that share sequence numbers, by which losses show"),
+    ];
+    let parts: Vec<&str> =
+        parts.iter().filter(|(is_lacking, _)| *is_lacking).map(|(_, part)| *part).collect();
+    let advice = match sparkplug::Address::of_nodes(name, any, rest) {
+        Some(wider) => format!("write {wider}"),
+        None => format!(
+            "no address with parameters does; a topic with spBv1.0/GROUP/{any}/NODE/{rest} reads all of them"
+        ),
+    };
+    (!parts.is_empty()).then(|| format!("{name} does not match {}: {advice}", parts.join(", and not ")))
 }
 
 impl Typing<'_> {
@@ -120,7 +133,7 @@ impl Typing<'_> {
             return Err(format!("no definition of {name} is known; did you mean {meant}?"));
         }
         if !encoding.needs_schema() {
-            let doubt = lacks_births(&address);
+            let doubt = lacks_messages(&address);
             return match (&address, self.own) {
                 (Address::Dds(..), _) | (_, None) => Ok((address, doubt)),
                 (_, Some(_)) => Err(

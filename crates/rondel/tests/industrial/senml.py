@@ -2,7 +2,8 @@
 
     senml.py FOLDER SEED
 
-`whole.mcap` and `lines.jsonl` are the same messages; in `wrong.mcap` one record has no value.
+`whole.mcap` and `lines.jsonl` are the same messages; in `wrong.mcap` one record has no value. `broker.jsonl` and
+`broker_lines.jsonl` are those in JSON, the former as `mosquitto_sub -F %j` writes them.
 """
 
 import json
@@ -24,6 +25,19 @@ VALUES = {
     "mode": lambda: chance.choice(["auto", "hand", "\u00e4\"\\"]),
 }
 
+
+
+def events(records):
+    """The events that records are: one for each time, if a name comes with several."""
+    times = {}
+    for record in records:
+        times.setdefault(record["n"], set()).add(record["t"])
+    if all(len(of_name) == 1 for of_name in times.values()):
+        return [{"records": records, "time": max(record["t"] for record in records)}]
+    every = sorted({record["t"] for record in records})
+    return [{"records": [record for record in records if record["t"] == at], "time": at} for at in every]
+
+
 messages = []
 time = 1_700_000_000_000
 for _ in range(400):
@@ -35,8 +49,12 @@ for _ in range(400):
         pack.base_time = chance.choice([1_699_999_000, 1_699_999_000.125])
     if chance.random() < 0.3:
         pack.base_value = chance.choice([20, -7.5])
-    records, latest = [], None
-    for name in chance.sample(list(VALUES), chance.randrange(1, len(VALUES) + 1)):
+    records = []
+    names = chance.sample(list(VALUES), chance.randrange(1, len(VALUES) + 1))
+    if chance.random() < 0.3:
+        # A series, not in order.
+        names += chance.choices(names, k=chance.randrange(1, 8))
+    for name in names:
         value = VALUES[name]()
         # A time that is absolute, after the base time, or relative to now.
         if pack.base_time:
@@ -55,10 +73,8 @@ for _ in range(400):
         if unit:
             line["u"] = unit
         records.append(line)
-        latest = at if latest is None else max(at, latest)
     payload = pack.to_json().encode() if chance.random() < 0.5 else pack.to_cbor()
-    line = {"topic": "room", "time": now, "data": {"records": records, "time": latest}}
-    messages.append((time, payload, line))
+    messages.append((time, payload, [{"topic": "room", "time": now, "data": of} for of in events(records)]))
 
 
 def write(name, messages):
@@ -75,6 +91,17 @@ def write(name, messages):
 payloads = [(time, payload) for time, payload, _ in messages]
 write("whole.mcap", payloads)
 write("wrong.mcap", payloads[:50] + [(payloads[50][0], b'[{"bn":"urn:","n":"x","v":1},{"n":"y"}]')] + payloads[51:])
-with open(f"{folder}/lines.jsonl", "w") as file:
-    for _, _, line in messages:
-        file.write(json.dumps(line) + "\n")
+
+
+
+def write_lines(name, lines):
+    with open(f"{folder}/{name}", "w") as file:
+        for line in lines:
+            file.write(json.dumps(line) + "\n")
+
+
+write_lines("lines.jsonl", [line for _, _, lines in messages for line in lines])
+texts = [(time, payload, lines) for time, payload, lines in messages if payload[:1] == b"["]
+frames = [{"tst": time / 1000, "topic": "room", "payload": payload.decode()} for time, payload, _ in texts]
+write_lines("broker.jsonl", frames)
+write_lines("broker_lines.jsonl", [line for _, _, lines in texts for line in lines])

@@ -75,6 +75,10 @@ class Edge:
                 metric.is_null = True
             else:
                 set_value(metric, datatype, value)
+            if kind == "DATA" and chance.random() < 0.05:
+                # A value of the past, which is not read.
+                metric.is_historical = True
+                continue
             line = {"name": name, "value": value}
             if name == "Press/Temp":
                 quality = chance.choice([0, 192, 500])

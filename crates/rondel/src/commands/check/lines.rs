@@ -9,7 +9,7 @@ use std::time::Instant;
 use indicatif::ProgressBar;
 use rondel_decode::lines::Lines;
 use rondel_recording::{Piece, ReadError, TraceReader};
-use rondel_runtime::{Reason, Session};
+use rondel_runtime::{PackLines, Reason, Session};
 
 use super::OnError;
 use super::ahead::{Pieces, Shared};
@@ -28,6 +28,8 @@ struct Run<'r> {
     name: &'r str,
     session: Session,
     lines: Lines,
+    /// What takes packs of SenML in lines apart, and the lines that it writes.
+    packs: Option<(PackLines, Vec<u8>)>,
     writer: VerdictWriter,
     reported: Notices,
     /// What is printed, while it is written.
@@ -56,6 +58,7 @@ impl Checking<'_> {
         let mut run = Run {
             name,
             lines: session.lines(self.options.unit()).skip_errors(skips),
+            packs: PackLines::new(&self.plan, self.options.unit()).map(|packs| (packs, Vec::new())),
             session,
             writer: VerdictWriter::new(self.plan.properties(), self.options.format, self.colour),
             reported: Notices::new(),
@@ -65,7 +68,7 @@ impl Checking<'_> {
         };
         let is_long = reader.size().is_some_and(|size| size >= WORTHWHILE);
         let mut stopped = match self.helpers() {
-            helpers @ 1.. if is_long && !run.session.explains() => {
+            helpers @ 1.. if is_long && run.packs.is_none() && !run.session.explains() => {
                 self.beside(&mut run, reader, helpers.min(MOST))
             }
             _ => self.alone(&mut run, reader),
@@ -157,6 +160,18 @@ impl Checking<'_> {
     /// Decodes and evaluates lines, and prints.
     #[inline]
     fn evaluate(&mut self, run: &mut Run<'_>, text: &[u8], lines: Range<usize>) -> Result<(), Stopped> {
+        let Some((mut packs, mut rewritten)) = run.packs.take() else {
+            return self.evaluate_lines(run, text, lines);
+        };
+        rewritten.clear();
+        packs.rewrite(text.get(lines).unwrap_or_default(), &mut rewritten);
+        let evaluated = self.evaluate_lines(run, &rewritten, 0..rewritten.len());
+        run.packs = Some((packs, rewritten));
+        evaluated
+    }
+
+    #[inline]
+    fn evaluate_lines(&mut self, run: &mut Run<'_>, text: &[u8], lines: Range<usize>) -> Result<(), Stopped> {
         let Range { start: mut at, end } = lines;
         while at < end {
             let taken = run.session.push_lines(&mut run.lines, text, at, end);

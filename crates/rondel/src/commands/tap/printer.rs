@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::Duration;
 
 use rondel_decode::json::JsonForm;
-use rondel_decode::{Decoder, DecoderError, Encoding, MessageWriter};
+use rondel_decode::sparkplug::Address;
+use rondel_decode::{Decoder, DecoderError, Encoding, TopicWriter};
 use rondel_event::{AddressPattern, Block, Layout, NameId, Projection, Timestamp, TopicId};
 use rondel_net::adapter::{Change, Drops, PublishError, Publisher, Receiver, Sample, now};
 use rondel_runtime::text::counted;
@@ -67,7 +68,7 @@ pub struct Reading {
     /// Finds their time.
     decoder: Decoder,
     /// Writes them as JSON, where they are not.
-    writer: Option<MessageWriter>,
+    writer: Option<TopicWriter>,
     /// The largest text that is written, in bytes.
     largest: usize,
 }
@@ -91,9 +92,19 @@ impl Reading {
             return Ok(Reading { decoder, writer: None, largest });
         }
         let writer = (input.encoding != Encoding::Json)
-            .then(|| MessageWriter::new(input.encoding, input.message_type.clone(), form));
-        let decoder = input.decoder(topic, &Projection::default())?;
-        Ok(Reading { decoder, writer: writer.transpose()?, largest })
+            .then(|| TopicWriter::new(input.encoding, input.message_type.clone(), form));
+        let mut writer = writer.transpose()?;
+        if Address::names_commands(&binding.address.to_string()) {
+            writer.iter_mut().for_each(TopicWriter::read_commands);
+        }
+        Ok(Reading { decoder: input.decoder(topic, &Projection::default())?, writer, largest })
+    }
+}
+
+impl Reading {
+    /// Whether the names of messages say what these mean.
+    fn reads_names(&self) -> bool {
+        matches!(self.writer, Some(TopicWriter::Sparkplug(_)))
     }
 }
 
@@ -104,6 +115,8 @@ pub struct Printer {
     times: Vec<TimeSource>,
     /// For each topic whose address has parameters its network and the names that match.
     patterns: Vec<Option<(String, AddressPattern)>>,
+    /// Whether the names of messages say what these mean, for each topic.
+    reads_names: Vec<bool>,
     once: bool,
     count: u64,
     /// Whether events of topics are printed.
@@ -112,8 +125,8 @@ pub struct Printer {
 
 struct State {
     paper: Paper,
-    /// The topics that match addresses with parameters, as they are shown, by their numbers.
-    names: Vec<Arc<str>>,
+    /// The topics that match addresses with parameters, or whose names are read, by their numbers.
+    names: Vec<Name>,
     /// Their numbers, by the topic of the address and their names on the network.
     numbers: Vec<HashMap<String, NameId>>,
     readings: Vec<Reading>,
@@ -128,6 +141,14 @@ struct State {
     undecodable: u64,
     accounts: Accounts,
     clock: SystemClock,
+}
+
+/// Name of a topic.
+struct Name {
+    /// On its network.
+    own: Arc<str>,
+    /// As it is shown.
+    shown: Arc<str>,
 }
 
 impl Printer {
@@ -162,7 +183,8 @@ impl Printer {
             Some((network, binding.address.pattern()?.without_slash()))
         };
         let patterns = bindings.iter().map(pattern).collect();
-        Printer { state: Mutex::new(state), topics, times, patterns, once, count, events: false }
+        let reads_names = state.readings.iter().map(Reading::reads_names).collect();
+        Printer { state: Mutex::new(state), topics, times, patterns, reads_names, once, count, events: false }
     }
 
     /// Prints events of topics as well, if `events`.
@@ -194,7 +216,12 @@ impl Printer {
             let again = std::mem::replace(&mut state.seen[topic.index()], true);
             if state.received < self.count && !(self.once && again) {
                 state.received += 1;
-                state.show(topic, name, &self.times[topic.index()], sample);
+                let writer = state.readings[topic.index()].writer.as_ref();
+                let of = &self.times[topic.index()];
+                match writer.and_then(|writer| writer.split(sample.payload, sample.arrival())) {
+                    None => state.show(topic, name, of, sample, sample.payload),
+                    Some(parts) => parts.iter().for_each(|part| state.show(topic, name, of, sample, part)),
+                }
             }
         }
         let done = state.received >= self.count || self.once && state.seen.iter().all(|seen| *seen);
@@ -255,8 +282,9 @@ impl Printer {
 }
 
 impl State {
-    fn show(&mut self, topic: TopicId, name: &str, of: &TimeSource, sample: &Sample<'_>) {
-        let (payload, json) = (sample.payload, &mut self.json);
+    /// Prints an event of a sample.
+    fn show(&mut self, topic: TopicId, name: &str, of: &TimeSource, sample: &Sample<'_>, payload: &[u8]) {
+        let json = &mut self.json;
         let mut message = Message {
             topic: name,
             time: None,
@@ -276,10 +304,23 @@ impl State {
             json.clear();
             let Reading { decoder, writer, largest } = &mut self.readings[topic.index()];
             let is_typed = writer.is_some();
+            let mut before = before;
+            if let Some(TopicWriter::Sparkplug(writer)) = writer
+                && let Decoder::Sparkplug(decoder) = decoder
+            {
+                let name = |NameId(number)| self.names.get(number as usize).map(|name| &name.own);
+                decoder.set_name(sample.name, name);
+                writer.set_name(sample.name, name);
+                if decoder.counts_at_arrival() {
+                    before = message.arrival;
+                }
+            } else if matches!(writer, Some(TopicWriter::Senml(_))) {
+                before = message.arrival;
+            }
             let decoded = decoder.decode(payload, before, &mut self.block);
             let error = match (decoded, writer) {
                 (Ok(()), None) => std::str::from_utf8(payload).err().map(|error| error.to_string()),
-                (Ok(()), Some(writer)) => match writer.write(payload, *largest, json) {
+                (Ok(()), Some(writer)) => match writer.write(payload, message.arrival, *largest, json) {
                     Ok(()) => {
                         message.payload = json;
                         None
@@ -312,12 +353,15 @@ impl Receiver for Printer {
     fn receive(&self, topic: TopicId, samples: &[Sample<'_>]) {
         // All of one call have one name.
         let number = samples.first().and_then(|sample| sample.name);
-        let name = number.and_then(|NameId(number)| self.state().names.get(number as usize).cloned());
+        let name = number.and_then(|NameId(number)| {
+            self.state().names.get(number as usize).map(|name| Arc::clone(&name.shown))
+        });
         self.print(topic, name.as_deref().unwrap_or(&self.topics[topic.index()]), samples);
     }
 
     fn wants_names(&self, topic: TopicId) -> bool {
-        self.patterns.get(topic.index()).is_some_and(Option::is_some)
+        let has_pattern = self.patterns.get(topic.index()).is_some_and(Option::is_some);
+        has_pattern || self.reads_names.get(topic.index()).is_some_and(|reads| *reads)
     }
 
     fn number(&self, topic: TopicId, name: &str) -> Option<NameId> {
@@ -326,16 +370,20 @@ impl Receiver for Printer {
         if let Some(number) = numbers.get(name) {
             return Some(*number);
         }
-        let (network, pattern) = self.patterns.get(topic.index())?.as_ref()?;
-        let own = name.strip_prefix('/').unwrap_or(name);
-        pattern.captures(own)?;
+        let shown = match self.patterns.get(topic.index())? {
+            Some((network, pattern)) => {
+                let own = name.strip_prefix('/').unwrap_or(name);
+                pattern.captures(own)?;
+                let slash = if network == "ros2" || own.len() < name.len() { "/" } else { "" };
+                format!("{network}:{slash}{own}")
+            }
+            None => self.topics.get(topic.index())?.clone(),
+        };
         // Names beyond are shown as the address.
         let number = NameId(state.names.len() as u32);
         if state.names.len() < NAMES {
-            let slash = if network == "ros2" || own.len() < name.len() { "/" } else { "" };
-            let shown = format!("{network}:{slash}{own}");
             state.paper.view.make_room(&shown);
-            state.names.push(shown.into());
+            state.names.push(Name { own: name.into(), shown: shown.into() });
             numbers.insert(name.to_owned(), number);
         }
         Some(number)
