@@ -198,7 +198,10 @@ fn an_unreadable_message_withholds_verdicts_at_once() {
                 format!("topic t \"spBv1.0/plant/+/press/#\" @time({model}) property low = t.{path} < 90");
             let mut live = Live::new(&text, input(encoding, TimeSource::Arrival), policy);
             let case = format!("{encoding}, {policy:?}, {model}");
-            let verdicts = |told: Vec<(Verdict, i64)>| told.iter().map(|told| told.0).collect::<Vec<_>>();
+            let verdicts = |told: Vec<(Verdict, i64)>| {
+                assert!(told.iter().all(|(_, time)| *time > 0), "{case}: {told:?}");
+                told.iter().map(|told| told.0).collect::<Vec<_>>()
+            };
             assert_eq!(verdicts(live.push(DATA, 1, &good)), [Verdict::Satisfied], "{case}");
             assert_eq!(verdicts(live.push(DATA, 2, &bad)), [Verdict::Inconclusive], "{case}");
             assert_eq!(verdicts(live.push(DATA, 3, &bad)), [], "{case}");

@@ -293,8 +293,8 @@ impl AlignedMonitor {
     }
 
     /// Reports the properties that are evaluated at events and are uncertain now.
-    pub fn withhold_until_event(&mut self, told: Told<'_>) {
-        if !self.monitor.withhold_until_event().is_empty() {
+    pub fn withhold_until_event(&mut self, latest: Timestamp, told: Told<'_>) {
+        if !self.monitor.withhold_until_event(latest).is_empty() {
             told(None, &self.monitor);
         }
     }

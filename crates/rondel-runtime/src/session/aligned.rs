@@ -379,7 +379,8 @@ impl Aligned {
     #[cold]
     pub(super) fn withhold_until_event(&mut self, shared: &mut Shared) {
         for Group { monitor, evaluated, .. } in &mut self.groups {
-            monitor.withhold_until_event(&mut |block, monitor| {
+            let latest = evaluated.latest;
+            monitor.withhold_until_event(latest, &mut |block, monitor| {
                 shared.emitter.take(block, monitor, evaluated);
             });
         }

@@ -458,7 +458,7 @@ impl Direct {
     /// Reports the properties that depend on a message that cannot be read, and are evaluated at events only.
     #[cold]
     pub(super) fn withhold_until_event(&mut self, shared: &mut Shared) {
-        if !self.monitor.withhold_until_event().is_empty() {
+        if !self.monitor.withhold_until_event(self.time).is_empty() {
             self.take(None, shared);
         }
     }

@@ -69,17 +69,25 @@ impl Emitted {
     pub fn parse(line: &str) -> Emitted {
         let object: serde_json::Value =
             serde_json::from_str(line).unwrap_or_else(|e| panic!("a verdict is no JSON ({e}): {line:?}"));
-        let letter = match object["verdict"].as_str() {
-            Some("satisfied") => 'T',
-            Some("violated") => 'F',
-            Some("inconclusive") => '?',
-            _ => panic!("no verdict in {line}"),
-        };
+        let letter = letter(line);
         let property =
             object["property"].as_str().unwrap_or_else(|| panic!("no property in {line}")).to_owned();
         let step = object["step"].as_u64().unwrap_or_else(|| panic!("no step in {line}"));
         assert!(object["time"].is_number(), "no time in {line}");
         Emitted { property, step, letter }
+    }
+}
+
+/// The letter of a verdict that the command prints in JSON, also of one without a step.
+#[track_caller]
+pub fn letter(line: &str) -> char {
+    let object: serde_json::Value =
+        serde_json::from_str(line).unwrap_or_else(|e| panic!("a verdict is no JSON ({e}): {line:?}"));
+    match object["verdict"].as_str() {
+        Some("satisfied") => 'T',
+        Some("violated") => 'F',
+        Some("inconclusive") => '?',
+        _ => panic!("no verdict in {line}"),
     }
 }
 

@@ -420,7 +420,7 @@ impl Monitor {
             uncertainty.whole.has_begun =
                 uncertainty.state.begins(plan).is_some_and(|begins| begins <= self.time);
         }
-        self.withhold_now(TimePoints::Dense);
+        self.withhold_now(TimePoints::Dense, self.time());
         self.uncertainties.begin_exact(&program, &mut self.reports, (self.time, self.position));
         self.uncertainties.find_timed_change(&program);
         self.choose_reports();
@@ -493,20 +493,20 @@ impl Monitor {
     }
 
     /// Reports the properties that are evaluated at events and are uncertain now: a message came that cannot be read, and no
-    /// event may follow at which that is reported.
-    pub fn withhold_until_event(&mut self) -> &[Report] {
+    /// event may follow at which that is reported. `latest` is the time of the last event, unknown where nothing measures time.
+    pub fn withhold_until_event(&mut self, latest: Timestamp) -> &[Report] {
         self.begin_call();
-        self.withhold_now(TimePoints::Events);
+        self.withhold_now(TimePoints::Events, latest.max(self.time()));
         self.choose_reports();
         &self.reports
     }
 
     /// Reports the properties with these time points that are uncertain now. In dense time there is a verdict at every time.
-    fn withhold_now(&mut self, time_points: TimePoints) {
+    fn withhold_now(&mut self, time_points: TimePoints, now: Timestamp) {
         if self.position() == 0 {
             return;
         }
-        let now = self.time().as_nanos();
+        let now = now.as_nanos();
         let program = std::sync::Arc::clone(&self.program);
         let plans = program.reaches();
         for (section, serial) in program.sections.iter().zip(&self.sections) {
