@@ -97,7 +97,9 @@ impl fmt::Display for MessageErrorKind {
                 )
             }
             MessageErrorKind::NoBirthBeforeDeath => {
-                f.write_str("no birth has named the metrics that the death makes unknown")
+                f.write_str(
+                    "no birth has named the metrics that the death makes unknown; the next NBIRTH or DBIRTH names them",
+                )
             }
             MessageErrorKind::Compressed => {
                 f.write_str("the payload is compressed, which is not read; let the node publish it uncompressed")

@@ -127,6 +127,19 @@ fn historical_values_are_left_out_and_named() {
     assert!(omissions.contains(&expected), "{omissions:?}");
 }
 
+/// The messages of a device share their numbers with those of the node.
+#[test]
+fn nodes_whose_losses_do_not_show_are_counted() {
+    let text = "topic press \"spBv1.0/plant/+/press/arm\" property cool = press.metrics[name == \"Temp\"].value < 90";
+    let mut live = Live::new(text, input(Encoding::SparkplugB, TimeSource::Arrival), Policy::Arrival);
+    for seconds in 1..4 {
+        live.push("spBv1.0/plant/DDATA/press/arm", seconds, &payload(1, &[("Temp", 20, false)]));
+    }
+    let omissions = live.session.summary().omissions;
+    let expected = "press: losses of 1 node do not show, as the address does not match all of their messages";
+    assert!(omissions.iter().any(|found| found == expected), "{omissions:?}");
+}
+
 #[test]
 fn each_time_of_a_series_is_an_event() {
     let text = "topic room @time(points) property warm = room.records[n == \"temp\"].v < 30

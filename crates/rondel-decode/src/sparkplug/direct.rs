@@ -6,8 +6,8 @@ use std::sync::Arc;
 use rondel_event::{Block, Path, Projection, Read, Segment, TimeUnit, Timestamp, TopicId};
 
 use super::metric::{Raw, code, plain};
-use super::nodes::{Aliases, Names, Place};
-use super::payload::uuid;
+use super::nodes::{Aliases, Known, Names, Place};
+use super::payload::{METRIC, uuid};
 use super::reads::name_of;
 use super::rewriter::Rewriter;
 use crate::error::{Fault, MessageError, Parsed};
@@ -15,7 +15,8 @@ use crate::fields::Fields;
 use crate::protobuf::wire::{LENGTH, Reader, VARINT};
 use crate::sink::{Refused, Scalar, Sink, Target};
 
-/// What stands before an alias.
+/// What stands before a name and an alias.
+const NAME: u8 = 1 << 3 | LENGTH;
 const ALIAS: u8 = 2 << 3 | VARINT;
 
 /// Targets of the values that are read.
@@ -128,13 +129,18 @@ impl Reading<'_> {
         let mut index = 0;
         while !reader.is_at_end() {
             let start = reader.at;
+            if let Some(end) = self.passed(payload, start) {
+                reader.at = end;
+                index += 1;
+                continue;
+            }
             match reader.tag()? {
                 (2, LENGTH) => {
                     let part = reader.part()?;
-                    let written = match aliased(self.aliases, part) {
-                        Aliased::Unread => Ok(()),
-                        Aliased::Value(number, value) => write(self.targets(number), value, part.at, sink),
-                        Aliased::Other => self.value(part, historical, sink),
+                    let written = match self.short(part) {
+                        Short::Unread => Ok(()),
+                        Short::Value(number, value) => write(self.targets(number), value, part.at, sink),
+                        Short::Other => self.value(part, historical, sink),
                     };
                     written.map_err(|fault| fault.in_element(index).in_member("metrics"))?;
                     index += 1;
@@ -173,45 +179,78 @@ impl Reading<'_> {
     }
 }
 
-/// A metric, as far as its alias says without reading it whole.
-enum Aliased<'m> {
+/// A metric, as far as its beginning says without reading it whole.
+enum Short<'m> {
     /// It is not read.
     Unread,
     /// The number of its name, and its value.
     Value(u32, Scalar<'m>),
-    /// Its alias alone does not decide.
+    /// Its beginning does not decide.
     Other,
 }
 
-/// Reads a metric that begins with its alias and has no more than a time, a data type and a value, as most have.
-#[inline(always)]
-fn aliased<'m>(aliases: Option<&Aliases>, part: Reader<'m>) -> Aliased<'m> {
-    let (alias, size) = match part.bytes.get(part.at..part.at + 3) {
-        Some(&[ALIAS, alias @ 0..0x80, _]) => (alias.into(), 2),
-        Some(&[ALIAS, low, high @ 0..0x80]) => (u64::from(low & 0x7f) | u64::from(high) << 7, 3),
-        _ => return Aliased::Other,
-    };
-    let Some(known) = aliases.and_then(|aliases| aliases.get(alias)) else { return Aliased::Other };
-    let Some(number) = known.name() else { return Aliased::Unread };
-    match value(Reader { at: part.at + size, ..part }, known.datatype) {
-        Ok(Some(value)) => Aliased::Value(number, value),
-        // What is wrong is found once more.
-        Ok(None) | Err(_) => Aliased::Other,
+impl Reading<'_> {
+    /// The end of a metric that begins here and is not read, where it has less than 128 bytes and an alias below 128 first.
+    #[inline(always)]
+    fn passed(&self, payload: &[u8], start: usize) -> Option<usize> {
+        let begin = payload.get(start..)?.first_chunk()?;
+        let &[METRIC, length @ 2..0x80, ALIAS, alias @ 0..0x80] = begin else { return None };
+        let end = start + 2 + usize::from(length);
+        (end <= payload.len() && self.aliases?.is_unread(alias)).then_some(end)
+    }
+
+    /// Reads a metric that begins with its alias or its name and has no more than a time, a data type and a value, as most
+    /// have.
+    #[inline(always)]
+    fn short<'m>(&self, part: Reader<'m>) -> Short<'m> {
+        let (number, size, born) = match part.bytes.get(part.at..) {
+            Some(&[NAME, length @ 0..0x80, ref rest @ ..]) => {
+                let Some(name) = rest.get(..usize::from(length)) else { return Short::Other };
+                let names = &self.rewriter.reads.names;
+                let Some(number) = names.fixed(name) else { return Short::Unread };
+                (number, 2 + usize::from(length), None)
+            }
+            Some(&[ALIAS, alias @ 0..0x80, ..]) => match self.known(alias.into()) {
+                None => return Short::Other,
+                Some(known) => match known.name() {
+                    None => return Short::Unread,
+                    Some(number) => (number, 2, Some(known.datatype)),
+                },
+            },
+            Some(&[ALIAS, low, high @ 0..0x80, ..]) => {
+                match self.known(u64::from(low & 0x7f) | u64::from(high) << 7) {
+                    None => return Short::Other,
+                    Some(known) => match known.name() {
+                        None => return Short::Unread,
+                        Some(number) => (number, 3, Some(known.datatype)),
+                    },
+                }
+            }
+            _ => return Short::Other,
+        };
+        match value(Reader { at: part.at + size, ..part }, born) {
+            Ok(Some(value)) => Short::Value(number, value),
+            // What is wrong is found once more.
+            Ok(None) | Err(_) => Short::Other,
+        }
+    }
+
+    #[inline(always)]
+    fn known(&self, alias: u64) -> Option<Known> {
+        self.aliases?.get(alias)
     }
 }
 
-/// The value of a metric with this data type, which may state another one; `None` if it has more than a time and a value.
+/// The value of a metric that may state a data type other than that of its birth; `None` if it has more than a time and a
+/// value, or an integer without any data type.
 #[inline(always)]
-fn value(mut reader: Reader<'_>, datatype: u8) -> Parsed<Option<Scalar<'_>>> {
-    let (mut datatype, mut raw) = (datatype, Raw::None);
+fn value(mut reader: Reader<'_>, born: Option<u8>) -> Parsed<Option<Scalar<'_>>> {
+    let (mut datatype, mut raw) = (0, Raw::None);
     while !reader.is_at_end() {
         let start = reader.at;
         match reader.tag()? {
             (3, VARINT) => reader.skip(VARINT, 3, start)?,
-            (4, VARINT) => match code(reader.varint()?) {
-                0 => {}
-                own => datatype = own,
-            },
+            (4, VARINT) => datatype = code(reader.varint()?),
             (number @ 10..=15, wire) => match plain(number - 10, wire, &mut reader)? {
                 Some(value) => raw = value,
                 None => return Ok(None),
@@ -219,6 +258,11 @@ fn value(mut reader: Reader<'_>, datatype: u8) -> Parsed<Option<Scalar<'_>>> {
             _ => return Ok(None),
         }
     }
+    let datatype = match (datatype, born) {
+        (0, Some(born)) => born,
+        (0, None) if matches!(raw, Raw::Int(_) | Raw::Long(_)) => return Ok(None),
+        (own, _) => own,
+    };
     Ok(Some(raw.scalar(datatype)))
 }
 

@@ -50,7 +50,9 @@ impl Names {
         }
     }
 
-    fn fixed(&self, name: &[u8]) -> Option<u32> {
+    /// The number of a name among those that are read, where names are not added as they come.
+    #[inline]
+    pub(super) fn fixed(&self, name: &[u8]) -> Option<u32> {
         let found = self.list.binary_search_by(|own| (own.len(), &**own).cmp(&(name.len(), name)));
         found.ok().map(|at| at as u32)
     }
@@ -105,6 +107,8 @@ pub(super) struct Aliases {
     first: u64,
     /// In ascending order, where they are far apart.
     sparse: Vec<(u64, Known)>,
+    /// Those below 128 that are not read, as bits.
+    unread: u128,
 }
 
 impl Aliases {
@@ -115,12 +119,20 @@ impl Aliases {
         known.dedup_by_key(|(alias, _)| *alias);
         let (Some(first), Some(last)) = (known.first(), known.last()) else { return Aliases::default() };
         let (first, span) = (first.0, last.0 - first.0);
+        let unread = known.iter().filter(|(alias, of)| *alias < 128 && of.name().is_none());
+        let unread = unread.fold(0, |bits, (alias, _)| bits | 1 << alias);
         if span > 4 * known.len() as u64 {
-            return Aliases { sparse: known, ..Aliases::default() };
+            return Aliases { sparse: known, unread, ..Aliases::default() };
         }
         let mut dense = vec![Known::NONE; span as usize + 1];
         known.iter().for_each(|(alias, of)| dense[(alias - first) as usize] = *of);
-        Aliases { dense, first, sparse: Vec::new() }
+        Aliases { dense, first, sparse: Vec::new(), unread }
+    }
+
+    /// Whether an alias below 128 is of a metric that is not read.
+    #[inline(always)]
+    pub(super) fn is_unread(&self, alias: u8) -> bool {
+        self.unread >> (alias & 127) & 1 == 1
     }
 
     #[inline(always)]

@@ -8,7 +8,7 @@ use crate::message::Text;
 use crate::protobuf::wire::{LENGTH, Reader, VARINT};
 
 /// What stands before a metric.
-const METRIC: u8 = 2 << 3 | LENGTH;
+pub(super) const METRIC: u8 = 2 << 3 | LENGTH;
 
 /// Calls a function with every metric of a payload.
 #[inline(always)]

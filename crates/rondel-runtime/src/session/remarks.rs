@@ -41,9 +41,11 @@ impl Session {
         let unwatched = self.numbers.iter().flat_map(|numbers| numbers.unwatched());
         let topics = self.shared.topics.iter().zip(unwatched).filter(|(_, count)| *count > 0);
         let sentences = topics.map(|(topic, count)| {
-            let nodes = counted(count as u64, "node does", "nodes do");
+            let nodes = counted(count as u64, "node", "nodes");
             let name = &topic.name;
-            format!("{name}: losses of {nodes} not show, as the address does not match all of their messages")
+            format!(
+                "{name}: losses of {nodes} do not show, as the address does not match all of their messages"
+            )
         });
         sentences.collect()
     }
