@@ -30,7 +30,7 @@ use rondel_decode::plain;
 use rondel_decode::{
     DecodeError, Decoder, DecoderError, LeftOut, MessageType, MessageWriter, TooManyElements, senml,
 };
-use rondel_event::{Block, Field, NameId, Origin, Projection, TimeUnit, Timestamp, TopicId, TypeIndex};
+use rondel_event::{Block, NameId, Origin, Projection, TimeUnit, Timestamp, TopicId, TypeIndex};
 use rondel_spec::Spec;
 
 use crate::account::{Accounts, RecordedNumbers};

@@ -293,9 +293,9 @@ impl AlignedMonitor {
     }
 
     /// Reports the properties that are evaluated at events and are uncertain now.
-    pub fn withhold_until_event(&mut self, latest: Timestamp, told: Told<'_>) {
+    pub fn withhold_until_event(&mut self, latest: Timestamp, emit: ReportCallback<'_>) {
         if !self.monitor.withhold_until_event(latest).is_empty() {
-            told(None, &self.monitor);
+            emit(None, &self.monitor);
         }
     }
 
