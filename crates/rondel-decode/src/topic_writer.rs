@@ -46,8 +46,8 @@ impl TopicWriter {
         }
     }
 
-    /// Sets the name of the topic of the messages that follow, where the encoding
-    /// [reads it](Encoding::reads_name). `name` tells the one with a number when it comes first.
+    /// Sets the name of the topic of the following messages, if the encoding [reads it](Encoding::reads_name). `name`
+    /// returns the name with a number, and is called when the number is first used.
     pub fn set_name<N: AsRef<str>>(&mut self, id: Option<NameId>, name: impl FnOnce(NameId) -> Option<N>) {
         if let TopicWriter::Sparkplug(writer) = self {
             writer.set_name(id, name);
