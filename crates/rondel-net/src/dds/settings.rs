@@ -144,11 +144,16 @@ impl Settings {
             Some(_) => "<Tracing><Category>discovery</Category><OutputFile>stderr</OutputFile></Tracing>",
             None => "",
         };
-        // Bytes of unacknowledged samples above which a writer waits, 500 kB by default: below, a silent reader does not
-        // hold up the others until its lease expires. With security one domain receives and publishes (see
-        // `Domain::open`); there a subscription whose cache is full holds up acknowledgements of others.
-        let patient = "<Watermarks><WhcAdaptive>false</WhcAdaptive><WhcLow>1 MB</WhcLow><WhcHigh>24 MB</WhcHigh>\
-                       <WhcHighInit>24 MB</WhcHighInit></Watermarks>";
+        // With security one domain receives and publishes (see `Domain::open`). Its publishers wait for
+        // acknowledgements only above this number of unacknowledged bytes, as they may have to wait for a subscription
+        // whose cache is full.
+        let patient = match self.security {
+            Some(_) => {
+                "<Watermarks><WhcAdaptive>false</WhcAdaptive><WhcLow>1 MB</WhcLow><WhcHigh>16 MB</WhcHigh>\
+                 <WhcHighInit>16 MB</WhcHighInit></Watermarks>"
+            }
+            None => "",
+        };
         // By default a reader gets 200 samples every 100 ms when it requests samples again.
         let again = "<NackDelay>10 ms</NackDelay><MaxQueuedRexmitMessages>4000</MaxQueuedRexmitMessages>\
                      <MaxQueuedRexmitBytes>8 MB</MaxQueuedRexmitBytes>";
