@@ -71,7 +71,9 @@ impl Instances {
     /// Evaluates at the last time of a trace the instances that change there by themselves, as a property without
     /// instances is evaluated at the last event.
     pub(crate) fn reach(&mut self, sliced: &Sliced, time: i64, tell: Tell<'_>) {
-        if sliced.section.time_points != TimePoints::Dense {
+        // A robustness that lapses at the very end of the trace is not reported for properties without instances, either.
+        let has_robustness = sliced.section.robust.iter().any(Option::is_some);
+        if sliced.section.time_points != TimePoints::Dense || has_robustness {
             return;
         }
         while self.next_change().is_some_and(|due| due <= time) {

@@ -16,6 +16,11 @@ use ::zenoh::sample::SampleKind;
 
 /// Bytes after which the sockets are looked at.
 const EVERY: usize = 16 << 10;
+/// Size of Zenoh's batches, in bytes.
+const BATCH: usize = 64 << 10;
+/// Bytes in the queue that suffice for a neighbour that does not run for some milliseconds at full speed. The rest is for
+/// what was in the queue before the socket stood.
+const ENOUGH: usize = 128 << 10;
 /// Part of a socket's buffer that must be full. The size of the buffer includes the kernel's own records, so that it is
 /// never reached by the bytes alone.
 const FULL: usize = 4;
@@ -68,8 +73,9 @@ impl Backlog {
     }
 
     fn new(queue: usize) -> Backlog {
-        // What is published between two looks comes on top, before and after.
-        let room = queue.saturating_sub(2 * EVERY);
+        // One batch is being written, messages of a little more than half a batch leave the rest of each empty, and what is
+        // published between two looks comes on top, before and after.
+        let room = (queue.saturating_sub(BATCH) / 2).saturating_sub(2 * EVERY).min(ENOUGH);
         let (published, is_congested, connections) = Default::default();
         Backlog { room, published, is_congested, connections }
     }
@@ -214,7 +220,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut own = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (mut other, _) = listener.accept().unwrap();
-        let backlog = Backlog::new(6 * EVERY);
+        let backlog = Backlog::new(BATCH + 12 * EVERY);
         backlog.changed(own.local_addr().unwrap(), own.peer_addr().unwrap(), true);
         assert_eq!(backlog.connections().len(), 1);
         // It reads: everything is admitted.
