@@ -51,7 +51,7 @@ fn settings(topics: u32, topic: impl Fn(u32) -> TopicOrder) -> OrderSettings {
 /// Returns millions of events per second, the number of late events, and the largest number that waited.
 fn measure(settings: &OrderSettings, stream: &Stream) -> (f64, u64, usize) {
     let mut best = f64::INFINITY;
-    let (mut tardy, mut most) = (0, 0);
+    let (mut late, mut most) = (0, 0);
     for _ in 0..3 {
         let mut order = Order::new(settings.clone());
         let start = Instant::now();
@@ -64,9 +64,9 @@ fn measure(settings: &OrderSettings, stream: &Stream) -> (f64, u64, usize) {
             most = most.max(order.waiting());
         }
         best = best.min(start.elapsed().as_secs_f64());
-        tardy = order.statistics().iter().map(|topic| topic.late).sum();
+        late = order.statistics().iter().map(|topic| topic.late).sum();
     }
-    (stream.len() as f64 / best / 1e6, tardy, most)
+    (stream.len() as f64 / best / 1e6, late, most)
 }
 
 /// Returns the resident memory of this process without that of files, in bytes.
@@ -112,7 +112,7 @@ pub fn run() -> Result<()> {
         absent_after: Some(1_000 * MILLISECOND),
         ..TopicOrder::default()
     };
-    println!("{:>6}  {:<34}{:>12}{:>10}{:>12}", "topics", "", "M events/s", "tardy", "waiting");
+    println!("{:>6}  {:<34}{:>12}{:>10}{:>12}", "topics", "", "M events/s", "late", "waiting");
     for topics in [2, 10, 100, 1_000] {
         let equal = settings(topics, |_| fifo(5));
         // A round of bursts takes 32 ms with a thousand topics.
@@ -132,8 +132,8 @@ pub fn run() -> Result<()> {
             ("90 % idle, estimated", &estimated, idle(topics)),
         ];
         for (name, settings, stream) in runs {
-            let (rate, tardy, most) = measure(settings, &stream);
-            println!("{topics:>6}  {name:<34}{rate:>12.2}{tardy:>10}{most:>12}");
+            let (rate, late, most) = measure(settings, &stream);
+            println!("{topics:>6}  {name:<34}{rate:>12.2}{late:>10}{most:>12}");
         }
     }
     Ok(())

@@ -2,7 +2,7 @@
 
 use crate::lines::is_matched;
 
-/// What stands in a level that is no name.
+/// Characters of wildcards and parameters, which no name contains.
 const WILDCARDS: [char; 4] = ['+', '#', '*', '{'];
 
 /// The first level of names.
@@ -76,7 +76,7 @@ impl<'n> Address<'n> {
         Some(format!("{before}{NAMESPACE}/{group}/+/{node}/#"))
     }
 
-    /// What messages of its nodes an address does not match although it matches their metrics.
+    /// Returns the messages of nodes that an address does not match although it matches metrics of these nodes.
     pub fn unmatched(address: &str) -> Unmatched {
         let sample = |at: usize| {
             let level = levels(address).nth(at).filter(|level| !level.contains(WILDCARDS));

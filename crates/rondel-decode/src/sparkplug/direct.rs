@@ -15,7 +15,7 @@ use crate::fields::Fields;
 use crate::protobuf::wire::{LENGTH, Reader, VARINT};
 use crate::sink::{Refused, Scalar, Sink, Target};
 
-/// What stands before a name and an alias.
+/// Tags of the name and the alias of a metric (Protobuf: field number and wire type).
 const NAME: u8 = 1 << 3 | LENGTH;
 const ALIAS: u8 = 2 << 3 | VARINT;
 

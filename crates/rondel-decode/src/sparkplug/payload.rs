@@ -7,7 +7,7 @@ use crate::error::{Fault, MessageErrorKind, Parsed};
 use crate::message::Text;
 use crate::protobuf::wire::{LENGTH, Reader, VARINT};
 
-/// What stands before a metric.
+/// Tag of a metric (Protobuf: field number and wire type).
 pub(super) const METRIC: u8 = 2 << 3 | LENGTH;
 
 /// Calls a function with every metric of a payload.

@@ -7,7 +7,7 @@ pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod section;
 pub(crate) mod serial;
-pub(crate) mod settled;
+pub(crate) mod specialised;
 pub(crate) mod state;
 pub(crate) mod terms;
 pub(crate) mod values;

@@ -12,7 +12,7 @@ use crate::exec::inner::Inner;
 use crate::exec::report::Outcome;
 use crate::exec::run::{Frame, Step};
 use crate::exec::section::{self, Deadline, Margin, Section};
-use crate::exec::settled::{Specialised, can_specialise, specialise};
+use crate::exec::specialised::{Specialised, can_specialise, specialise};
 use crate::exec::state::{Registers, State, ValueState};
 use crate::exec::terms::{self, RowValue};
 use crate::exec::values;
