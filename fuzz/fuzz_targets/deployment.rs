@@ -2,7 +2,7 @@
 //! mistake with a place inside the text.
 //!
 //! The reader is part of a binary, so its file is compiled into this one. What it makes of the items (addresses,
-//! settings) is tested in `crates/rondel/tests/deployment.rs`.
+//! settings) is tested in `crates/rondel/tests/deployment/mistakes.rs`.
 
 #![no_main]
 
@@ -49,7 +49,7 @@ fuzz_target!(|text: &str| {
     let read = with_document(text, &mut mistakes, |root, mistakes| visit(root, 0, mistakes));
     assert!(read.is_some() || !mistakes.errors.is_empty());
     let lines = text.split(['\n', '\r']).count() + 1;
-    for mistake in mistakes.errors.iter().chain(&mistakes.warnings).chain(&mistakes.doubts) {
+    for mistake in mistakes.errors.iter().chain(&mistakes.warnings).chain(&mistakes.uncertainties) {
         assert!(mistake.line <= lines, "{mistake:?}");
         assert!(!mistake.message.is_empty());
     }

@@ -1,11 +1,13 @@
 //! Event-time order of single events: see [`Order`].
 
+mod arrivals;
 mod delays;
 mod frontier;
 mod markers;
 mod notice;
 mod origins;
 mod queue;
+mod release;
 mod saved;
 mod settings;
 mod topic;
@@ -19,7 +21,7 @@ use rondel_event::{Timestamp, TopicId};
 use self::frontier::{ENDLESS, Frontiers};
 use self::markers::MarkerOutcome;
 pub use self::notice::{Notice, OrderStatistics, Refusal};
-pub use self::origins::{NumberOutcome, Origins as SequenceNumbers};
+pub use self::origins::{NumberOutcome, SequenceNumbers};
 pub use self::settings::{
     LatePolicy, Lateness, Marker, MaxWait, OrderPolicy, OrderSettings, Released, TopicOrder,
 };
@@ -136,7 +138,7 @@ impl<T> Order<T> {
 
     /// Adds an event of a topic with its time and origin, which arrived when the clock showed `now`.
     pub fn push(&mut self, topic: TopicId, time: Timestamp, origin: Option<Origin>, now: Timestamp, item: T) {
-        self.push_until(topic, time, origin, (now, now), item);
+        self.push_until(topic, time, origin, now, now, item);
     }
 
     /// Like [`Order::push`] with a clock that the event itself sets forward: it showed `now` before the event and shows
@@ -146,7 +148,8 @@ impl<T> Order<T> {
         topic: TopicId,
         time: Timestamp,
         origin: Option<Origin>,
-        (now, then): (Timestamp, Timestamp),
+        now: Timestamp,
+        then: Timestamp,
         item: T,
     ) {
         self.advance(now);
@@ -410,272 +413,8 @@ impl<T> Order<T> {
         }
     }
 
-    /// Records an event or marker of a topic, which is alive at `then`. Returns the index of the topic; `None` if it is
-    /// unknown.
-    fn sign_of_life(&mut self, topic: TopicId, then: i64) -> Option<usize> {
-        let index = topic.index();
-        if index >= self.topics.len() {
-            self.notice(Notice::UnknownTopic { topic });
-            return None;
-        }
-        if !self.started {
-            self.started = true;
-            for (i, topic) in self.topics.iter_mut().enumerate() {
-                topic.last_seen = self.now;
-                if topic.absent_after.is_some() {
-                    self.absences.set(i, Position::event(topic.absent_at(), i));
-                }
-            }
-        }
-        let here = &mut self.topics[index];
-        let after = self.now.saturating_sub(here.last_seen) as u64;
-        (here.last_seen, here.ever) = (self.now.max(then), true);
-        let was_absent = std::mem::take(&mut here.absent);
-        if here.absent_after.is_some() {
-            self.absences.set(index, Position::event(here.absent_at(), index));
-        }
-        if was_absent {
-            self.absent -= usize::from(here.in_play);
-            self.set_frontier(index);
-            self.notice(Notice::Returned { topic, after });
-        }
-        Some(index)
-    }
-
-    fn refusal(&self, topic: TopicId, time: i64) -> Option<Notice> {
-        let too_far = |distance: i64, limit: Option<u64>| {
-            limit.is_some_and(|limit| distance > 0 && distance as u64 > limit)
-        };
-        let (ahead, behind) = (time.saturating_sub(self.now), self.now.saturating_sub(time));
-        let (reason, distance) = match () {
-            () if too_far(ahead, self.settings.ahead) => (Refusal::Ahead, ahead as u64),
-            () if too_far(behind, self.settings.behind) => (Refusal::Behind, behind as u64),
-            () => return None,
-        };
-        Some(Notice::Refused { topic, time: Timestamp::from_nanos(time), reason, distance })
-    }
-
-    /// Adapts the wait for a topic to the delays of its events, if it is estimated.
-    fn estimate(&mut self, index: usize) {
-        let Some(wait) = self.topics[index].estimate() else { return };
-        let old = self.frontiers.wait(index);
-        if wait != old {
-            // A longer wait does not apply to times that the shorter one has passed.
-            let here = &mut self.topics[index];
-            here.passed = here.passed.max(Some(self.now.saturating_sub(old)));
-            self.frontiers.set_wait(index, wait);
-            self.set_frontier(index);
-        }
-    }
-
-    /// Records the sequence number of an event that could not be decoded or was refused, so that it is not missing.
-    pub fn unread(&mut self, topic: TopicId, origin: Origin) {
-        if topic.index() < self.topics.len() {
-            self.is_duplicate(topic.index(), origin);
-        }
-    }
-
-    /// Whether the event is a duplicate. Reports missing sequence numbers.
-    fn is_duplicate(&mut self, index: usize, origin: Origin) -> bool {
-        let here = &mut self.topics[index];
-        let (topic, Origin { publisher, number }) = (TopicId(index as u32), origin);
-        let numbered = here.origins.number(origin);
-        match numbered {
-            NumberOutcome::Next | NumberOutcome::Old => {}
-            NumberOutcome::Found => here.counts.missing = here.counts.missing.saturating_sub(1),
-            NumberOutcome::Again => {
-                here.counts.duplicates += 1;
-                self.notice(Notice::Duplicate { topic, publisher, number });
-            }
-            NumberOutcome::Gap(missing) => {
-                here.counts.missing = here.counts.missing.saturating_add(missing);
-                self.notice(Notice::Gap { topic, publisher, from: number - missing, missing });
-            }
-            NumberOutcome::Restarted(highest) => {
-                self.notice(Notice::NumbersBack { topic, publisher, number, highest })
-            }
-        }
-        numbered == NumberOutcome::Again
-    }
-
-    /// Counts an event for the markers of its topic.
-    fn receive(&mut self, index: usize, time: i64) {
-        self.give_up(index);
-        let here = &mut self.topics[index];
-        let through = here.markers.through;
-        let broken = here.markers.receive(time);
-        if here.markers.through != through {
-            self.set_frontier(index);
-        }
-        if let Some(complete) = broken {
-            let here = &mut self.topics[index];
-            here.counts.broken += 1;
-            if here.counts.broken == 1 {
-                let (time, complete) = (Timestamp::from_nanos(time), Timestamp::from_nanos(complete));
-                self.notice(Notice::MarkerBroken { topic: TopicId(index as u32), time, complete });
-            }
-        }
-    }
-
-    /// Drops pending markers of a topic up to the time that was reached.
-    fn give_up(&mut self, index: usize) {
-        if !self.topics[index].markers.waits() {
-            return;
-        }
-        let by_clock = match self.frontiers.wait(index) {
-            ENDLESS => i64::MIN,
-            wait => self.now.saturating_sub(wait),
-        };
-        self.give_up_to(index, by_clock.max(self.reached.time.saturating_sub(1)));
-        self.set_frontier(index);
-    }
-
-    fn give_up_to(&mut self, index: usize, past: i64) {
-        while let Some((complete, missing)) = self.topics[index].markers.give_up(past) {
-            let (topic, complete) = (TopicId(index as u32), Timestamp::from_nanos(complete));
-            self.notice(Notice::MarkerUnmet { topic, complete, missing });
-        }
-    }
-
-    /// Records the time of an event, and checks that times of the topic do not step back.
-    fn see_time(&mut self, index: usize, time: i64, publisher: Option<u64>) {
-        let here = &mut self.topics[index];
-        let in_order = publisher.is_some_and(|publisher| here.origins.in_order(publisher, time));
-        match here.latest.filter(|latest| time < *latest) {
-            Some(latest) => {
-                here.counts.stepped_back += 1;
-                if here.fifo && !here.stepped_back {
-                    here.stepped_back = true;
-                    here.fifo = here.max_wait == MaxWait::None && !here.markers.any();
-                    let (topic, fifo) = (TopicId(index as u32), here.fifo);
-                    let (time, latest) = (Timestamp::from_nanos(time), Timestamp::from_nanos(latest));
-                    let notice = match (publisher, here.origins.latest_by) {
-                        (Some(this), Some(other)) if this != other && in_order => {
-                            let publishers = [this, other];
-                            Notice::StampsDisagree { topic, time, latest, publishers, fifo }
-                        }
-                        _ => Notice::SteppedBack { topic, time, latest, fifo },
-                    };
-                    self.set_frontier(index);
-                    self.notice(notice);
-                }
-            }
-            None => {
-                here.origins.latest_by = publisher;
-                if here.latest != Some(time) {
-                    here.latest = Some(time);
-                    if here.fifo {
-                        self.set_frontier(index);
-                    }
-                }
-            }
-        }
-    }
-
     fn set_frontier(&mut self, index: usize) {
         let here = &self.topics[index];
         self.frontiers.set(index, here.frontier(index));
-    }
-
-    /// Handles a late event.
-    fn late(&mut self, index: usize, time: i64, delay: u64, item: T) {
-        let (topic, policy) = (TopicId(index as u32), self.settings.late);
-        let reached = Timestamp::from_nanos(self.reached.time);
-        let excess = self.reached.time.saturating_sub(time) as u64;
-        let max_wait =
-            Some(self.frontiers.wait(index)).filter(|wait| *wait != ENDLESS).map(|wait| wait as u64);
-        let here = &mut self.topics[index];
-        let sufficient = here.record_late(excess, delay);
-        let (late, received) = (here.counts.late, here.counts.received);
-        let stamp = Timestamp::from_nanos(time);
-        if policy == LatePolicy::Drop {
-            here.counts.dropped += 1;
-            if self.dropped.len() >= NOTICES {
-                self.dropped.pop_front();
-            }
-            self.dropped.push_back((topic, stamp, reached, self.popped + self.out.len() as u64));
-        } else {
-            here.counts.released += 1;
-            let lateness = Lateness { stamp, excess, inconclusive: policy == LatePolicy::Inconclusive };
-            self.out.push_back(Released { topic, time: reached, lateness: Some(lateness), item });
-        }
-        self.notice(Notice::Late { topic, time: stamp, excess, delay, policy });
-        // Reported at 1, 10, 100, … late events.
-        if 10_u64.checked_pow(late.ilog10()) == Some(late) {
-            self.notice(Notice::WaitTooShort { topic, late, received, max_wait, sufficient });
-        }
-    }
-
-    /// Returns the position of the first waiting event and the time at which its wait ends: `i64::MIN` if it may be
-    /// released at once, `None` if the clock does not end its wait.
-    fn head(&self) -> Option<(Position, Option<i64>)> {
-        let head = self.heads.earliest();
-        if head == Position::NEVER {
-            return None;
-        }
-        Some(match self.frontiers.wait_before(head) {
-            None => (head, Some(i64::MIN)),
-            Some(ENDLESS) => (head, None),
-            Some(wait) => (head, Some(head.time.saturating_add(wait))),
-        })
-    }
-
-    /// Releases events and reports absences that are due, in the order of their times.
-    fn release_due(&mut self) {
-        loop {
-            let absent = self.absences.earliest();
-            match self.head() {
-                Some((_, Some(due)))
-                    if due <= self.now && (due < absent.time || absent == Position::NEVER) =>
-                {
-                    let topic = self.heads.earliest().topic();
-                    self.topics[topic].counts.guessed += u64::from(due != i64::MIN);
-                    self.release_head();
-                }
-                _ if absent.time <= self.now && absent != Position::NEVER => self.lose(absent.topic()),
-                _ => return,
-            }
-        }
-    }
-
-    /// Marks a topic as absent.
-    fn lose(&mut self, index: usize) {
-        self.absences.set(index, Position::NEVER);
-        let here = &mut self.topics[index];
-        here.absent = true;
-        self.absent += usize::from(here.in_play);
-        let (since, ever) = (Timestamp::from_nanos(here.last_seen), here.ever);
-        self.set_frontier(index);
-        self.notice(Notice::Absent { topic: TopicId(index as u32), since, ever });
-    }
-
-    /// Releases the first waiting event because the queue is full.
-    fn release_early(&mut self) {
-        let head = self.heads.earliest();
-        let counts = &mut self.topics[head.topic()].counts;
-        counts.early += 1;
-        counts.guessed += 1;
-        self.release_head();
-        self.notice(Notice::Early {
-            topic: TopicId(head.topic() as u32),
-            time: Timestamp::from_nanos(head.time),
-        });
-    }
-
-    /// Releases the first waiting event; returns `false` if there is none.
-    fn release_head(&mut self) -> bool {
-        let head = self.heads.earliest();
-        let Some(here) = self.topics.get_mut(head.topic()) else { return false };
-        let Some((time, item)) = here.queue.pop() else { return false };
-        here.counts.released += 1;
-        self.weight.remove(&item);
-        self.waiting -= 1;
-        self.reached = self.reached.max(head);
-        let time = Timestamp::from_nanos(time);
-        self.out.push_back(Released { topic: TopicId(head.topic() as u32), time, lateness: None, item });
-        let index = head.topic();
-        self.heads
-            .set(index, here.queue.first().map_or(Position::NEVER, |time| Position::event(time, index)));
-        true
     }
 }

@@ -194,18 +194,12 @@ impl<T: Clone> Sets<T> {
     /// Stamps of a topic may be equal or step back: a step back is counted and reported, and the item is
     /// processed like any other.
     pub fn push(&mut self, topic: TopicId, time: Timestamp, now: Timestamp, item: T) {
-        self.push_until(topic, time, (now, now), item);
+        self.push_until(topic, time, now, now, item);
     }
 
     /// Like [`Sets::push`] with a clock that the item itself sets forward: it showed `now` before the item and shows
     /// `then` after it, and the topic is alive at `then`.
-    pub fn push_until(
-        &mut self,
-        topic: TopicId,
-        time: Timestamp,
-        (now, then): (Timestamp, Timestamp),
-        item: T,
-    ) {
+    pub fn push_until(&mut self, topic: TopicId, time: Timestamp, now: Timestamp, then: Timestamp, item: T) {
         self.advance(now);
         let Some((before, bound)) = self.before.get_mut(topic.index()) else {
             self.buffer.unknown(topic);

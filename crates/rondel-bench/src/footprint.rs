@@ -49,7 +49,7 @@ pub fn measure(rondel: &Path, network: Network, repeat: usize) -> Result<Footpri
         let publisher = link.publisher("bench/in", true)?;
         // Without --wait-subscribers: the time of discovery is not that of the monitor.
         let arguments = Role::MonitorEvery(&monitor)
-            .arguments(network, &link, ("bench/in", "bench/out"), None)
+            .arguments(network, &link, "bench/in", "bench/out", None)
             .into_iter()
             .filter(|argument| !argument.starts_with("--wait-subscribers"))
             .collect::<Vec<_>>();

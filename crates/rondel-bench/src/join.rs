@@ -8,7 +8,7 @@ use rondel_net::{mqtt, zenoh};
 use crate::failure::{Failure, Result};
 use crate::say;
 
-/// How to join a network: as much of the options of `rondel run` as measurements need.
+/// Options for joining a network: those of `rondel run` that measurements need.
 #[derive(Clone, Debug, Default, Args)]
 pub struct Join {
     /// Connect to this Zenoh endpoint, such as tcp/127.0.0.1:7447
@@ -64,8 +64,8 @@ impl Join {
         if let (Some(mqtt), Some(broker)) = (&mut settings.mqtt, &self.mqtt_broker) {
             mqtt.settings.broker = broker.clone();
         }
-        let report = |news| {
-            if let Joining::Retrying(reason) = news {
+        let report = |joining| {
+            if let Joining::Retrying(reason) = joining {
                 say(&format!("{reason}; trying again"));
             }
         };

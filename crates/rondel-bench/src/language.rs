@@ -28,6 +28,22 @@ struct Work {
     mark: Option<Limit>,
 }
 
+impl Work {
+    /// Returns a workload of one specification whose violations are reported.
+    fn new(name: &'static str, specification: &str, trace: Vec<u8>, events: u64, mark: Limit) -> Work {
+        Work {
+            name,
+            options: &["--emit=violations"],
+            specification: specification.to_owned(),
+            beside: Vec::new(),
+            trace,
+            events,
+            copies: 1,
+            mark: Some(mark),
+        }
+    }
+}
+
 /// The limit that a workload must keep.
 #[derive(Clone, Copy)]
 enum Limit {
@@ -89,7 +105,7 @@ fn requests(events: u64, ids: u64, step_us: u64) -> Vec<u8> {
     let mut random = Random::new(7);
     for i in 0..events {
         let (us, id) = (i * step_us, random.within(1, ids));
-        // Every id is granted before it is asked for, first of all in turn.
+        // Every id is granted before it is requested: the first events grant all ids in turn.
         let (topic, id) =
             if i < ids { ("grant", i + 1) } else { (["request", "grant"][random.within(0, 1) as usize], id) };
         // Writing to memory does not fail.
@@ -193,17 +209,7 @@ const ROBUST: &str = "topic t { q: bool, p: bool, r: bool }\n@robust\n\
 
 /// Returns a workload. They are made one by one, because each trace is large.
 fn work(number: usize, length: u64) -> Result<Option<Work>> {
-    const VIOLATIONS: &[&str] = &["--emit=violations"];
-    let with = |name, specification: &str, trace, events, mark| Work {
-        name,
-        options: VIOLATIONS,
-        specification: specification.to_owned(),
-        beside: Vec::new(),
-        trace,
-        events,
-        copies: 1,
-        mark: Some(mark),
-    };
+    let with = Work::new;
     let few = (length / 5).max(1);
     let ids = length.max(2) / 2;
     Ok(Some(match number {

@@ -10,10 +10,10 @@ use serde::Serialize;
 use crate::child::{Child, Stdout};
 use crate::failure::{Failure, Result, same};
 use crate::link::{Counted, Counter, Link, Network, PATIENCE, wait_subscribed};
-use crate::network::{Monitor, Role};
+use crate::network::{Gate, Monitor, Role};
 use crate::table::{Table, median, quantile};
 use crate::timescales::Property;
-use crate::traces::Trace;
+use crate::traces::{Folder, Trace};
 
 /// The time to wait for an answer without yielding the processor.
 const SPIN: Duration = Duration::from_micros(20);
@@ -49,7 +49,7 @@ impl Partner {
         let back = link.count(&output, u64::MAX)?;
         // Each message by itself: a batch would never fill.
         let publisher = link.publisher(&input, false)?;
-        let arguments = role.arguments(network, link, (&input, &output), None);
+        let arguments = role.arguments(network, link, &input, &output, None);
         let mut child = Child::start(name, &role.program()?, &arguments, Stdout::Nothing)?;
         child.wait_for("ready", PATIENCE)?;
         wait_subscribed(&*publisher)?;
@@ -97,61 +97,100 @@ pub fn ping(publisher: &dyn Publisher, answers: &Counter, sent: u64, line: &[u8]
 /// # Errors
 /// When a message is lost, or the network cannot be used.
 pub fn measure(rondel: &Path, network: Network, pings: usize, batch: usize) -> Result<Latency> {
-    let property =
-        Property::by_name("RespondBQR10").ok_or_else(|| Failure::Usage("no such property".to_owned()))?;
+    let property = property()?;
     let monitored = Monitor::of(rondel, property);
-    let trace = Trace::of(property, (pings + WARM_UP) as u64, 1)?;
-    let lines: Vec<&[u8]> = trace.lines().collect();
     let link = Link::open(network)?;
-    let mut echo = Partner::start(&link, network, Role::Echo, "echo")?;
-    let mut monitor = Partner::start(&link, network, Role::MonitorEvery(&monitored), "monitor")?;
-    let (warm_up, measured) = lines.split_at(WARM_UP);
-    for line in warm_up {
-        echo.ping(line)?;
-        monitor.ping(line)?;
-    }
-    let (mut by_echo, mut by_monitor, mut differences) = (Vec::new(), Vec::new(), Vec::new());
-    for (turn, lines) in measured.chunks(batch.max(1)).enumerate() {
-        let round =
-            |partner: &mut Partner| lines.iter().map(|line| partner.ping(line)).collect::<Result<Vec<f64>>>();
-        // The second may find the machine in another state: each comes first as often as the other.
-        let (e, m) = if turn % 2 == 0 {
-            let e = round(&mut echo)?;
-            (e, round(&mut monitor)?)
-        } else {
-            let m = round(&mut monitor)?;
-            (round(&mut echo)?, m)
-        };
-        differences.push(median(&m) - median(&e));
-        by_echo.extend(e);
-        by_monitor.extend(m);
-    }
-    echo.end("echo")?;
-    monitor.end("monitor")?;
-    link.close();
-    let both = |times: &[f64]| [median(times), quantile(times, 0.99)];
-    Ok(Latency {
-        network,
-        pings: measured.len(),
-        echo_us: both(&by_echo),
-        monitor_us: both(&by_monitor),
-        difference_us: median(&differences),
-    })
+    Turns { link, network, property, role: Role::MonitorEvery(&monitored), name: "monitor", pings, batch }
+        .measure()
 }
 
-/// Returns the table.
-pub fn table(results: &[Latency]) -> Table {
+/// Measures like [`measure`] a gate that passes every message on, in the place of the monitor.
+///
+/// # Errors
+/// When a message is lost, or the network cannot be used.
+pub fn measure_gate(rondel: &Path, network: Network, pings: usize, batch: usize) -> Result<Latency> {
+    let property = property()?;
+    let link = Link::open(network)?;
+    let (from, to) = (network.address("ping/gate"), network.address("pong/gate"));
+    let text = format!(
+        "formula: '{}'\nsyntax: rye\n{}topics: {{ trace: \"{from}\" }}\nverdicts: {{ emit: violations }}\n\
+         gates: {{ from: trace, to: \"{to}\", unless: formula, substitute: drop }}\n",
+        property.formula(),
+        link.section()
+    );
+    let folder = Folder::new("gate")?;
+    let deployment = folder.write("rondel.yaml", text.as_bytes())?;
+    let gate = Gate { program: rondel.to_owned(), deployment };
+    Turns { link, network, property, role: Role::Gate(&gate), name: "gate", pings, batch }.measure()
+}
+
+/// The property that is checked: it holds throughout its trace.
+fn property() -> Result<Property> {
+    Property::by_name("RespondBQR10").ok_or_else(|| Failure::Usage("no such property".to_owned()))
+}
+
+/// An echo and another participant, which are measured by turns.
+struct Turns<'a> {
+    link: Link,
+    network: Network,
+    /// The property of the trace.
+    property: Property,
+    /// The other participant.
+    role: Role<'a>,
+    name: &'static str,
+    pings: usize,
+    batch: usize,
+}
+
+impl Turns<'_> {
+    fn measure(self) -> Result<Latency> {
+        let Turns { link, network, property, role, name, pings, batch } = self;
+        let trace = Trace::of(property, (pings + WARM_UP) as u64, 1)?;
+        let lines: Vec<&[u8]> = trace.lines().collect();
+        let mut echo = Partner::start(&link, network, Role::Echo, "echo")?;
+        let mut monitor = Partner::start(&link, network, role, name)?;
+        let (warm_up, measured) = lines.split_at(WARM_UP);
+        for line in warm_up {
+            echo.ping(line)?;
+            monitor.ping(line)?;
+        }
+        let (mut by_echo, mut by_monitor, mut differences) = (Vec::new(), Vec::new(), Vec::new());
+        for (turn, lines) in measured.chunks(batch.max(1)).enumerate() {
+            let round = |partner: &mut Partner| {
+                lines.iter().map(|line| partner.ping(line)).collect::<Result<Vec<f64>>>()
+            };
+            // The second may find the machine in another state: each comes first as often as the other.
+            let (e, m) = if turn % 2 == 0 {
+                let e = round(&mut echo)?;
+                (e, round(&mut monitor)?)
+            } else {
+                let m = round(&mut monitor)?;
+                (round(&mut echo)?, m)
+            };
+            differences.push(median(&m) - median(&e));
+            by_echo.extend(e);
+            by_monitor.extend(m);
+        }
+        echo.end("echo")?;
+        monitor.end(name)?;
+        link.close();
+        let both = |times: &[f64]| [median(times), quantile(times, 0.99)];
+        Ok(Latency {
+            network,
+            pings: measured.len(),
+            echo_us: both(&by_echo),
+            monitor_us: both(&by_monitor),
+            difference_us: median(&differences),
+        })
+    }
+}
+
+/// Returns the table of an echo and another participant of this name.
+pub fn table(results: &[Latency], name: &str) -> Table {
+    let columns = [format!("{name} p50 us"), format!("{name} p99 us"), format!("{name} adds us")];
     let mut table = Table::new(
         "Round trip, one message at a time",
-        &[
-            "network",
-            "pings",
-            "echo p50 us",
-            "echo p99 us",
-            "monitor p50 us",
-            "monitor p99 us",
-            "monitor adds us",
-        ],
+        &["network", "pings", "echo p50 us", "echo p99 us", &columns[0], &columns[1], &columns[2]],
     );
     for r in results {
         let us = |us: f64| format!("{us:.1}");
@@ -165,9 +204,9 @@ pub fn table(results: &[Latency]) -> Table {
             us(r.difference_us),
         ]);
     }
-    table.note(
-        "Echo and monitor are there all the time and take turns. What the monitor adds is the median, over \
-         the pairs of turns, of the difference of their medians.",
-    );
+    table.note(format!(
+        "Echo and {name} are there all the time and take turns. What the {name} adds is the median, over the pairs of \
+         turns, of the difference of their medians."
+    ));
     table
 }

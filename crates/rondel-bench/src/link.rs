@@ -16,7 +16,7 @@ use crate::broker::Broker;
 use crate::failure::{Failure, Result, io_error};
 use crate::join::Join;
 
-/// The time limit for everything that should take a moment.
+/// Time limit for every operation that should be immediate.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 /// The time until both sides have discovered each other, once one of them has.
 pub const SETTLE: Duration = Duration::from_millis(150);
@@ -110,6 +110,17 @@ impl Link {
         self.join.iter().cloned()
     }
 
+    /// Returns the section of a deployment with which a child joins.
+    pub fn section(&self) -> String {
+        // `--zenoh-connect=ENDPOINT` is `connect: ENDPOINT` in the section `zenoh`.
+        let setting = |option: &String| {
+            let (name, value) = option.split_once('=')?;
+            Some(format!("{}: {value}", name.rsplit('-').next()?))
+        };
+        let settings: Vec<String> = self.join.iter().filter_map(setting).collect();
+        format!("{}: {{ {} }}\n", self.network.scheme(), settings.join(", "))
+    }
+
     /// Makes a publisher.
     ///
     /// # Errors
@@ -158,7 +169,7 @@ pub fn parse(address: &str) -> Result<Address> {
     Address::parse(address).map_err(Failure::Usage)
 }
 
-/// Waits for a subscriber, and a moment longer, so that the other side has discovered the publisher as well.
+/// Waits for a subscriber, and for [`SETTLE`] more, so that it has discovered the publisher as well.
 ///
 /// # Errors
 /// [`Failure::Late`].

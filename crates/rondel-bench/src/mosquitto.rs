@@ -41,7 +41,7 @@ pub struct Client {
 struct Foreign(std::process::Child);
 
 impl Foreign {
-    fn start(program: &str, link: &Link, arguments: &[&str], io: (Stdio, Stdio)) -> Result<Foreign> {
+    fn start(program: &str, link: &Link, arguments: &[&str], stdin: Stdio, stdout: Stdio) -> Result<Foreign> {
         let port = link.broker_port().unwrap_or(1883).to_string();
         let mut command = Command::new(program);
         // Without stdbuf, lines wait in a buffer before they enter a pipe.
@@ -51,8 +51,8 @@ impl Foreign {
         let started = command
             .args(["-h", "127.0.0.1", "-p", &port, "-q", "1"])
             .args(arguments)
-            .stdin(io.0)
-            .stdout(io.1)
+            .stdin(stdin)
+            .stdout(stdout)
             .stderr(Stdio::null())
             .spawn();
         started.map(Foreign).map_err(|error| {
@@ -138,7 +138,7 @@ pub fn measure(rondel: &Path, length: u64, pings: usize, repeat: usize, file: &P
 fn ours(trace: &Trace, role: Role<'_>) -> Result<f64> {
     let link = Link::open(Network::Mqtt)?;
     let publisher = link.publisher("bench/in", true)?;
-    let arguments = role.arguments(Network::Mqtt, &link, ("bench/in", "bench/out"), Some(trace.len()));
+    let arguments = role.arguments(Network::Mqtt, &link, "bench/in", "bench/out", Some(trace.len()));
     let verdicts = link.count("bench/out", u64::MAX)?;
     let mut child = Child::start("subscriber", &role.program()?, &arguments, Stdout::Nothing)?;
     child.kill_after(LIMIT);
@@ -162,7 +162,7 @@ fn theirs(trace: &Trace) -> Result<f64> {
     let publisher = link.publisher("bench/in", true)?;
     let count = trace.len().to_string();
     let arguments = ["-t", "bench/in", "-C", &count];
-    let child = Foreign::start("mosquitto_sub", &link, &arguments, (Stdio::null(), Stdio::null()))?;
+    let child = Foreign::start("mosquitto_sub", &link, &arguments, Stdio::null(), Stdio::null())?;
     wait_subscribed(&*publisher)?;
     std::thread::sleep(FOREIGN);
     let started = Instant::now();
@@ -191,7 +191,7 @@ fn sends(trace: &Trace, file: Option<&Path>) -> Result<f64> {
             let text = File::open(file).map_err(io_error(file.display().to_string()))?;
             let started = Instant::now();
             let arguments = ["-t", "bench/in", "-l"];
-            let child = Foreign::start("mosquitto_pub", &link, &arguments, (text.into(), Stdio::null()))?;
+            let child = Foreign::start("mosquitto_pub", &link, &arguments, text.into(), Stdio::null())?;
             let ended = counted.counter.wait("received", LIMIT)?;
             child.wait("mosquitto_pub")?;
             ended.duration_since(started).as_secs_f64()
@@ -210,17 +210,17 @@ fn round_trips(lines: &[&[u8]], role: Option<Role<'_>>) -> Result<[f64; 2]> {
     let mut kept = (None, Vec::new());
     match role {
         Some(role) => {
-            let arguments = role.arguments(Network::Mqtt, &link, ("bench/in", "bench/out"), None);
+            let arguments = role.arguments(Network::Mqtt, &link, "bench/in", "bench/out", None);
             let mut child = Child::start("echo", &role.program()?, &arguments, Stdout::Nothing)?;
             child.wait_for("ready", PATIENCE)?;
             kept.0 = Some(child);
         }
         None => {
             let arguments = ["-t", "bench/in"];
-            let mut from = Foreign::start("stdbuf", &link, &arguments, (Stdio::null(), Stdio::piped()))?;
+            let mut from = Foreign::start("stdbuf", &link, &arguments, Stdio::null(), Stdio::piped())?;
             let pipe = from.0.stdout.take().map_or_else(Stdio::null, Stdio::from);
             let arguments = ["-t", "bench/out", "-l"];
-            kept.1.push(Foreign::start("mosquitto_pub", &link, &arguments, (pipe, Stdio::null()))?);
+            kept.1.push(Foreign::start("mosquitto_pub", &link, &arguments, pipe, Stdio::null())?);
             kept.1.push(from);
             std::thread::sleep(FOREIGN);
         }

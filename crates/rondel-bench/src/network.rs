@@ -36,6 +36,15 @@ impl Monitor {
     }
 }
 
+/// A gate: `rondel run` with a deployment.
+#[derive(Clone, Debug)]
+pub struct Gate {
+    /// The program.
+    pub program: PathBuf,
+    /// The file with the deployment.
+    pub deployment: PathBuf,
+}
+
 /// The participant at the other end.
 #[derive(Clone, Copy, Debug)]
 pub enum Role<'a> {
@@ -43,6 +52,8 @@ pub enum Role<'a> {
     MonitorEvery(&'a Monitor),
     /// A monitor that publishes verdicts on change.
     MonitorChange(&'a Monitor),
+    /// A gate that passes every message on.
+    Gate(&'a Gate),
     /// Publishes every message again.
     Echo,
     /// Counts messages.
@@ -65,13 +76,14 @@ pub struct Passage {
 
 impl Role<'_> {
     fn answers_all(self) -> bool {
-        matches!(self, Role::MonitorEvery(_) | Role::Echo)
+        matches!(self, Role::MonitorEvery(_) | Role::Gate(_) | Role::Echo)
     }
 
     fn name(self) -> &'static str {
         match self {
             Role::MonitorEvery(_) => "monitor (every)",
             Role::MonitorChange(_) => "monitor (change)",
+            Role::Gate(_) => "gate",
             Role::Echo => "echo",
             Role::Count => "count",
         }
@@ -84,6 +96,7 @@ impl Role<'_> {
     pub fn program(self) -> Result<PathBuf> {
         match self {
             Role::MonitorEvery(monitor) | Role::MonitorChange(monitor) => Ok(monitor.program.clone()),
+            Role::Gate(gate) => Ok(gate.program.clone()),
             Role::Echo | Role::Count => program::own(),
         }
     }
@@ -93,12 +106,17 @@ impl Role<'_> {
         self,
         network: Network,
         link: &Link,
-        (input, output): (&str, &str),
+        input: &str,
+        output: &str,
         count: Option<u64>,
     ) -> Vec<String> {
         let mut arguments: Vec<String> = match self {
             Role::MonitorEvery(_) => vec!["run".into(), "--emit=every".into()],
             Role::MonitorChange(_) => vec!["run".into(), "--emit=change".into()],
+            // The deployment has the addresses.
+            Role::Gate(gate) => {
+                return vec!["run".into(), gate.deployment.display().to_string(), "--summary=json".into()];
+            }
             Role::Echo => ["peer", "echo"].map(str::to_owned).into(),
             Role::Count => ["peer", "count"].map(str::to_owned).into(),
         };
@@ -138,7 +156,7 @@ pub fn pass(network: Network, trace: &Trace, role: Role<'_>, answers: &str) -> R
     let name = format!("{} on {}", role.name(), network.name());
     let back = link.count(answers, if role.answers_all() { all } else { u64::MAX })?;
     let publisher = link.publisher("bench/in", true)?;
-    let arguments = role.arguments(network, &link, ("bench/in", "bench/out"), Some(all));
+    let arguments = role.arguments(network, &link, "bench/in", "bench/out", Some(all));
     let mut child = Child::start(&name, &role.program()?, &arguments, Stdout::Nothing)?;
     child.kill_after(limit);
     child.wait_for("ready", PATIENCE)?;

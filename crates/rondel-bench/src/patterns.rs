@@ -39,7 +39,7 @@ fn breaks(family: Family) -> (&'static str, bool) {
     }
 }
 
-/// How many verdicts about the lines of a trace are satisfied, and violated. One proposition may be given everywhere.
+/// Counts satisfied and violated verdicts of a trace. `given`: a proposition with a constant value.
 fn verdicts(property: Property, trace: &str, given: Option<(&str, bool)>) -> [usize; 2] {
     let text = format!(
         "use std.patterns topic m {{ p: bool, q: bool, r: bool, s: bool }} property x = {}",

@@ -154,9 +154,9 @@ impl Subscriber {
             (address, _) => address,
         };
         let to = self.publish.as_deref().filter(|_| echo).map(parse).transpose()?;
-        let asked = stop_signal()?;
+        let stop = stop_signal()?;
         let addresses: Vec<_> = std::iter::once(&from).chain(&to).collect();
-        let networks = self.network.open(&addresses, || asked.load(Ordering::Relaxed))?;
+        let networks = self.network.open(&addresses, || stop.load(Ordering::Relaxed))?;
         let publisher =
             to.as_ref().map(|to| networks.publisher(to, true)).transpose().map_err(Failure::Network)?;
         if let Some(publisher) = &publisher {
@@ -169,7 +169,7 @@ impl Subscriber {
         let subscription =
             networks.subscribe(&from, TopicId(0), Arc::clone(&receiver)).map_err(Failure::Network)?;
         say(&format!("ready: {}", self.topic));
-        while !asked.load(Ordering::Relaxed)
+        while !stop.load(Ordering::Relaxed)
             && receiver.counter.wait("peer", Duration::from_millis(100)).is_err()
         {}
         subscription.close(FLUSH);
@@ -193,8 +193,8 @@ impl Driver {
         let (to, from) = (parse(&self.to)?, parse(&self.expect)?);
         let text = std::fs::read(&self.trace).map_err(io_error(self.trace.display().to_string()))?;
         let trace = Trace::new(text);
-        let asked = stop_signal()?;
-        let networks = self.network.open(&[&to, &from], || asked.load(Ordering::Relaxed))?;
+        let stop = stop_signal()?;
+        let networks = self.network.open(&[&to, &from], || stop.load(Ordering::Relaxed))?;
         let counter = Arc::new(Counter::new(trace.len()));
         let subscription =
             networks.subscribe(&from, TopicId(0), Arc::clone(&counter)).map_err(Failure::Network)?;

@@ -1,4 +1,4 @@
-//! Where a node of ROS 2 is on a network: on loopback, unless it is told otherwise.
+//! Network location of a ROS 2 node: loopback by default.
 
 use std::hash::{BuildHasher, RandomState};
 
@@ -9,7 +9,7 @@ use rondel_net::{dds, zenoh};
 use crate::failure::{Failure, Result};
 use crate::link::free_port;
 
-/// What carries the messages of ROS 2, and where the node is on it.
+/// Middleware of a ROS 2 node, and its location there.
 #[derive(Clone, Debug)]
 pub enum Place {
     /// Zenoh: the node listens on this endpoint, as the router of rmw_zenoh does.

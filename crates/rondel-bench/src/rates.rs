@@ -29,7 +29,7 @@ const MARK: f64 = 0.9;
 /// The time limit for a turn, besides 20,000 messages a second.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// How messages come to the subscriber.
+/// Route of messages to the subscriber.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 enum Way {
     /// DDS, as they come.

@@ -1,5 +1,5 @@
-//! The dependencies between the crates of the workspace, and between the folders of the engine: only those of the
-//! tables.
+//! The dependencies between the crates of the workspace, between the folders of the engine, the runtime and the command,
+//! and between the modules of the language: only those of the tables.
 
 #![allow(clippy::unwrap_used)] // a test
 
@@ -7,19 +7,28 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Each crate, and the crates of the workspace that it may depend on. Nothing may depend on `rondel` or `rondel-bench`.
-const ALLOWED: [(&str, &[&str]); 11] = [
+/// Each crate, and the crates of the workspace that it may depend on. Nothing may depend on `rondel`,
+/// `rondel-python` or `rondel-bench`.
+const ALLOWED: [(&str, &[&str]); 14] = [
     ("rondel-event", &[]),
-    ("rondel-spec", &["rondel-event"]),
-    ("rondel-align", &["rondel-event"]),
-    ("rondel-decode", &["rondel-event"]),
-    ("rondel-recording", &["rondel-event"]),
-    ("rondel-net", &["rondel-event", "rondel-decode"]),
-    ("rondel-engine", &["rondel-event", "rondel-spec"]),
-    ("rondel-runtime", &["rondel-event", "rondel-spec", "rondel-engine", "rondel-align", "rondel-decode"]),
+    ("rondel-spec", &["rondel-event", "rondel-testkit"]),
+    ("rondel-align", &["rondel-event", "rondel-testkit"]),
+    ("rondel-decode", &["rondel-event", "rondel-testkit"]),
+    ("rondel-recording", &["rondel-event", "rondel-testkit"]),
+    ("rondel-net", &["rondel-event", "rondel-decode", "rondel-testkit"]),
+    ("rondel-engine", &["rondel-event", "rondel-spec", "rondel-testkit"]),
+    (
+        "rondel-runtime",
+        &["rondel-event", "rondel-spec", "rondel-engine", "rondel-align", "rondel-decode", "rondel-testkit"],
+    ),
     ("rondel-report", &["rondel-event", "rondel-runtime"]),
+    // Its tests parse specifications.
+    ("rondel-sinks", &["rondel-event", "rondel-runtime", "rondel-spec", "rondel-testkit"]),
+    ("rondel-python", &["rondel-event", "rondel-spec", "rondel-runtime"]),
     ("rondel", LIBRARIES),
     ("rondel-bench", LIBRARIES),
+    // For tests only.
+    ("rondel-testkit", &[]),
 ];
 
 const LIBRARIES: &[&str] = &[
@@ -32,10 +41,12 @@ const LIBRARIES: &[&str] = &[
     "rondel-engine",
     "rondel-runtime",
     "rondel-report",
+    "rondel-sinks",
+    "rondel-testkit",
 ];
 
 #[test]
-fn crates_depend_only_on_what_is_allowed() {
+fn crates_have_only_allowed_dependencies() {
     let output = Command::new(env!("CARGO"))
         .args(["metadata", "--no-deps", "--offline", "--format-version=1", "--manifest-path"])
         .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../../Cargo.toml"))
@@ -54,10 +65,15 @@ fn crates_depend_only_on_what_is_allowed() {
             wrong.push(format!("{from} is not in the table"));
             continue;
         };
+        let dependencies = package["dependencies"].as_array().unwrap();
         // Those of tests and build scripts as well.
-        let to = package["dependencies"].as_array().unwrap().iter().map(name);
+        let to = dependencies.iter().map(name);
         let forbidden = to.filter(|to| members.contains(to) && !allowed.contains(&to.as_str()));
         wrong.extend(forbidden.map(|to| format!("{from} depends on {to}")));
+        let of_product = dependencies.iter().filter(|dependency| dependency["kind"] != "dev");
+        if of_product.map(name).any(|to| to == "rondel-testkit") {
+            wrong.push(format!("{from} depends on rondel-testkit outside its tests"));
+        }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
@@ -66,52 +82,126 @@ fn crates_depend_only_on_what_is_allowed() {
 const ENGINE: [&str; 11] =
     ["ir", "ops", "future", "chain", "machine", "linear", "relation", "exec", "keyed", "lower", "monitor"];
 
+/// The modules of the language, the lowest first.
+const LANGUAGE: [&str; 32] = [
+    "attributes",
+    "criterion",
+    "duration",
+    "foreign",
+    "functions",
+    "diagnostic",
+    "suggest",
+    "lexer",
+    "modules",
+    "sources",
+    "render",
+    "spec",
+    "event",
+    "exact",
+    "finality",
+    "identity",
+    "needs",
+    "part",
+    "print",
+    "reach",
+    "options",
+    "definition",
+    "type_names",
+    "fields",
+    "graph",
+    "operators",
+    "syntax",
+    "rye",
+    "check",
+    "format",
+    "outline",
+    "lib",
+];
+
+/// The folders of the runtime and its file of texts, the lowest first. Those of one line may import each other.
+const RUNTIME: [&str; 6] =
+    ["specification", "text", "time", "explanation, ordering, survey", "report, statistics", "session"];
+
+/// The folders of the command, the lowest first.
+const COMMAND: [&str; 8] =
+    ["output", "schemas", "specification", "sinks", "deployment", "recorder", "live", "commands"];
+
 /// The source files below a folder, without tests.
 fn sources(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
-        if path.is_dir() && !path.ends_with("tests") {
+        let is_test = path.ends_with("tests") || path.to_string_lossy().ends_with("tests.rs");
+        if path.is_dir() && !is_test {
             found.extend(sources(&path));
-        } else if path.extension().is_some_and(|extension| extension == "rs") && !path.ends_with("tests.rs") {
+        } else if path.extension().is_some_and(|extension| extension == "rs") && !is_test {
             found.push(path);
         }
     }
     found
 }
 
-#[test]
-fn folders_of_the_engine_import_only_from_those_below_them() {
-    let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../rondel-engine/src"));
+/// The names behind `crate::` in the code of a file, without tests and comments.
+fn imported(path: &Path) -> Vec<String> {
+    let text = std::fs::read_to_string(path).unwrap();
+    let code = text.split("mod tests {").next().unwrap();
+    let lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));
+    let parts = lines.flat_map(|line| line.split("crate::").skip(1));
+    parts.map(|part| part.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect()).collect()
+}
+
+/// Checks that each module of a crate imports only from those before it, or in its own line; the crate's exported
+/// items count as those of the module with number `exported`. Returns the number of imports.
+fn check_modules(krate: &str, order: &[&str], exported: usize) -> usize {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(krate).join("src");
+    let rank = |name: &str| order.iter().position(|line| line.split(", ").any(|module| module == name));
     let (mut wrong, mut imports) = (Vec::new(), 0);
-    for (rank, folder) in ENGINE.iter().enumerate() {
-        for path in sources(&root.join(folder)) {
-            let text = std::fs::read_to_string(&path).unwrap();
-            let code = text.split("mod tests {").next().unwrap();
-            for line in code.lines().filter(|line| !line.trim_start().starts_with("//")) {
-                for part in line.split("crate::").skip(1) {
-                    let name: String =
-                        part.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
-                    imports += 1;
-                    // Names of items are those that the crate exports, from its upper folders.
-                    let other = ENGINE.iter().position(|folder| *folder == name).unwrap_or(ENGINE.len() - 2);
-                    if other > rank {
-                        let file = path.strip_prefix(root).unwrap().display();
-                        wrong.push(format!("{file} imports crate::{name}"));
-                    }
-                }
+    for path in sources(&root) {
+        let file = path.strip_prefix(&root).unwrap();
+        let module = file.iter().next().unwrap().to_str().unwrap().trim_end_matches(".rs");
+        if ["lib", "main"].contains(&module) {
+            continue;
+        }
+        let Some(own) = rank(module) else {
+            wrong.push(format!("{module} is not in the table"));
+            continue;
+        };
+        for name in imported(&path) {
+            imports += 1;
+            if rank(&name).unwrap_or(exported) > own {
+                wrong.push(format!("{} imports crate::{name}", file.display()));
             }
         }
     }
-    let folders: BTreeSet<String> = std::fs::read_dir(root)
-        .unwrap()
-        .map(|entry| entry.unwrap())
-        .filter(|entry| entry.path().is_dir())
-        .map(|entry| entry.file_name().into_string().unwrap())
-        .collect();
-    assert_eq!(folders, ENGINE.iter().map(|&folder| folder.to_owned()).collect());
     assert!(wrong.is_empty(), "{wrong:#?}");
+    imports
+}
+
+#[test]
+fn folders_of_the_engine_import_only_from_those_below_them() {
+    // The exported items are of the upper folders.
+    let imports = check_modules("rondel-engine", &ENGINE, ENGINE.len() - 2);
     assert!(imports > 300, "{imports}");
+}
+
+#[test]
+fn modules_of_the_language_import_only_from_those_below_them() {
+    let imports = check_modules("rondel-spec", &LANGUAGE, LANGUAGE.len());
+    assert!(imports > 200, "{imports}");
+}
+
+#[test]
+fn folders_of_the_runtime_import_only_from_those_below_or_beside_them() {
+    // Only the sessions may use the exported items.
+    let imports = check_modules("rondel-runtime", &RUNTIME, RUNTIME.len() - 1);
+    assert!(imports > 300, "{imports}");
+}
+
+#[test]
+fn folders_of_the_command_import_only_from_those_below_them() {
+    // The items of its root are messages and exit statuses, of the lowest folder.
+    let imports = check_modules("rondel", &COMMAND, 0);
+    assert!(imports > 200, "{imports}");
 }
 
 #[test]

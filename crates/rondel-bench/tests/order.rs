@@ -23,5 +23,5 @@ fn settings_by_time_release_in_order() {
     assert!(count(&settings[0], "misordered") > 0, "the second topic is late");
     assert!(settings[1..].iter().all(|setting| count(setting, "misordered") == 0), "{cell}");
     let markers = settings.last().unwrap();
-    assert_eq!((count(markers, "tardy"), count(markers, "never")), (0, 0), "{cell}");
+    assert_eq!((count(markers, "late"), count(markers, "never")), (0, 0), "{cell}");
 }

@@ -9,7 +9,6 @@ mod error;
 mod json;
 mod optional;
 mod plan;
-mod search;
 mod walk;
 mod wide;
 mod write;

@@ -14,7 +14,7 @@ use crate::plain::{PlainDecoder, Words};
 use crate::protobuf::{ProtobufDecoder, ProtobufType};
 use crate::schema::Schema;
 use crate::senml::SenmlDecoder;
-use crate::sink::NoNumber;
+use crate::sink::{NoNumber, Refused};
 use crate::sparkplug::SparkplugDecoder;
 use crate::tables::{TableDecoder, TooManyElements};
 
@@ -252,8 +252,7 @@ impl Decoder {
     ) -> Result<Decoder, DecoderError> {
         let has_table = projection.fields.iter().any(|field| matches!(field.read, Read::Table(_)));
         if has_table && encoding != Encoding::Json {
-            let of = (encoding, message_type);
-            let decoder = TableDecoder::new(of, topic, projection, time, time_unit)?;
+            let decoder = TableDecoder::new(encoding, message_type, topic, projection, time, time_unit)?;
             return Ok(Decoder::Tables(Box::new(decoder)));
         }
         let binary = |format| {
@@ -401,20 +400,31 @@ impl Decoder {
         }
     }
 
+    /// Returns the counts of the values that could not be written so far, without those of tables.
+    pub(crate) fn refused(&self) -> &Refused {
+        match self {
+            Decoder::Json(decoder) => decoder.refused(),
+            Decoder::Cdr(decoder) | Decoder::Ros1(decoder) => decoder.refused(),
+            Decoder::Protobuf(decoder) => decoder.refused(),
+            Decoder::Flatbuffers(decoder) => decoder.refused(),
+            Decoder::Binary(decoder) => decoder.refused(),
+            Decoder::Plain(decoder) => decoder.refused(),
+            Decoder::Sparkplug(decoder) => decoder.refused(),
+            Decoder::Senml(decoder) => decoder.refused(),
+            Decoder::Tables(decoder) => decoder.messages.refused(),
+            Decoder::Awaiting(_) => &Refused::NONE,
+        }
+    }
+
+    /// Returns a count of the values of messages and tables that could not be written so far.
+    fn count(&self, of: impl Fn(&Refused) -> u64) -> u64 {
+        let in_tables = if let Decoder::Tables(decoder) = self { decoder.count(&of) } else { 0 };
+        of(self.refused()) + in_tables
+    }
+
     /// Returns the number of values so far of another type than the program reads, or out of its range.
     pub fn mistyped(&self) -> u64 {
-        match self {
-            Decoder::Json(decoder) => decoder.mistyped(),
-            Decoder::Cdr(decoder) | Decoder::Ros1(decoder) => decoder.mistyped(),
-            Decoder::Protobuf(decoder) => decoder.mistyped(),
-            Decoder::Flatbuffers(decoder) => decoder.mistyped(),
-            Decoder::Binary(decoder) => decoder.mistyped(),
-            Decoder::Plain(decoder) => decoder.mistyped(),
-            Decoder::Sparkplug(decoder) => decoder.mistyped(),
-            Decoder::Senml(decoder) => decoder.mistyped(),
-            Decoder::Tables(decoder) => decoder.counts().mistyped,
-            Decoder::Awaiting(_) => 0,
-        }
+        self.count(Refused::mistyped)
     }
 
     /// Returns of the first value of another type in a [table](rondel_event::Table) the column of the table, and the field
@@ -438,34 +448,12 @@ impl Decoder {
 
     /// Returns the number of NaN values so far; JSON has none, except in rows of tables.
     pub fn not_numbers(&self) -> u64 {
-        match self {
-            Decoder::Cdr(decoder) | Decoder::Ros1(decoder) => decoder.not_numbers(),
-            Decoder::Protobuf(decoder) => decoder.not_numbers(),
-            Decoder::Flatbuffers(decoder) => decoder.not_numbers(),
-            Decoder::Binary(decoder) => decoder.not_numbers(),
-            Decoder::Plain(decoder) => decoder.not_numbers(),
-            Decoder::Sparkplug(decoder) => decoder.not_numbers(),
-            Decoder::Senml(decoder) => decoder.not_numbers(),
-            Decoder::Json(decoder) => decoder.not_numbers(),
-            Decoder::Awaiting(_) => 0,
-            Decoder::Tables(decoder) => decoder.counts().not_numbers,
-        }
+        self.count(Refused::not_numbers)
     }
 
     /// Returns the first text so far that is not a number although one is read.
     pub fn no_number(&self) -> Option<NoNumber> {
-        match self {
-            Decoder::Json(decoder) => decoder.no_number(),
-            Decoder::Cdr(decoder) | Decoder::Ros1(decoder) => decoder.no_number(),
-            Decoder::Protobuf(decoder) => decoder.no_number(),
-            Decoder::Flatbuffers(decoder) => decoder.no_number(),
-            Decoder::Binary(decoder) => decoder.no_number(),
-            Decoder::Plain(decoder) => decoder.no_number(),
-            Decoder::Sparkplug(decoder) => decoder.no_number(),
-            Decoder::Senml(decoder) => decoder.no_number(),
-            Decoder::Tables(decoder) => decoder.messages.no_number(),
-            Decoder::Awaiting(_) => None,
-        }
+        self.refused().no_number()
     }
 
     /// Returns the number of messages so far whose form of wide strings was a guess, and the last such form.
@@ -479,33 +467,12 @@ impl Decoder {
 
     /// Returns the number of array elements omitted so far from conditions and measures because they were NaN or null.
     pub fn left_out(&self) -> u64 {
-        match self {
-            Decoder::Cdr(decoder) | Decoder::Ros1(decoder) => decoder.left_out(),
-            Decoder::Protobuf(decoder) => decoder.left_out(),
-            Decoder::Flatbuffers(decoder) => decoder.left_out(),
-            Decoder::Binary(decoder) => decoder.left_out(),
-            Decoder::Json(decoder) => decoder.left_out(),
-            Decoder::Sparkplug(decoder) => decoder.left_out(),
-            Decoder::Senml(decoder) => decoder.left_out(),
-            Decoder::Tables(decoder) => decoder.counts().left_out,
-            Decoder::Plain(_) | Decoder::Awaiting(_) => 0,
-        }
+        self.count(Refused::left_out)
     }
 
     /// Returns the slot of an integer beyond the signed 64-bit range, if one of the mistyped values is one.
     pub fn too_large(&self) -> Option<Slot> {
-        match self {
-            Decoder::Json(decoder) => decoder.too_large(),
-            Decoder::Cdr(decoder) | Decoder::Ros1(decoder) => decoder.too_large(),
-            Decoder::Protobuf(decoder) => decoder.too_large(),
-            Decoder::Flatbuffers(decoder) => decoder.too_large(),
-            Decoder::Binary(decoder) => decoder.too_large(),
-            Decoder::Plain(decoder) => decoder.too_large(),
-            Decoder::Sparkplug(decoder) => decoder.too_large(),
-            Decoder::Senml(decoder) => decoder.too_large(),
-            Decoder::Tables(decoder) => decoder.messages.too_large(),
-            Decoder::Awaiting(_) => None,
-        }
+        self.refused().too_large()
     }
 }
 

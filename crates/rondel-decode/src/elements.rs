@@ -146,7 +146,8 @@ impl Tested {
         &mut self,
         alternatives: &Alternatives,
         single: Option<u64>,
-        (met, unknown): (u64, u64),
+        met: u64,
+        unknown: u64,
     ) -> bool {
         let meets = |conditions: u64| match single {
             Some(all) => conditions == all,

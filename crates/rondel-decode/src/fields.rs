@@ -1,24 +1,12 @@
 //! Fields of a projection as a tree: the reads of each value of a message.
 
-use rondel_event::{
-    Condition, Countable, Named, Path, Projection, Quantifier, Read, Segment, Slot, Test, ValueType,
-};
+use rondel_event::{Condition, Countable, Named, Path, Projection, Quantifier, Read, Slot, Test, ValueType};
 
 use crate::cdr::PlanErrorKind;
+use crate::tree::Tree;
 
-/// A value of a message and the values in it.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Fields<'p> {
-    pub(crate) keys: Vec<(&'p str, Fields<'p>)>,
-    pub(crate) indices: Vec<(u32, Fields<'p>)>,
-    /// Elements by their positions from the end, from 1.
-    pub(crate) ends: Vec<(u32, Fields<'p>)>,
-    /// Elements identified by a name that they contain.
-    pub(crate) named: Vec<(&'p Named, Fields<'p>)>,
-    /// Elements of a member array, identified by the names in another member array.
-    pub(crate) parallel: Vec<((&'p str, &'p Named), Fields<'p>)>,
-    pub(crate) wants: Vec<Want<'p>>,
-}
+/// The values of a message that are read, while a plan for them is compiled.
+pub(crate) type Fields<'p> = Tree<&'p str, &'p Named, Want<'p>>;
 
 /// Read of a value.
 #[derive(Clone, Copy, Debug)]
@@ -93,7 +81,7 @@ impl<'p> Fields<'p> {
             if matches!(field.read, Read::Table(_)) {
                 continue;
             }
-            root.at(&field.path).wants.push(match &field.read {
+            root.at(&field.path).reads.push(match &field.read {
                 Read::Value(ValueType::Float) if field.exact => Want::Exact(field.slot),
                 Read::Value(value_type) => Want::Value(*value_type, field.slot),
                 Read::Number(value_type) => Want::Number(*value_type, field.slot, field.exact),
@@ -107,7 +95,7 @@ impl<'p> Fields<'p> {
             });
         }
         if let Some(time) = time {
-            root.at(time).wants.push(Want::EventTime);
+            root.at(time).reads.push(Want::EventTime);
         }
         root
     }
@@ -118,7 +106,7 @@ impl<'p> Fields<'p> {
         conditions: &'p [Condition],
     ) -> Result<(Fields<'p>, Alternatives), PlanErrorKind> {
         match quantifier.is_measure() {
-            true => Ok((Fields { wants: vec![Want::Element], ..Fields::default() }, Alternatives::default())),
+            true => Ok((Fields { reads: vec![Want::Element], ..Fields::default() }, Alternatives::default())),
             false => Fields::of_conditions(conditions),
         }
     }
@@ -144,7 +132,7 @@ impl<'p> Fields<'p> {
                 }
                 if bit == tested.len() {
                     tested.push(condition);
-                    root.at(&condition.path).wants.push(Want::Test(bit as u8, &condition.test));
+                    root.at(&condition.path).reads.push(Want::Test(bit as u8, &condition.test));
                 }
                 mask |= 1 << bit;
             }
@@ -167,31 +155,13 @@ impl<'p> Fields<'p> {
         tested.iter().map(|condition| condition.path.to_string().into()).collect()
     }
 
-    fn at(&mut self, path: &'p Path) -> &mut Fields<'p> {
-        let mut fields = self;
-        let mut segments = path.0.iter().peekable();
-        while let Some(segment) = segments.next() {
-            fields = match (segment, segments.peek()) {
-                (Segment::Key(key), Some(Segment::Named(named))) if named.is_parallel => {
-                    segments.next();
-                    child(&mut fields.parallel, (&**key, &**named))
-                }
-                (Segment::Key(key), _) => child(&mut fields.keys, &**key),
-                (Segment::Index(index), _) => child(&mut fields.indices, *index),
-                (Segment::FromEnd(index), _) => child(&mut fields.ends, *index),
-                (Segment::Named(named), _) => child(&mut fields.named, &**named),
-            };
-        }
-        fields
-    }
-
     pub(crate) fn is_empty(&self) -> bool {
         self.keys.is_empty()
             && self.indices.is_empty()
             && self.ends.is_empty()
             && self.named.is_empty()
             && self.parallel.is_empty()
-            && self.wants.is_empty()
+            && self.reads.is_empty()
     }
 
     /// Returns the single elements that are read, each with its index as text.
@@ -205,7 +175,7 @@ impl<'p> Fields<'p> {
     /// Appends the slots of the values that are read here and below, except for presence and named elements: a message
     /// without such an element does not have them.
     pub(crate) fn slots(&self, into: &mut Vec<Slot>) {
-        into.extend(self.wants.iter().filter_map(|want| match want {
+        into.extend(self.reads.iter().filter_map(|want| match want {
             Want::Value(_, slot) | Want::Exact(slot) | Want::Elements(_, _, slot) => Some(*slot),
             Want::Length(slot, _) | Want::IsNan(slot) | Want::Number(_, slot, _) => Some(*slot),
             Want::Presence(_) | Want::EventTime | Want::Test(..) | Want::Element => None,
@@ -226,14 +196,6 @@ impl<'p> Fields<'p> {
         let elements = self.indices.iter().chain(&self.ends).map(|(_, fields)| fields);
         let named = self.named.iter().map(|(_, fields)| fields);
         let parallel = self.parallel.iter().map(|(_, fields)| fields);
-        self.wants.len() + elements.chain(named).chain(parallel).fold(keys, below)
+        self.reads.len() + elements.chain(named).chain(parallel).fold(keys, below)
     }
-}
-
-fn child<K: PartialEq, V: Default>(children: &mut Vec<(K, V)>, key: K) -> &mut V {
-    let found = children.iter().position(|(known, _)| *known == key).unwrap_or_else(|| {
-        children.push((key, V::default()));
-        children.len() - 1
-    });
-    &mut children[found].1
 }

@@ -37,6 +37,7 @@ mod sink;
 pub mod sparkplug;
 mod tables;
 mod topic_writer;
+mod tree;
 mod typed;
 
 pub use cdr::{PlanError, PlanErrorKind};
@@ -46,7 +47,7 @@ pub use error::{MessageError, MessageErrorKind};
 pub use message::MessageWriter;
 pub use outline::{NamedConstant, Outline, Part};
 pub use parameters::Parameters;
-pub use sink::NoNumber;
+pub use sink::{NoNumber, Refused};
 pub use tables::TooManyElements;
 pub use topic_writer::TopicWriter;
 

@@ -12,6 +12,9 @@
 //! White space around the text, and quotation marks around the whole text, are ignored. `null` is no value. Any other
 //! text is a value of another type.
 
+#[cfg(test)]
+mod tests;
+
 use std::sync::Arc;
 
 use rondel_event::{Block, Path, Projection, Slot, TimeUnit, Timestamp, TopicId};
@@ -21,7 +24,7 @@ use crate::error::{Fault, MessageError, MessageErrorKind, Parsed};
 use crate::fields::{Fields, Want};
 use crate::json;
 use crate::message::Text;
-use crate::sink::{NoNumber, Refused, Scalar, Sink, Target};
+use crate::sink::{Refused, Scalar, Sink, Target};
 
 /// Name of the field.
 pub const VALUE: &str = "value";
@@ -113,7 +116,7 @@ impl PlainPlan {
             if below.elements().next().is_some() || !fields.parallel.is_empty() {
                 refuse(VALUE.to_owned(), PlanErrorKind::NoElements);
             }
-            for want in &below.wants {
+            for want in &below.reads {
                 match Target::new(want) {
                     Some(target) if !matches!(want, Want::Elements(..)) => targets.push(target),
                     _ => refuse(VALUE.to_owned(), PlanErrorKind::NoElements),
@@ -172,31 +175,16 @@ impl PlainDecoder {
     ///
     /// # Errors
     /// [`MessageError`] if a text that is read is not UTF-8, or the event time is invalid; the block is then unchanged.
-    /// A value of another type is written as invalid (see [`PlainDecoder::mistyped`]).
+    /// A value of another type is written as invalid (see [`Refused::mistyped`]).
     pub fn decode(&mut self, payload: &[u8], time: Timestamp, block: &mut Block) -> Result<(), MessageError> {
         let mut sink = Sink::begin(block, self.topic, time, self.time_unit);
         let written = self.plan.write(payload, &mut sink).map_err(|kind| Fault::new(0, kind));
         sink.end(written, &mut self.refused)
     }
 
-    /// Returns the number of values so far of another type than the program reads.
-    pub fn mistyped(&self) -> u64 {
-        self.refused.count
-    }
-
-    /// Returns the number of NaN values so far.
-    pub fn not_numbers(&self) -> u64 {
-        self.refused.not_numbers
-    }
-
-    /// Returns the slot of an integer beyond the signed 64-bit range, if one was read so far.
-    pub fn too_large(&self) -> Option<Slot> {
-        self.refused.too_large()
-    }
-
-    /// Returns the first text so far that is not a number although one is read.
-    pub fn no_number(&self) -> Option<NoNumber> {
-        self.refused.no_number
+    /// Returns the counts of the values that could not be written so far.
+    pub fn refused(&self) -> &Refused {
+        &self.refused
     }
 }
 
@@ -294,145 +282,4 @@ pub fn is_plain(payload: &[u8]) -> bool {
     !matches!(text, [] | [b'{' | b'[', ..])
         && text.len() <= LONGEST
         && std::str::from_utf8(text).is_ok_and(is_printed)
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-    use rondel_event::{Field, Layout, Read, Value, ValueType};
-
-    use super::*;
-
-    /// Returns a decoder that reads the value as every type.
-    fn all() -> (PlainDecoder, Block) {
-        let path = Path::keys([VALUE]);
-        let field = |read, slot| Field { path: path.clone(), read, slot, exact: false };
-        let fields = vec![
-            field(Read::Value(ValueType::Float), Slot::Float(0)),
-            field(Read::Value(ValueType::Int), Slot::Int(0)),
-            field(Read::Value(ValueType::Bool), Slot::Bool(0)),
-            field(Read::Value(ValueType::String), Slot::String(0)),
-            field(Read::Value(ValueType::Duration), Slot::Int(1)),
-        ];
-        let projection = Projection { fields };
-        let layout = Layout { bools: 1, ints: 2, floats: 1, strings: 1, topics: 1 };
-        let words = Arc::default();
-        let decoder = PlainDecoder::new(TopicId(0), &projection, None, TimeUnit::Seconds, words).unwrap();
-        (decoder, Block::new(layout))
-    }
-
-    /// The value of a payload as a float, an integer, a boolean, a text and a duration, each if it is one.
-    type Read5 = (Option<f64>, Option<i64>, Option<bool>, Option<String>, Option<i64>);
-
-    fn read(payload: &str) -> Read5 {
-        let (mut decoder, mut block) = all();
-        decoder.decode(payload.as_bytes(), Timestamp::ZERO, &mut block).unwrap();
-        let value = |slot, value_type| block.value(slot, value_type, 0).flatten();
-        let integer = |value| if let Some(Value::Int(value)) = value { Some(value) } else { None };
-        let float = value(Slot::Float(0), ValueType::Float);
-        let text = value(Slot::String(0), ValueType::String);
-        (
-            if let Some(Value::Float(value)) = float { Some(value) } else { None },
-            integer(value(Slot::Int(0), ValueType::Int)),
-            value(Slot::Bool(0), ValueType::Bool).map(|value| value == Value::Bool(true)),
-            if let Some(Value::String(text)) = text { Some(text.to_string()) } else { None },
-            integer(value(Slot::Int(1), ValueType::Int)),
-        )
-    }
-
-    #[test]
-    fn texts_are_read_by_their_type() {
-        let text = |text: &str| Some(text.to_owned());
-        for (payload, wanted) in [
-            ("23.5", (Some(23.5), None, None, text("23.5"), Some(23_500_000_000))),
-            (" 7\n", (Some(7.0), Some(7), None, text("7"), Some(7_000_000_000))),
-            ("1", (Some(1.0), Some(1), Some(true), text("1"), Some(1_000_000_000))),
-            ("-3.0", (Some(-3.0), Some(-3), None, text("-3.0"), Some(-3_000_000_000))),
-            ("ON", (None, None, Some(true), text("ON"), None)),
-            ("\"Offline\"", (None, None, Some(false), text("Offline"), None)),
-            ("250 ms", (None, None, None, text("250 ms"), Some(250_000_000))),
-            ("heat", (None, None, None, text("heat"), None)),
-            ("1e3", (Some(1000.0), Some(1000), None, text("1e3"), Some(1_000_000_000_000))),
-            ("", (None, None, None, None, None)),
-            ("null", (None, None, None, None, None)),
-            ("{\"a\": 1}", (None, None, None, text("{\"a\": 1}"), None)),
-        ] {
-            assert_eq!(read(payload), wanted, "{payload:?}");
-        }
-    }
-
-    #[test]
-    fn words_of_a_deployment_come_before_the_usual_ones() {
-        let mut words = Words::default();
-        words.add("Heat", true).unwrap();
-        words.add("open", false).unwrap();
-        assert_eq!(words.add("HEAT", false), Err("heat".to_owned()));
-        let truths = ["heat", "OPEN", "on", "cool"].map(|word| words.truth(word.as_bytes()));
-        assert_eq!(truths, [Some(true), Some(false), Some(true), None]);
-    }
-
-    #[test]
-    fn messages_are_objects_with_one_member() {
-        for (payload, wanted) in [
-            ("23.5", r#"{"value":23.5}"#),
-            ("+5", r#"{"value":5.0}"#),
-            ("nan", r#"{"value":null}"#),
-            ("true", r#"{"value":true}"#),
-            ("ON", r#"{"value":"ON"}"#),
-            ("\"7\"", r#"{"value":"7"}"#),
-            ("", r#"{"value":null}"#),
-            ("a \"b\"", r#"{"value":"a \"b\""}"#),
-        ] {
-            let mut out = Vec::new();
-            let form = crate::json::JsonForm::READABLE;
-            crate::MessageWriter::new(crate::Encoding::Plain, None, form)
-                .unwrap()
-                .write(payload.as_bytes(), 1000, &mut out)
-                .unwrap();
-            assert_eq!(String::from_utf8(out).unwrap(), wanted, "{payload:?}");
-        }
-    }
-
-    #[test]
-    fn other_fields_are_refused() {
-        let field = |path: &str| Field {
-            path: Path::keys(path.split('.')),
-            read: Read::Value(ValueType::Float),
-            slot: Slot::Float(0),
-            exact: false,
-        };
-        for (path, wanted) in [
-            ("state", "field `state`: the message type has no such field; there are `value`"),
-            (
-                "value.x",
-                "field `value.x`: the message type has no such field: what it would be part of has no fields",
-            ),
-        ] {
-            let projection = Projection { fields: vec![field(path)] };
-            let decoder = PlainDecoder::new(TopicId(0), &projection, None, TimeUnit::Seconds, Arc::default());
-            let errors = decoder.unwrap_err();
-            assert_eq!(errors.iter().map(ToString::to_string).collect::<Vec<_>>(), [wanted]);
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn no_payload_panics(payload in proptest::collection::vec(any::<u8>(), 0..100)) {
-            let (mut decoder, mut block) = all();
-            let decoded = decoder.decode(&payload, Timestamp::ZERO, &mut block);
-            prop_assert_eq!(block.len(), usize::from(decoded.is_ok()));
-            let mut out = Vec::new();
-            let form = crate::json::JsonForm::READABLE;
-            let writer = crate::MessageWriter::new(crate::Encoding::Plain, None, form).unwrap();
-            if writer.write(&payload, 1000, &mut out).is_ok() {
-                prop_assert!(json::check(&out).is_ok(), "{}", String::from_utf8_lossy(&out));
-            }
-        }
-
-        #[test]
-        fn numbers_are_read_as_by_the_standard_library(value in any::<f64>()) {
-            let text = value.to_string();
-            prop_assert_eq!(number(text.as_bytes()).map(f64::to_bits), Some(value.to_bits()));
-        }
-    }
 }

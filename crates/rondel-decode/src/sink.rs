@@ -1,72 +1,23 @@
 //! Writes the values of a message to the slots of a row.
 
-use rondel_event::{
-    Block, Countable, Quantifier, Slot, Test, TimeUnit, Timestamp, TopicId, Value, ValueType,
-};
+mod condition;
+mod refused;
+mod scalar;
+mod target;
+
+use rondel_event::{Block, Countable, Quantifier, Slot, Test, TimeUnit, Timestamp, TopicId};
 
 use crate::elements::{Measurand, Measured, Seen, Tested, Witness};
 use crate::error::{MessageError, MessageErrorKind, Parsed};
 use crate::fields::Alternatives;
-use crate::fields::Want;
 use crate::json::{Meaning, characters, text_time};
 use crate::plain::decimal;
-
-const NS_PER_S: i64 = 1_000_000_000;
-
-/// Target of a value.
-#[derive(Clone, Debug)]
-pub(crate) enum Target {
-    /// Columns.
-    Bool(u32),
-    Int(u32),
-    Float(u32),
-    /// A column of floats, for numbers that are exact there.
-    Exact(u32),
-    Text(u32),
-    Time(u32),
-    Duration(u32),
-    /// A column of numbers, which may be written as texts.
-    Decimal(Box<Target>),
-    /// A column of booleans, for the presence of the field.
-    Present(u32),
-    /// A column of integers: the number of elements, characters or bytes of a value of this kind.
-    Length(u32, Option<Countable>),
-    /// A column of booleans, for whether the number is NaN.
-    IsNan(u32),
-    /// A column of text, for the name of a constant: values in ascending order.
-    Label(u32, Box<[(i64, Box<str>)]>),
-    /// The time of the event.
-    EventTime,
-    /// A condition on an element, by its number.
-    Test(u8, Test),
-    /// A condition on an element, met by these integers in ascending order: the other constants of an enumeration.
-    OneOf(u8, Box<[i64]>),
-    /// The measured element.
-    Element,
-}
-
-/// A value without parts.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Scalar<'m> {
-    /// Present, without a value.
-    Null,
-    Bool(bool),
-    Int(i64),
-    /// An integer beyond the signed 64-bit range, as the nearest double.
-    Large(f64),
-    Float(f64),
-    /// Text, which need not be UTF-8 yet.
-    Text(&'m [u8]),
-    /// A number of bytes.
-    Bytes(u64),
-    /// A point in time or a duration, in nanoseconds.
-    Instant(i64),
-    Span(i64),
-    /// A point in time or a duration beyond 64 bits of nanoseconds.
-    Beyond,
-    /// A value of an unsupported type.
-    Other,
-}
+pub(crate) use condition::is_of_number;
+use condition::{holds, is_one_of, is_other, is_unknown};
+pub use refused::{NoNumber, Refused};
+pub(crate) use scalar::{Scalar, float_nanos, instant, is_exact, is_integer, span, sum};
+use scalar::{is_null, shown};
+pub(crate) use target::{Target, elements_target};
 
 /// The row of a message.
 pub(crate) struct Sink<'w> {
@@ -96,155 +47,6 @@ pub(crate) struct Sink<'w> {
     pub(crate) no_number: Option<NoNumber>,
     /// Tested values of the current element, if they are reported.
     pub(crate) seen: Option<Box<Seen>>,
-}
-
-/// Text of a message that is not a number although one is read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NoNumber {
-    slot: Slot,
-    /// Its first bytes.
-    text: [u8; NoNumber::SHOWN],
-    length: u8,
-    is_cut: bool,
-}
-
-impl NoNumber {
-    const SHOWN: usize = 24;
-
-    pub(crate) fn new(slot: Slot, text: &[u8]) -> NoNumber {
-        let length = text.len().min(NoNumber::SHOWN);
-        let mut shown = [0; NoNumber::SHOWN];
-        shown[..length].copy_from_slice(&text[..length]);
-        NoNumber { slot, text: shown, length: length as u8, is_cut: length < text.len() }
-    }
-
-    /// Returns the slot of its field.
-    pub fn slot(&self) -> Slot {
-        self.slot
-    }
-
-    /// Returns the same text for the field of another slot.
-    pub(crate) fn at(self, slot: Slot) -> NoNumber {
-        NoNumber { slot, ..self }
-    }
-
-    /// Returns the text, or its first characters, as a JSON string.
-    pub fn quoted(&self) -> String {
-        let text = String::from_utf8_lossy(&self.text[..usize::from(self.length)]);
-        let mut quoted = Vec::new();
-        crate::json::write::quoted(&text, &mut quoted);
-        let mut quoted = String::from_utf8(quoted).unwrap_or_default();
-        if self.is_cut {
-            quoted.insert(quoted.len() - 1, '…');
-        }
-        quoted
-    }
-}
-
-/// Counts of values that could not be written.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Refused {
-    pub(crate) count: u64,
-    /// Number of NaN values.
-    pub(crate) not_numbers: u64,
-    /// Number of array elements omitted because they were NaN.
-    pub(crate) left_out: u64,
-    /// Column of an integer beyond the signed 64-bit range, or of one that a double rounds, if there was one.
-    pub(crate) large: Option<Slot>,
-    /// First text that is not a number although one is read.
-    pub(crate) no_number: Option<NoNumber>,
-}
-
-impl Refused {
-    /// Adds the counts of another message.
-    #[inline(always)]
-    pub(crate) fn add(&mut self, other: Refused) {
-        self.count += other.count;
-        // Arrays may come in parts; a later one may subtract counts of an earlier one.
-        self.not_numbers = self.not_numbers.wrapping_add(other.not_numbers);
-        self.left_out += other.left_out;
-        if other.large.is_some() {
-            self.large = other.large;
-        }
-    }
-
-    /// Adds a text of another message that is not a number although one is read.
-    #[inline(always)]
-    pub(crate) fn add_text(&mut self, no_number: Option<NoNumber>) {
-        if no_number.is_some() {
-            self.no_number = self.no_number.or(no_number);
-        }
-    }
-
-    /// Returns the slot of an integer beyond the signed 64-bit range, or of one that a double rounds, if there was one.
-    pub(crate) fn too_large(&self) -> Option<Slot> {
-        self.large
-    }
-}
-
-impl Target {
-    /// Returns the target of a read; `None` for conditions on elements.
-    pub(crate) fn new(want: &Want<'_>) -> Option<Target> {
-        Some(match want {
-            Want::Value(ValueType::Bool, Slot::Bool(column)) => Target::Bool(*column),
-            Want::Value(ValueType::Int, Slot::Int(column)) => Target::Int(*column),
-            Want::Value(ValueType::Float, Slot::Float(column)) => Target::Float(*column),
-            Want::Exact(Slot::Float(column)) => Target::Exact(*column),
-            Want::Value(ValueType::String, Slot::String(column)) => Target::Text(*column),
-            Want::Value(ValueType::Time, Slot::Int(column)) => Target::Time(*column),
-            Want::Value(ValueType::Duration, Slot::Int(column)) => Target::Duration(*column),
-            Want::Presence(Slot::Bool(column)) => Target::Present(*column),
-            Want::Length(Slot::Int(column), of) => Target::Length(*column, *of),
-            Want::IsNan(Slot::Bool(column)) => Target::IsNan(*column),
-            Want::Number(..) => Target::Decimal(Box::new(Target::new(&want.of_number())?)),
-            Want::EventTime => Target::EventTime,
-            Want::Test(bit, test) => Target::Test(*bit, (*test).clone()),
-            Want::Element => Target::Element,
-            Want::Value(..) | Want::Exact(_) | Want::Presence(_) => return None,
-            Want::Length(..) | Want::IsNan(_) | Want::Elements(..) => return None,
-        })
-    }
-
-    /// Returns the slot of the target, if it has one.
-    pub(crate) fn slot(&self) -> Option<Slot> {
-        Some(match self {
-            Target::Bool(column) | Target::Present(column) | Target::IsNan(column) => Slot::Bool(*column),
-            Target::Int(column) | Target::Length(column, _) => Slot::Int(*column),
-            Target::Time(column) | Target::Duration(column) => Slot::Int(*column),
-            Target::Float(column) | Target::Exact(column) => Slot::Float(*column),
-            Target::Text(column) | Target::Label(column, _) => Slot::String(*column),
-            Target::Decimal(number) => return number.slot(),
-            Target::EventTime | Target::Test(..) | Target::OneOf(..) | Target::Element => return None,
-        })
-    }
-
-    /// Whether a time is read.
-    pub(crate) fn is_time(&self) -> bool {
-        matches!(self, Target::Time(_) | Target::Duration(_) | Target::EventTime)
-    }
-}
-
-/// Returns the target that is cleared if there is no array to test.
-pub(crate) fn elements_target(slot: Slot) -> Option<Target> {
-    match slot {
-        Slot::Bool(column) => Some(Target::Bool(column)),
-        Slot::Int(column) => Some(Target::Int(column)),
-        Slot::Float(column) => Some(Target::Float(column)),
-        // The deciding element.
-        Slot::String(column) => Some(Target::Text(column)),
-    }
-}
-
-/// Returns a value of an element as text for users.
-fn shown(value: Scalar<'_>) -> String {
-    match value {
-        Scalar::Bool(value) => value.to_string(),
-        Scalar::Int(value) => value.to_string(),
-        Scalar::Float(value) | Scalar::Large(value) => value.to_string(),
-        Scalar::Text(text) => Witness::quoted(&String::from_utf8_lossy(text)),
-        Scalar::Null => "null".to_owned(),
-        _ => "…".to_owned(),
-    }
 }
 
 impl<'w> Sink<'w> {
@@ -286,8 +88,8 @@ impl<'w> Sink<'w> {
         if let Some(time) = self.time {
             self.block.set_time(self.row, time);
         }
-        let Sink { mistyped: count, not_numbers, left_out, large, no_number, .. } = self;
-        refused.add(Refused { count, not_numbers, left_out, large, no_number: None });
+        let Sink { mistyped, not_numbers, left_out, large, no_number, .. } = self;
+        refused.add(Refused { mistyped, not_numbers, left_out, large, no_number: None });
         refused.add_text(no_number);
         Ok(())
     }
@@ -360,24 +162,8 @@ impl<'w> Sink<'w> {
                     Err(_) => self.refuse(Slot::String(*column), true),
                 }
             }
-            (Target::Test(bit, test), value) => {
-                let holds = holds(test, value);
-                self.has_other |= is_of_number(test) && is_other(test, value);
-                self.met = self.met & !(1 << bit) | u64::from(holds) << bit;
-                if !holds && is_unknown(test, value) {
-                    self.unknown |= 1 << bit;
-                }
-                if let Some(seen) = &mut self.seen {
-                    seen.push((*bit, shown(value)));
-                }
-            }
-            (Target::OneOf(bit, values), value) => {
-                let holds = is_one_of(values, value);
-                self.met = self.met & !(1 << bit) | u64::from(holds) << bit;
-                if let Some(seen) = &mut self.seen {
-                    seen.push((*bit, shown(value)));
-                }
-            }
+            (Target::Test(bit, test), value) => self.test(*bit, test, value),
+            (Target::OneOf(bit, values), value) => self.meet(*bit, is_one_of(values, value), value),
             (Target::Element, value) => {
                 self.element = match value {
                     Scalar::Int(value) => Measurand::Number(value as f64),
@@ -411,6 +197,26 @@ impl<'w> Sink<'w> {
         Ok(())
     }
 
+    /// Tests a value of the current element.
+    #[inline(always)]
+    fn test(&mut self, bit: u8, test: &Test, value: Scalar<'_>) {
+        let holds = holds(test, value);
+        self.has_other |= is_of_number(test) && is_other(test, value);
+        if !holds && is_unknown(test, value) {
+            self.unknown |= 1 << bit;
+        }
+        self.meet(bit, holds, value);
+    }
+
+    /// Notes whether a value of the current element meets a condition.
+    #[inline(always)]
+    fn meet(&mut self, bit: u8, holds: bool, value: Scalar<'_>) {
+        self.met = self.met & !(1 << bit) | u64::from(holds) << bit;
+        if let Some(seen) = &mut self.seen {
+            seen.push((bit, shown(value)));
+        }
+    }
+
     /// Clears a written value.
     pub(crate) fn clear(&mut self, to: &Target) {
         match (to.slot(), to) {
@@ -433,7 +239,8 @@ impl<'w> Sink<'w> {
     /// Writes the value of a measure or a quantifier. Returns the number of omitted elements.
     pub(crate) fn elements(
         &mut self,
-        (slot, quantifier): (Slot, Quantifier),
+        slot: Slot,
+        quantifier: Quantifier,
         measured: &Measured,
         tested: &Tested,
     ) -> u64 {
@@ -462,8 +269,10 @@ impl<'w> Sink<'w> {
     pub(crate) fn witness(
         &mut self,
         witness: &mut Witness,
-        (slot, quantifier): (Slot, Quantifier),
-        (alternatives, names): (&Alternatives, &[Box<str>]),
+        slot: Slot,
+        quantifier: Quantifier,
+        alternatives: &Alternatives,
+        names: &[Box<str>],
     ) {
         let seen = self.seen.as_mut().map_or_else(Vec::new, |seen| std::mem::take(&mut **seen));
         let text = if quantifier.is_measure() {
@@ -530,111 +339,5 @@ impl<'w> Sink<'w> {
             Scalar::Large(_) | Scalar::Beyond => Err(MessageErrorKind::TimeOutOfRange),
             _ => Err(MessageErrorKind::NotATime),
         }
-    }
-}
-
-fn is_null(value: Scalar<'_>) -> bool {
-    matches!(value, Scalar::Null)
-}
-
-/// Whether a number compared by a condition is NaN or null.
-fn is_unknown(test: &Test, value: Scalar<'_>) -> bool {
-    match value {
-        Scalar::Null => is_of_number(test),
-        // If an integer is declared, NaN has another type.
-        Scalar::Float(value) => value.is_nan() && is_of_number(test) && !matches!(test, Test::Integer(..)),
-        _ => false,
-    }
-}
-
-/// Whether a value has another type than the number compared by a condition.
-fn is_other(test: &Test, value: Scalar<'_>) -> bool {
-    match value {
-        Scalar::Null => false,
-        Scalar::Int(_) | Scalar::Float(_) | Scalar::Large(_) => {
-            matches!(test, Test::Integer(..)) && !is_of_integer(value)
-        }
-        _ => true,
-    }
-}
-
-/// Whether a condition compares a number.
-pub(crate) fn is_of_number(test: &Test) -> bool {
-    matches!(test, Test::Number(..) | Test::Integer(..) | Test::Equals(Value::Int(_) | Value::Float(_)))
-}
-
-/// Whether a value counts as an integer.
-fn is_of_integer(value: Scalar<'_>) -> bool {
-    match value {
-        Scalar::Int(_) => true,
-        Scalar::Float(value) => is_integer(value),
-        _ => false,
-    }
-}
-
-/// Whether a double is an integer, and an exact one.
-pub(crate) fn is_integer(value: f64) -> bool {
-    value.fract() == 0.0 && value.abs() <= 9_007_199_254_740_992.0
-}
-
-/// Whether a double represents an integer exactly.
-pub(crate) fn is_exact(value: i64) -> bool {
-    i128::from(value) == value as f64 as i128
-}
-
-/// Returns a number of units of `unit_ns` nanoseconds, rounded to the nearest nanosecond.
-pub(crate) fn float_nanos(value: f64, unit_ns: i64) -> Result<i64, MessageErrorKind> {
-    let nanos = (value * unit_ns as f64).round();
-    if nanos.is_nan() {
-        Err(MessageErrorKind::NotATime)
-    } else if (i64::MIN as f64..-(i64::MIN as f64)).contains(&nanos) {
-        // The bounds are powers of two; the upper one is excluded.
-        Ok(nanos as i64)
-    } else {
-        Err(MessageErrorKind::TimeOutOfRange)
-    }
-}
-
-/// Returns a time of seconds and nanoseconds.
-pub(crate) fn sum(seconds: i64, nanos: i64) -> Result<i64, MessageErrorKind> {
-    if !(0..NS_PER_S).contains(&nanos) {
-        return Err(MessageErrorKind::NotATime);
-    }
-    // Their sum may be in range although the seconds alone are not.
-    i64::try_from(i128::from(seconds) * i128::from(NS_PER_S) + i128::from(nanos))
-        .map_err(|_| MessageErrorKind::TimeOutOfRange)
-}
-
-#[inline(never)]
-fn is_one_of(values: &[i64], value: Scalar<'_>) -> bool {
-    matches!(value, Scalar::Int(value) if values.binary_search(&value).is_ok())
-}
-
-/// Whether it is a text other than this one.
-#[inline(never)]
-fn is_other_text(other: &str, value: Scalar<'_>) -> bool {
-    matches!(value, Scalar::Text(text) if text != other.as_bytes() && std::str::from_utf8(text).is_ok())
-}
-
-fn holds(test: &Test, value: Scalar<'_>) -> bool {
-    let number = match value {
-        Scalar::Int(value) => Some(value as f64),
-        Scalar::Large(value) | Scalar::Float(value) => Some(value),
-        _ => None,
-    };
-    match test {
-        Test::Present => true,
-        Test::Number(comparison, bound) => number.is_some_and(|value| comparison.is_met(value, *bound)),
-        Test::Integer(comparison, bound) => {
-            is_of_integer(value) && number.is_some_and(|value| comparison.is_met(value, *bound))
-        }
-        Test::Equals(Value::Bool(wanted)) => matches!(value, Scalar::Bool(value) if value == *wanted),
-        Test::Equals(Value::Float(wanted)) => number == Some(*wanted),
-        Test::Equals(Value::Int(wanted)) => number == Some(*wanted as f64),
-        Test::Equals(Value::String(wanted)) => {
-            matches!(value, Scalar::Text(text) if text == wanted.as_bytes())
-        }
-        Test::OtherText(other) => is_other_text(other, value),
-        Test::Equals(Value::Time(_) | Value::Duration(_)) => false,
     }
 }

@@ -9,6 +9,7 @@ use rondel_event::{Block, Field, Layout, Path, Projection, Read, Slot, Table, Ta
 use rondel_event::{TimeUnit, Timestamp, TopicId};
 
 use crate::decoder::{DecodeError, Decoder, DecoderError, Encoding, MessageType};
+use crate::sink::Refused;
 
 /// Elements that are read of a message at first, and at most: each takes a kilobyte for every two fields.
 const FIRST: u32 = 16;
@@ -64,7 +65,7 @@ pub(crate) struct Elements {
     slot: Slot,
     pub(crate) decoder: Decoder,
     /// Counts of the decoders for fewer elements that it replaced.
-    replaced: Counts,
+    replaced: Refused,
     plan: Plan,
     block: Block,
     /// Whether the type has no further elements.
@@ -74,29 +75,6 @@ pub(crate) struct Elements {
     too_many: Option<TooManyElements>,
     /// The field of the first value of another type, by its position in the table.
     mistyped: Option<u16>,
-}
-
-/// Counts of a decoder.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Counts {
-    pub(crate) mistyped: u64,
-    pub(crate) not_numbers: u64,
-    pub(crate) left_out: u64,
-}
-
-impl Counts {
-    fn of(decoder: &Decoder) -> Counts {
-        let (mistyped, not_numbers) = (decoder.mistyped(), decoder.not_numbers());
-        Counts { mistyped, not_numbers, left_out: decoder.left_out() }
-    }
-
-    fn and(self, other: Counts) -> Counts {
-        Counts {
-            mistyped: self.mistyped + other.mistyped,
-            not_numbers: self.not_numbers + other.not_numbers,
-            left_out: self.left_out + other.left_out,
-        }
-    }
 }
 
 /// Messages with more elements in an array than are read.
@@ -127,7 +105,8 @@ struct Plan {
 impl TableDecoder {
     /// A decoder as [`Decoder::new`] makes it, for a projection with tables.
     pub(crate) fn new(
-        (encoding, message_type): (Encoding, Option<&MessageType>),
+        encoding: Encoding,
+        message_type: Option<&MessageType>,
         topic: TopicId,
         projection: &Projection,
         time: Option<&Path>,
@@ -145,10 +124,9 @@ impl TableDecoder {
         Ok(TableDecoder { messages, tables: tables.collect::<Result<_, _>>()? })
     }
 
-    /// Counts of the decoders of messages and of elements.
-    pub(crate) fn counts(&self) -> Counts {
-        let tables = self.tables.iter().map(|table| table.replaced.and(Counts::of(&table.decoder)));
-        tables.fold(Counts::of(&self.messages), Counts::and)
+    /// Returns a count of the values of tables that could not be written.
+    pub(crate) fn count(&self, of: impl Fn(&Refused) -> u64) -> u64 {
+        self.tables.iter().map(|table| of(&table.replaced) + of(table.decoder.refused())).sum()
     }
 
     /// Returns the messages with more elements than are read.
@@ -196,7 +174,7 @@ impl Elements {
         }
         let (decoder, plan, layout) = made?;
         let (block, writer) = (Block::new(layout), TableWriter::default());
-        let replaced = Counts::default();
+        let replaced = Refused::default();
         let (too_many, mistyped) = (None, None);
         Ok(Elements {
             origin,
@@ -214,11 +192,11 @@ impl Elements {
     }
 
     /// Makes room for more elements, if the type has any. The counts are those before the message that has them.
-    fn grow(&mut self, count: u32, before: Counts) {
+    fn grow(&mut self, count: u32, before: Refused) {
         let capacity = count.next_power_of_two();
         match self.origin.plan(&self.table, capacity) {
             Ok((decoder, plan, layout)) => {
-                self.replaced = self.replaced.and(before);
+                self.replaced.add(before);
                 (self.decoder, self.plan, self.block) = (decoder, plan, Block::new(layout));
             }
             Err(_) => self.is_fixed = true,
@@ -227,9 +205,9 @@ impl Elements {
 
     fn read(&mut self, payload: &[u8]) -> Option<u32> {
         self.block.clear();
-        let before = self.decoder.mistyped();
+        let before = self.decoder.refused().mistyped();
         self.decoder.decode(payload, Timestamp::ZERO, &mut self.block).ok()?;
-        if self.mistyped.is_none() && self.decoder.mistyped() > before {
+        if self.mistyped.is_none() && self.decoder.refused().mistyped() > before {
             self.mistyped = self.find_mistyped();
         }
         length(&self.block, self.plan.lengths[0])
@@ -257,7 +235,7 @@ impl Elements {
 
     /// Writes the table of a message into a row.
     fn write(&mut self, payload: &[u8], block: &mut Block, row: usize) {
-        let before = Counts::of(&self.decoder);
+        let before = *self.decoder.refused();
         let mut count = self.read(payload);
         let has_room = |count: u32| count > self.plan.capacity && count <= MOST && !self.is_fixed;
         if let Some(more) = count.filter(|count| has_room(*count)) {

@@ -1,4 +1,4 @@
-//! Common parts of the plans of typed messages: compatibility of values and types, and errors.
+//! Common parts of plans: compatibility of values and types, and errors.
 
 use rondel_event::{Condition, Countable, Quantifier, Test, Value, ValueType};
 
@@ -111,13 +111,17 @@ pub(crate) fn is_for_all(want: &Want<'_>) -> bool {
 /// Errors of a plan, and the path that is being compiled.
 #[derive(Default)]
 pub(crate) struct Report {
-    path: String,
+    pub(crate) path: String,
     pub(crate) errors: Vec<PlanError>,
 }
 
 impl Report {
+    /// Adds an error at the current path, unless it is known: the plans of CDR visit a part several times.
     pub(crate) fn error(&mut self, kind: PlanErrorKind) {
-        self.errors.push(PlanError { path: self.path.as_str().into(), kind });
+        let error = PlanError { path: self.path.as_str().into(), kind };
+        if !self.errors.contains(&error) {
+            self.errors.push(error);
+        }
     }
 
     pub(crate) fn other_type(&mut self, want: &Want<'_>, found: &str) {
@@ -186,7 +190,7 @@ impl Report {
         self.no_keys(fields);
         self.no_indices(fields);
         let mut targets = Vec::new();
-        for want in &fields.wants {
+        for want in &fields.reads {
             match class.target(want) {
                 Ok(target) => targets.push(target),
                 Err(kind) => self.error(kind),

@@ -5,7 +5,7 @@
 
 mod common;
 
-use common::{Found, Random, cases, found, path, projection};
+use common::{Found, found, path, projection};
 use protox::file::{File, FileResolver};
 use rondel_decode::protobuf::Descriptors;
 use rondel_decode::schema::Library;
@@ -14,6 +14,7 @@ use rondel_event::{
     Block, Comparison, Condition, Field, Layout, Named, PackedTable, Path, Projection, Quantifier, Read,
     Segment, Slot, Table, TableCell, Test, TimeUnit, Timestamp, TopicId, ValueType,
 };
+use rondel_testkit::Random;
 use serde_json::{Value, json};
 
 const FLOAT: Read = Read::Value(ValueType::Float);
@@ -36,19 +37,19 @@ struct Item {
 }
 
 fn random(random: &mut Random) -> Message {
-    let value = |random: &mut Random| random.below(1000) as f64 / 8.0;
-    let name = |random: &mut Random| *random.pick(&NAMES);
-    let count = random.below(5);
+    let value = |random: &mut Random| random.index(1000) as f64 / 8.0;
+    let name = |random: &mut Random| random.pick(&NAMES);
+    let count = random.index(5);
     let names = (0..count).map(|_| name(random)).collect();
     // Like in JointState: of equal length, or empty.
-    let positions = if random.one_in(2) { random.below(3) } else { count };
+    let positions = if random.one_in(2) { random.index(3) } else { count };
     let positions = (0..positions).map(|_| value(random)).collect();
-    let items = (0..random.below(5))
+    let items = (0..random.index(5))
         .map(|_| Item {
             id: name(random),
-            number: random.below(3) as i64,
+            number: random.index(3) as i64,
             value: value(random),
-            parts: (0..random.below(3)).map(|_| (name(random), value(random))).collect(),
+            parts: (0..random.index(3)).map(|_| (name(random), value(random))).collect(),
         })
         .collect();
     Message { names, positions, items }
@@ -253,8 +254,8 @@ fn random_messages_are_searched_in_every_encoding() {
     ]
     .map(|(encoding, of, reads)| (encoding, decoder(encoding, of, reads).unwrap(), reads));
     let mut compared = [0; 3];
-    for seed in 0..cases() {
-        let mut source = Random(seed);
+    for seed in rondel_testkit::seeds("random_messages_are_searched_in_every_encoding", 500) {
+        let mut source = Random::new(seed);
         let message = random(&mut source);
         let is_name_last = source.one_in(2);
         for (encoding, decoder, reads) in &mut decoders {
@@ -271,7 +272,7 @@ fn random_messages_are_searched_in_every_encoding() {
             }
         }
     }
-    assert!(compared.iter().all(|count| *count > 1000), "{compared:?}");
+    assert!(rondel_testkit::is_replay() || compared.iter().all(|count| *count > 1000), "{compared:?}");
 }
 
 /// The deciding element is that of the definition, in every encoding.
@@ -305,8 +306,8 @@ fn the_deciding_element_is_found() {
         (encoding, decoder.unwrap())
     });
     let mut count = 0;
-    for seed in 0..cases() {
-        let mut source = Random(seed);
+    for seed in rondel_testkit::seeds("the_deciding_element_is_found", 500) {
+        let mut source = Random::new(seed);
         let message = random(&mut source);
         let element = |at: Option<usize>| match at.map(|at| (at, &message.items[at])) {
             Some((at, Item { id, number, value, .. })) => {
@@ -347,7 +348,7 @@ fn the_deciding_element_is_found() {
             count += expected.iter().filter(|found| found.starts_with('[')).count();
         }
     }
-    assert!(count > 1000, "{count}");
+    assert!(rondel_testkit::is_replay() || count > 1000, "{count}");
 }
 
 #[test]
@@ -424,7 +425,7 @@ fn damaged_messages_do_not_panic() {
     let all = reads(true);
     let cdr_type = cdr_type(MSG).unwrap();
     for seed in 0..50 {
-        let message = random(&mut Random(seed));
+        let message = random(&mut Random::new(seed));
         let mut cbor = Vec::new();
         ciborium::into_writer(&tree(&message, false), &mut cbor).unwrap();
         let json = text(&message, false).into_bytes();
@@ -509,8 +510,8 @@ fn tables_have_every_element_in_every_encoding() {
         let decoder = Decoder::new(encoding, of, TopicId(0), &projection, None, TimeUnit::Seconds);
         (encoding, decoder.unwrap())
     });
-    for seed in 0..cases() {
-        let mut source = Random(seed);
+    for seed in rondel_testkit::seeds("tables_have_every_element_in_every_encoding", 500) {
+        let mut source = Random::new(seed);
         let mut message = random(&mut source);
         if seed % 16 == 0 {
             // More than the initial space. No length of Protobuf is above 127.

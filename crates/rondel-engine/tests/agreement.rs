@@ -9,6 +9,7 @@ use std::sync::Arc;
 use definition::random::{any_spec, bounds, cuts, floats, ints, runs, trace};
 use definition::{Content, Event, spec, verdicts, write};
 use proptest::prelude::*;
+use proptest::test_runner::FileFailurePersistence;
 use rondel_engine::{Monitor, Program};
 use rondel_event::{Block, Comparison, Path, TopicId, ValueType, Verdict};
 use rondel_spec::{BinaryOp, Bounds, Expr, ExprId, Spec, UnaryOp};
@@ -69,7 +70,8 @@ fn assert_agreement(spec: &Spec, trace: &[Event], cuts: &[usize]) {
 }
 
 fn config(cases: u32) -> ProptestConfig {
-    ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
+    let kept = FileFailurePersistence::Direct("proptest-regressions/agreement.txt");
+    ProptestConfig { cases, failure_persistence: Some(Box::new(kept)), ..ProptestConfig::default() }
 }
 
 proptest! {

@@ -6,8 +6,6 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-mod numbers;
-
 mod blind {
     pub(crate) mod formulas;
     pub(crate) mod stream;
@@ -19,24 +17,10 @@ use std::sync::Arc;
 
 use blind::formulas::specification;
 use blind::stream::{Message, Notice, Step, blind, messages, write};
-use numbers::Numbers;
 use rondel_engine::{Monitor, Program};
 use rondel_event::{Block, Timestamp, TopicId, Verdict};
 use rondel_spec::{Spec, TimeModel};
-
-impl Numbers {
-    pub(crate) fn below(&mut self, end: i64) -> i64 {
-        (self.next() % end.max(1) as u64) as i64
-    }
-
-    pub(crate) fn one_in(&mut self, times: i64) -> bool {
-        self.below(times) == 0
-    }
-
-    pub(crate) fn pick<T: Copy>(&mut self, from: &[T]) -> T {
-        from[self.below(from.len() as i64) as usize]
-    }
-}
+use rondel_testkit::Random;
 
 /// The subject of a verdict: property, instance, and message or time.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -84,7 +68,7 @@ fn run(
         }
         let first = monitor.position();
         monitor.step(block);
-        note(spec, monitor, events, (first as usize, at_step), all);
+        note(spec, monitor, events, first as usize, at_step, all);
         block.clear();
         if resumes {
             let bytes = monitor.snapshot();
@@ -108,10 +92,10 @@ fn run(
                     Notice::Miss(topics, from, until, reached) => {
                         if let Some(reached) = reached {
                             monitor.advance(Timestamp::from_nanos(*reached));
-                            note(spec, &monitor, &events, (0, BEFORE_NOTICE), &mut all);
+                            note(spec, &monitor, &events, 0, BEFORE_NOTICE, &mut all);
                         }
                         monitor.miss(topics, Timestamp::from_nanos(*from), *until);
-                        note(spec, &monitor, &events, (0, at_step), &mut all);
+                        note(spec, &monitor, &events, 0, at_step, &mut all);
                     }
                     Notice::See(topics, until) => monitor.see(topics, *until),
                 }
@@ -126,7 +110,8 @@ fn note(
     spec: &Spec,
     monitor: &Monitor,
     events: &[(usize, usize)],
-    (first, at_step): (usize, usize),
+    first: usize,
+    at_step: usize,
     all: &mut Vec<Judged>,
 ) {
     for report in monitor.reports() {
@@ -164,8 +149,8 @@ struct Counts {
     withheld: u64,
 }
 
-fn case(numbers: &mut Numbers, counts: &mut Counts) -> Result<(), String> {
-    let topics = 2 + numbers.below(2) as usize;
+fn case(numbers: &mut Random, counts: &mut Counts) -> Result<(), String> {
+    let topics = 2 + numbers.int(2) as usize;
     let text = specification(numbers, topics);
     let Some(spec) = rondel_spec::parse(&text).spec else { return Ok(()) };
     let Ok(program) = Program::compile(&spec) else { return Ok(()) };
@@ -242,15 +227,11 @@ fn case(numbers: &mut Numbers, counts: &mut Counts) -> Result<(), String> {
 
 #[test]
 fn missed_messages_cause_no_wrong_verdict() {
-    let number = |name| std::env::var(name).ok().and_then(|text: String| text.parse::<u64>().ok());
-    let seeds = match number("RONDEL_SEED") {
-        Some(seed) => seed..seed + 1,
-        None => 0..1600_u64.saturating_mul(number("RONDEL_CASES").unwrap_or(1)),
-    };
-    let (mut counts, total) = (Counts::default(), seeds.end - seeds.start);
+    let seeds = rondel_testkit::seeds("blind", 1600);
+    let (mut counts, total) = (Counts::default(), seeds.left());
     for seed in seeds {
-        if let Err(why) = case(&mut Numbers(seed), &mut counts) {
-            panic!("{why}\nagain: RONDEL_SEED={seed} cargo test -p rondel-engine --test blind");
+        if let Err(why) = case(&mut Random::new(seed), &mut counts) {
+            panic!("{why}");
         }
     }
     let Counts { cases, compared, definite, withheld } = counts;

@@ -15,15 +15,14 @@
 mod completions {
     pub(crate) mod formulas;
 }
-mod numbers;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use completions::formulas::{Model, OPERATORS, Operator, property};
-use numbers::Numbers;
 use rondel_engine::{Monitor, Program, SeenAgain};
 use rondel_event::{Block, Slot, Timestamp, TopicId, Verdict};
+use rondel_testkit::Random;
 
 /// The time unit of traces, in nanoseconds.
 const UNIT: i64 = 10_000_000;
@@ -32,20 +31,6 @@ const HALF: i64 = UNIT / 2;
 const QUARTER: i64 = UNIT / 4;
 /// Length of a trace, in units.
 const LENGTH: i64 = 40;
-
-impl Numbers {
-    pub(crate) fn below(&mut self, end: i64) -> i64 {
-        (self.next() % end.max(1) as u64) as i64
-    }
-
-    pub(crate) fn pick<T: Copy>(&mut self, from: &[T]) -> T {
-        from[self.below(from.len() as i64) as usize]
-    }
-
-    pub(crate) fn one_in(&mut self, times: i64) -> bool {
-        self.below(times) == 0
-    }
-}
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Message {
@@ -86,10 +71,10 @@ struct Trace {
     notice: Notice,
 }
 
-fn trace(numbers: &mut Numbers) -> Trace {
-    let from = (6 + numbers.below(8)) * UNIT;
-    let until = from + (1 + numbers.below(4)) * UNIT;
-    let missed = match numbers.below(6) {
+fn trace(numbers: &mut Random) -> Trace {
+    let from = (6 + numbers.int(8)) * UNIT;
+    let until = from + (1 + numbers.int(4)) * UNIT;
+    let missed = match numbers.int(6) {
         0 => vec![0, 1],
         1 => vec![1],
         _ => vec![0],
@@ -105,12 +90,12 @@ fn trace(numbers: &mut Numbers) -> Trace {
             let is_missed = missed.contains(&topic) && (from..until).contains(&time);
             let is_silent = silent[topic] && time >= from;
             if !is_missed && !is_silent && numbers.one_in(paces[topic]) {
-                messages.push(Message { time, topic, x: numbers.below(5), k: numbers.below(2) });
+                messages.push(Message { time, topic, x: numbers.int(5), k: numbers.int(2) });
             }
         }
     }
     if !messages.iter().any(|message| message.topic == 0 && message.time < from) && !numbers.one_in(4) {
-        messages.insert(0, Message { time: 0, topic: 0, x: numbers.below(5), k: numbers.below(2) });
+        messages.insert(0, Message { time: 0, topic: 0, x: numbers.int(5), k: numbers.int(2) });
     }
     Trace { messages, from, until, missed, notice }
 }
@@ -309,7 +294,7 @@ struct Counts {
 }
 
 fn case(
-    numbers: &mut Numbers,
+    numbers: &mut Random,
     operator: &Operator,
     table: &mut BTreeMap<(Model, &'static str, Notice), Counts>,
 ) -> Result<(), String> {
@@ -370,21 +355,15 @@ fn case(
 
 #[test]
 fn verdicts_are_certain_when_all_completions_agree() {
-    let number = |name| std::env::var(name).ok().and_then(|text: String| text.parse::<u64>().ok());
-    let seeds = match number("RONDEL_SEED") {
-        Some(seed) => seed..seed + 1,
-        None => 0..40_u64.saturating_mul(number("RONDEL_CASES").unwrap_or(1)),
-    };
-    let is_all = number("RONDEL_SEED").is_none();
+    let mut seeds = rondel_testkit::seeds("completions", 40);
+    let is_all = !rondel_testkit::is_replay();
     let mut table: BTreeMap<(Model, &str, Notice), Counts> = BTreeMap::new();
     let mut failures = Vec::new();
-    for seed in seeds {
+    while let Some(seed) = seeds.next() {
         for (place, operator) in (0..).zip(OPERATORS) {
-            if let Err(why) = case(&mut Numbers(seed * 1000 + place), operator, &mut table) {
-                failures.push(format!(
-                    "{}: {why}\nagain: RONDEL_SEED={seed} cargo test -p rondel-engine --test completions\n",
-                    operator.name
-                ));
+            if let Err(why) = case(&mut Random::new(seed * 1000 + place), operator, &mut table) {
+                seeds.keep(seed);
+                failures.push(format!("{}: {why}\nagain: RONDEL_SEED={seed}\n", operator.name));
             }
         }
     }

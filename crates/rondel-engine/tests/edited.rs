@@ -3,17 +3,15 @@
 
 #![allow(clippy::panic, clippy::unwrap_used)]
 
-mod numbers;
-
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use numbers::Numbers;
 use rondel_engine::{
     Continued, EditOutcome, Monitor, Program, Report, RestartReason, SeenAgain, SnapshotError,
 };
 use rondel_event::{Block, Slot, Timestamp, TopicId, Value};
 use rondel_spec::Spec;
+use rondel_testkit::Random;
 
 const TOPICS: [&str; 3] = [
     "topic t { b: bool, s: string, x: float, n: int }",
@@ -71,16 +69,6 @@ const ALL: [&str; 44] = [
     "@time(dense) property not_old = age(way) < 3 s or t.b",
 ];
 
-impl Numbers {
-    fn below(&mut self, count: usize) -> usize {
-        (self.next() % count.max(1) as u64) as usize
-    }
-
-    fn chance(&mut self, of: usize) -> bool {
-        self.below(of) == 0
-    }
-}
-
 fn spec(topics: &[&str], declarations: &[String]) -> Spec {
     let text = topics
         .iter()
@@ -100,7 +88,7 @@ struct Event {
 }
 
 struct Feed {
-    random: Numbers,
+    random: Random,
     time: i64,
     topics: usize,
 }
@@ -199,10 +187,10 @@ fn by_property(
 }
 
 /// Some of all declarations, in a random order, machines and chains before their readers.
-fn some(random: &mut Numbers, count: usize) -> Vec<String> {
+fn some(random: &mut Random, count: usize) -> Vec<String> {
     let mut chosen: Vec<usize> = Vec::new();
     while chosen.len() < count {
-        let one = random.below(ALL.len());
+        let one = random.index(ALL.len());
         if !chosen.contains(&one) {
             chosen.push(one);
             if ALL[one].contains("not_old") && !chosen.iter().any(|at| ALL[*at].starts_with("chain")) {
@@ -221,14 +209,14 @@ fn name_of(declaration: &str) -> String {
 }
 
 /// Edits declarations: renames, replaces, removes, adds and reorders them.
-fn edit(random: &mut Numbers, declarations: &mut Vec<String>, every: bool) {
-    for _ in 0..1 + random.below(3) {
-        let at = random.below(declarations.len());
+fn edit(random: &mut Random, declarations: &mut Vec<String>, every: bool) {
+    for _ in 0..1 + random.index(3) {
+        let at = random.index(declarations.len());
         let is_read = |name: &str| ["m", "way"].contains(&name);
-        match random.below(5) {
+        match random.index(5) {
             0 if !is_read(&name_of(&declarations[at])) => {
                 let name = name_of(&declarations[at]);
-                let other = format!("{name}_{}", random.below(100));
+                let other = format!("{name}_{}", random.index(100));
                 declarations[at] = declarations[at].replacen(&format!(" {name} "), &format!(" {other} "), 1);
             }
             1 => {
@@ -246,12 +234,12 @@ fn edit(random: &mut Numbers, declarations: &mut Vec<String>, every: bool) {
                     if !declarations.iter().any(|own| name_of(own) == name)
                         && (every || !one.contains("for each"))
                     {
-                        declarations.insert(random.below(declarations.len() + 1), one);
+                        declarations.insert(random.index(declarations.len() + 1), one);
                     }
                 }
             }
             _ => {
-                let other = random.below(declarations.len());
+                let other = random.index(declarations.len());
                 declarations.swap(at, other);
             }
         }
@@ -275,39 +263,40 @@ struct Compared {
     lost: usize,
 }
 
+#[expect(clippy::too_many_lines, reason = "a table of cases")]
 fn case(seed: u64, compared: &mut Compared) {
-    let mut random = Numbers(seed);
-    let mut topics: Vec<&str> = TOPICS[..2 + random.below(2)].to_vec();
+    let mut random = Random::new(seed);
+    let mut topics: Vec<&str> = TOPICS[..2 + random.index(2)].to_vec();
     let mut declarations = {
-        let count = 2 + random.below(8);
+        let count = 2 + random.index(8);
         some(&mut random, count)
     };
     let first = spec(&topics, &declarations);
     // Of instances only those of each event are compared: see `shown`.
-    let every = random.chance(2) || declarations.iter().any(|text| text.contains("for each"));
-    let mut feed = Feed { random: Numbers(random.next()), time: 0, topics: topics.len() };
+    let every = random.one_in(2) || declarations.iter().any(|text| text.contains("for each"));
+    let mut feed = Feed { random: Random::new(random.next()), time: 0, topics: topics.len() };
     let mut edited = Monitor::new(Arc::new(Program::compile(&first).unwrap()));
     let names = first.properties.iter().map(|property| property.name.clone());
     // Monitors that never stop, one per start.
     let mut runs = vec![Run { monitor: edited.clone(), before: 0, properties: names.collect() }];
     edited.report_every(every);
     runs[0].monitor.report_every(every);
-    for _ in 0..1 + random.below(3) {
-        for _ in 0..random.below(6) {
-            let events: Vec<Event> = (0..1 + random.below(40)).map(|_| feed.event()).collect();
+    for _ in 0..1 + random.index(3) {
+        for _ in 0..random.index(6) {
+            let events: Vec<Event> = (0..1 + random.index(40)).map(|_| feed.event()).collect();
             step(seed, &mut edited, &mut runs, &events, |monitor| {
                 let block = block(monitor.program(), &events);
                 monitor.step(&block);
             });
-            if random.chance(3) {
+            if random.one_in(3) {
                 feed.time += 700_000_000;
                 let now = Timestamp::from_nanos(feed.time);
                 step(seed, &mut edited, &mut runs, &[], |monitor| {
                     monitor.advance(now);
                 });
             }
-            if random.chance(8) {
-                let name = ["t", "u"][random.below(2)];
+            if random.one_in(8) {
+                let name = ["t", "u"][random.index(2)];
                 let (from, until) =
                     (Timestamp::from_nanos(feed.time), Timestamp::from_nanos(feed.time + 1_000_000_000));
                 step(seed, &mut edited, &mut runs, &[], |monitor| {
@@ -318,7 +307,7 @@ fn case(seed: u64, compared: &mut Compared) {
         }
         let bytes = edited.snapshot();
         edit(&mut random, &mut declarations, every);
-        if random.chance(3) {
+        if random.one_in(3) {
             topics.reverse();
         }
         let spec = spec(&topics, &declarations);
@@ -357,13 +346,13 @@ fn case(seed: u64, compared: &mut Compared) {
         }
         compared.continued += continued.len();
         compared.restarted += restarted.len();
-        for _ in 0..3 + random.below(6) {
-            let events: Vec<Event> = (0..1 + random.below(40)).map(|_| feed.event()).collect();
+        for _ in 0..3 + random.index(6) {
+            let events: Vec<Event> = (0..1 + random.index(40)).map(|_| feed.event()).collect();
             compared.reports += step(seed, &mut edited, &mut runs, &events, |monitor| {
                 let block = block(monitor.program(), &events);
                 monitor.step(&block);
             });
-            if random.chance(3) {
+            if random.one_in(3) {
                 feed.time += 700_000_000;
                 let now = Timestamp::from_nanos(feed.time);
                 compared.reports += step(seed, &mut edited, &mut runs, &[], |monitor| {
@@ -401,13 +390,12 @@ fn step(
 
 #[test]
 fn unchanged_properties_continue_and_new_ones_start() {
-    let number = |name: &str| std::env::var(name).ok().and_then(|value| value.parse::<u64>().ok());
-    if let Some(seed) = number("RONDEL_SEED") {
-        return case(seed, &mut Compared::default());
+    let seeds = rondel_testkit::seeds("edited", 160);
+    let (cases, mut compared) = (seeds.left(), Compared::default());
+    seeds.for_each(|seed| case(seed, &mut compared));
+    if rondel_testkit::is_replay() {
+        return;
     }
-    let cases = 160 * number("RONDEL_CASES").unwrap_or(1);
-    let mut compared = Compared::default();
-    (0..cases).for_each(|seed| case(seed, &mut compared));
     let Compared { continued, restarted, reports, lost } = compared;
     println!(
         "{cases} cases: {continued} continued, {restarted} restarted, {reports} reports; {lost} in another form"

@@ -16,7 +16,6 @@
 #![allow(clippy::panic, clippy::print_stdout, clippy::unwrap_used)]
 
 mod definition;
-mod numbers;
 
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Write};
@@ -25,25 +24,11 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use definition::drive::{Emitted, drive, signal};
 use definition::timed::Delivery;
 use definition::{Content, Event, Timed};
-use numbers::Numbers;
 use rondel_event::{Value, Verdict};
 use rondel_spec::{ParseOptions, Spec, TimeModel, format, parse, parse_rye_with};
+use rondel_testkit::Random;
 
 const SECOND: i64 = 1_000_000_000;
-
-impl Numbers {
-    fn below(&mut self, end: u64) -> u64 {
-        self.next() % end
-    }
-
-    fn one_in(&mut self, times: u64) -> bool {
-        self.below(times) == 0
-    }
-
-    fn pick(&mut self, from: &[&'static str]) -> &'static str {
-        from[self.below(from.len() as u64) as usize]
-    }
-}
 
 /// The other tools, in a process of their own.
 struct Judge {
@@ -114,10 +99,10 @@ impl Row {
 }
 
 /// Rows at increasing times. Rows with all fields have `x` and `y`, others some of `a`, `b` and `x`.
-fn rows(numbers: &mut Numbers, is_whole: bool) -> Vec<Row> {
+fn rows(numbers: &mut Random, is_whole: bool) -> Vec<Row> {
     let (mut time, count) = (0, 2 + numbers.below(30));
     let row = |_| {
-        let number = |numbers: &mut Numbers| numbers.below(17) as f64 / 2.0 - 4.0;
+        let number = |numbers: &mut Random| numbers.below(17) as f64 / 2.0 - 4.0;
         let mut row = Row { time, truths: Vec::new(), numbers: Vec::new() };
         time += 1 + numbers.below(3) as i64;
         if is_whole {
@@ -137,13 +122,13 @@ fn rows(numbers: &mut Numbers, is_whole: bool) -> Vec<Row> {
     (0..count).map(row).collect()
 }
 
-fn delivery(numbers: &mut Numbers) -> Delivery {
+fn delivery(numbers: &mut Random) -> Delivery {
     let cuts = (0..3).map(|_| 1 + numbers.below(7) as usize).collect();
     Delivery { cuts, advances: (0..3).map(|_| numbers.below(8) as u8).collect() }
 }
 
 /// Bounds as `[a:b]`, or none; in discrete time the upper one is above 0.
-fn bounds(numbers: &mut Numbers) -> String {
+fn bounds(numbers: &mut Random) -> String {
     let (lower, width) = (numbers.below(4), numbers.below(5));
     match numbers.below(6) {
         0 => String::new(),
@@ -154,7 +139,7 @@ fn bounds(numbers: &mut Numbers) -> String {
 }
 
 /// A formula in Reelay's format.
-fn rye(numbers: &mut Numbers, model: TimeModel, depth: u32) -> String {
+fn rye(numbers: &mut Random, model: TimeModel, depth: u32) -> String {
     if depth == 0 || numbers.one_in(6) {
         let constant = numbers.below(7) as i64 - 3;
         return match numbers.below(6) {
@@ -185,7 +170,7 @@ fn rye(numbers: &mut Numbers, model: TimeModel, depth: u32) -> String {
 }
 
 /// A formula for RTAMT, and the same for Rondel.
-fn margin(numbers: &mut Numbers, depth: u32, is_ahead: bool) -> (String, String) {
+fn margin(numbers: &mut Random, depth: u32, is_ahead: bool) -> (String, String) {
     if depth == 0 || numbers.one_in(6) {
         let constant = numbers.below(9) as f64 / 2.0 - 2.0;
         let comparison = numbers.pick(&[">", "<", ">=", "<="]);
@@ -226,29 +211,22 @@ fn margin(numbers: &mut Numbers, depth: u32, is_ahead: bool) -> (String, String)
     }
 }
 
-fn setting(name: &str) -> Option<u64> {
-    std::env::var(name).ok()?.parse().ok()
-}
-
 /// Compares `usual` seeds. A case returns the number of compared verdicts.
-fn compare(usual: u64, mut case: impl FnMut(&mut Numbers, &mut Judge) -> Result<usize, String>) {
-    let seeds = match setting("RONDEL_SEED") {
-        Some(seed) => seed..seed + 1,
-        None => 0..usual.saturating_mul(setting("RONDEL_CASES").unwrap_or(1)),
-    };
+fn compare(usual: u64, mut case: impl FnMut(&mut Random, &mut Judge) -> Result<usize, String>) {
+    let seeds = rondel_testkit::seeds("foreign", usual);
+    let total = seeds.left();
     let mut judge = Judge::start();
     let (mut compared, mut cases) = (0, 0);
-    for seed in seeds.clone() {
-        match case(&mut Numbers(seed), &mut judge) {
+    for seed in seeds {
+        match case(&mut Random::new(seed), &mut judge) {
             Ok(count) => {
                 compared += count;
                 cases += u64::from(count > 0);
             }
-            Err(why) => panic!("{why}\nagain: RONDEL_SEED={seed} make test-peers"),
+            Err(why) => panic!("{why}"),
         }
     }
-    println!("seeds {seeds:?}: {cases} formulas, {compared} verdicts compared");
-    let total = seeds.end - seeds.start;
+    println!("{total} seeds: {cases} formulas, {compared} verdicts compared");
     assert!(total < 100 || cases > total * 9 / 10, "only {cases} of {total} formulas are compared");
     assert!(total < 100 || compared as u64 > total * 8, "only {compared} verdicts are compared");
 }

@@ -14,6 +14,7 @@ use definition::random::{any_spec, cuts, trace};
 use definition::{Content, Event, write};
 use proptest::collection::vec;
 use proptest::prelude::*;
+use proptest::test_runner::FileFailurePersistence;
 use rondel_engine::{Monitor, Program, Report};
 use rondel_event::{Block, Comparison, Path, Timestamp, TopicId, Value, ValueType, Verdict};
 use rondel_spec::{Aggregate, Bounds, Expr, ExprId, Key, Property, Slice, SliceId, Spec, TimeModel};
@@ -277,7 +278,8 @@ fn gaps() -> impl Strategy<Value = Vec<i64>> {
 fn config(cases: u32) -> ProptestConfig {
     let times = std::env::var("RONDEL_CASES").ok().and_then(|times| times.parse().ok()).unwrap_or(1);
     let cases = cases.saturating_mul(times);
-    ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
+    let kept = FileFailurePersistence::Direct("proptest-regressions/keyed.txt");
+    ProptestConfig { cases, failure_persistence: Some(Box::new(kept)), ..ProptestConfig::default() }
 }
 
 fn assert_agreement(spec: &Spec, trace: &[(i64, &Event)], cuts: &[usize]) {

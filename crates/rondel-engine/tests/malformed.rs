@@ -11,6 +11,7 @@ use definition::spec;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
+use proptest::test_runner::FileFailurePersistence;
 use rondel_engine::{CompileError, Monitor, Program};
 use rondel_event::{Block, Comparison, Path, Timestamp, TopicId, Value, ValueType};
 use rondel_spec::{BinaryOp, Bounds, Expr, ExprId, UnaryOp};
@@ -80,8 +81,13 @@ fn faults_are_found() {
     assert_eq!(fault(&[on(3), not(0)], ExprId(1)), Some(ExprId(0)));
 }
 
+fn config() -> ProptestConfig {
+    let kept = FileFailurePersistence::Direct("proptest-regressions/malformed.txt");
+    ProptestConfig { cases: 1000, failure_persistence: Some(Box::new(kept)), ..ProptestConfig::default() }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(config())]
 
     #[test]
     fn arbitrary_nodes_do_not_panic(nodes in vec(any_expr(), 0..12), formula in 0..12_u32) {

@@ -7,7 +7,6 @@
 #![allow(clippy::panic, clippy::print_stdout, clippy::unwrap_used)]
 
 mod definition;
-mod numbers;
 
 use std::sync::Arc;
 
@@ -15,14 +14,17 @@ use definition::drive::agree;
 use definition::slice::instances;
 use definition::timed::{Case, Delivery};
 use definition::{Content, Event, Timed, write_timed};
-use numbers::Numbers;
 use rondel_engine::{Monitor, Program};
 use rondel_event::{Block, Value};
 use rondel_spec::Spec;
+use rondel_testkit::Random;
 
-impl Numbers {
+/// Random parts of specifications and traces.
+struct Parts(Random);
+
+impl Parts {
     fn below(&mut self, end: i64) -> i64 {
-        (self.next() % end as u64) as i64
+        self.0.int(end)
     }
 
     fn number(&mut self) -> String {
@@ -81,7 +83,8 @@ impl Numbers {
 
     fn stable(&mut self, unit: &str, depth: i64) -> String {
         let lasting = 1 + self.below(4);
-        format!("stable({}) for {lasting}{unit}", self.truth(unit, depth))
+        let word = ["stable", "debounce"][self.below(2) as usize];
+        format!("{word}({}) for {lasting}{unit}", self.truth(unit, depth))
     }
 
     /// A property whose formula is one of the operators, or contains one.
@@ -141,7 +144,7 @@ impl Numbers {
     fn trace(&mut self) -> Vec<Timed> {
         let mut time = 0;
         let length = 1 + self.below(24);
-        let mut event = |numbers: &mut Numbers| {
+        let mut event = |numbers: &mut Parts| {
             time += [0, 1, 1, 2, 3, 6][numbers.below(6) as usize];
             let topic = numbers.below(2) as u32;
             let mut fields = vec![("k", Content::Value(Value::Int(numbers.below(2))))];
@@ -182,24 +185,23 @@ impl Numbers {
 
 /// Runs random cases; most of them must be valid and compared.
 fn compare(each: &str, check: impl Fn(&Case) -> Result<(), String>) {
-    let one: Option<u64> = std::env::var("RONDEL_SEED").ok().and_then(|seed| seed.parse().ok());
-    let times: u64 = std::env::var("RONDEL_CASES").ok().and_then(|times| times.parse().ok()).unwrap_or(1);
-    let seeds = one.map_or(0..1000 * times, |seed| seed..seed + 1);
+    let seeds = rondel_testkit::seeds("operators", 1000);
+    let total = seeds.left();
     let (mut compared, mut calls) = (0, 0);
-    for seed in seeds.clone() {
-        let Some((text, case)) = Numbers(seed).case(each) else { continue };
+    for seed in seeds {
+        let Some((text, case)) = Parts(Random::new(seed)).case(each) else { continue };
         if let Err(message) = check(&case) {
             panic!("seed {seed}:\n{text}{case:?}\n{message}");
         }
         compared += 1;
-        calls += ["hysteresis", "stable", " over ", "known", "is_nan"]
+        calls += ["hysteresis", "stable", "debounce", " over ", "known", "is_nan"]
             .iter()
             .filter(|word| text.contains(*word))
             .count();
     }
-    println!("{compared} of {} specifications compared, with {calls} operators", seeds.end - seeds.start);
-    if one.is_none() {
-        assert!(compared as u64 > (seeds.end - seeds.start) / 2, "only {compared} compared");
+    println!("{compared} of {total} specifications compared, with {calls} operators");
+    if !rondel_testkit::is_replay() {
+        assert!(compared as u64 > total / 2, "only {compared} compared");
         assert!(calls >= compared, "only {calls} in {compared}");
     }
 }

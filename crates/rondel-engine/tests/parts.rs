@@ -3,15 +3,13 @@
 
 #![allow(clippy::panic, clippy::unwrap_used)]
 
-mod numbers;
-
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use numbers::Numbers;
 use rondel_engine::{KEY_HASHES, Monitor, PartsError, Program, SeenAgain, SnapshotError, key_hash};
 use rondel_event::{Block, Slot, Timestamp, TopicId, Value};
+use rondel_testkit::Random;
 
 const TEXT: &str = "
     topic t { b: bool, s: string, x: float, n: int }
@@ -42,7 +40,7 @@ struct Event {
 }
 
 impl Event {
-    fn next(random: &mut Numbers, time: &mut i64) -> Event {
+    fn next(random: &mut Random, time: &mut i64) -> Event {
         let chance = random.next();
         *time += [0, 100_000_000, 300_000_000, 1_000_000_000][(chance >> 60) as usize % 4];
         Event { time: *time, chance }
@@ -102,7 +100,7 @@ fn shown(monitor: &Monitor, with_steps: bool) -> Vec<(u32, Vec<Value>, String)> 
 }
 
 /// Divides all hashes into ranges.
-fn ranges(random: &mut Numbers) -> Vec<Range<u64>> {
+fn ranges(random: &mut Random) -> Vec<Range<u64>> {
     let mut cuts: Vec<u64> = (0..random.next() % 5).map(|_| random.next() % KEY_HASHES).collect();
     cuts.extend([0, KEY_HASHES]);
     cuts.sort_unstable();
@@ -112,7 +110,7 @@ fn ranges(random: &mut Numbers) -> Vec<Range<u64>> {
     ranges
 }
 
-fn before(program: &Arc<Program>, random: &mut Numbers, time: &mut i64) -> Monitor {
+fn before(program: &Arc<Program>, random: &mut Random, time: &mut i64) -> Monitor {
     let mut monitor = Monitor::new(program.clone());
     monitor.report_every(true);
     for _ in 0..random.next() % 12 {
@@ -128,14 +126,9 @@ fn before(program: &Arc<Program>, random: &mut Numbers, time: &mut i64) -> Monit
 
 #[test]
 fn joined_parts_continue_unchanged() {
-    let number = |name: &str| std::env::var(name).ok().and_then(|value| value.parse::<u64>().ok());
-    let seeds = match number("RONDEL_SEED") {
-        Some(seed) => seed..seed + 1,
-        None => 0..60 * number("RONDEL_CASES").unwrap_or(1),
-    };
     let (program, mut compared, mut instances) = (program(), 0, 0);
-    for seed in seeds.clone() {
-        let (mut random, mut time) = (Numbers(seed), 0);
+    for seed in rondel_testkit::seeds("parts", 60) {
+        let (mut random, mut time) = (Random::new(seed), 0);
         let mut whole = before(&program, &mut random, &mut time);
         let ranges = ranges(&mut random);
         let parts: Vec<Vec<u8>> = ranges.iter().map(|range| whole.snapshot_part(range.clone())).collect();
@@ -169,7 +162,8 @@ fn joined_parts_continue_unchanged() {
         whole.advance(until);
         assert_eq!(shown(&merged, true), shown(&whole, true), "seed {seed}");
     }
-    assert!(seeds.end - seeds.start == 1 || compared > 50_000 && instances > 2_000, "{compared} {instances}");
+    let is_enough = compared > 50_000 && instances > 2_000;
+    assert!(rondel_testkit::is_replay() || is_enough, "{compared} {instances}");
 }
 
 /// Each part in a monitor of its own, which receives the messages with its parameters.
@@ -182,7 +176,7 @@ fn separate_parts_continue_unchanged() {
     let program = Arc::new(Program::compile(&rondel_spec::parse(&text).spec.unwrap()).unwrap());
     let mut compared = 0;
     for seed in 0..20 {
-        let (mut random, mut time) = (Numbers(seed), 0);
+        let (mut random, mut time) = (Random::new(seed), 0);
         let mut whole = Monitor::new(program.clone());
         whole.report_every(true);
         for _ in 0..6 {
@@ -227,7 +221,7 @@ fn separate_parts_continue_unchanged() {
 
 #[test]
 fn unrelated_parts_are_refused() {
-    let (program, mut random, mut time) = (program(), Numbers(1), 0);
+    let (program, mut random, mut time) = (program(), Random::new(1), 0);
     let mut monitor = before(&program, &mut random, &mut time);
     let low = monitor.snapshot_part(0..KEY_HASHES / 2);
     let high = monitor.snapshot_part(KEY_HASHES / 2..KEY_HASHES);

@@ -7,20 +7,13 @@
 #![allow(clippy::panic, clippy::print_stdout, clippy::unwrap_used)]
 
 mod definition;
-mod numbers;
 
 use definition::drive::drive;
 use definition::timed::Delivery;
 use definition::{Content, Event, Timed, verdicts};
-use numbers::Numbers;
 use rondel_event::{Value, Verdict};
 use rondel_spec::{ParseOptions, Sources, Spec, parse_sources};
-
-impl Numbers {
-    fn below(&mut self, end: u64) -> usize {
-        (self.next() % end) as usize
-    }
-}
+use rondel_testkit::Random;
 
 const NAMES: [&str; 5] = ["p", "s", "t", "q", "r"];
 
@@ -234,26 +227,23 @@ fn specification(formulas: impl Iterator<Item = String>) -> Spec {
     outcome.spec.unwrap_or_else(|| panic!("{shown}"))
 }
 
-fn random(numbers: &mut Numbers) -> Trace {
-    let len = 1 + numbers.below(40);
+fn random(numbers: &mut Random) -> Trace {
+    let len = 1 + numbers.index(40);
     let mut column = || {
-        let rarity = 2 + numbers.below(7) as u64;
-        let often = numbers.below(4) == 0;
-        (0..len).map(|_| (numbers.below(rarity) == 0) != often).collect::<Vec<bool>>()
+        let rarity = 2 + numbers.index(7);
+        let often = numbers.index(4) == 0;
+        (0..len).map(|_| (numbers.index(rarity) == 0) != often).collect::<Vec<bool>>()
     };
     let columns = [(); 5].map(|()| column());
-    Trace { columns, limit: 1 + numbers.below(5) }
+    Trace { columns, limit: 1 + numbers.index(5) }
 }
 
 #[test]
 fn patterns_agree_with_authors_definitions() {
-    let one: Option<u64> = std::env::var("RONDEL_SEED").ok().and_then(|seed| seed.parse().ok());
-    let times: u64 = std::env::var("RONDEL_CASES").ok().and_then(|times| times.parse().ok()).unwrap_or(1);
-    let seeds = one.map_or(0..400 * times, |seed| seed..seed + 1);
     // Number of places per formula at which it was violated, open and satisfied.
     let mut seen = vec![[0; 3]; 39];
-    for seed in seeds {
-        let mut numbers = Numbers(seed);
+    for seed in rondel_testkit::seeds("patterns", 400) {
+        let mut numbers = Random::new(seed);
         let trace = random(&mut numbers);
         let expected = trace.expected();
         let spec = specification(expected.iter().map(|(formula, _)| formula.clone()));
@@ -267,8 +257,8 @@ fn patterns_agree_with_authors_definitions() {
             |(at, event): (usize, &Event)| Timed { time: at as i64, arrival: None, event: event.clone() };
         let timed: Vec<Timed> = events.iter().enumerate().map(timed).collect();
         let delivery = Delivery {
-            cuts: (0..3).map(|_| 1 + numbers.below(9)).collect(),
-            advances: (0..3).map(|_| numbers.below(8) as u8).collect(),
+            cuts: (0..3).map(|_| 1 + numbers.index(9)).collect(),
+            advances: (0..3).map(|_| numbers.index(8) as u8).collect(),
         };
         let mut engine = vec![vec![None; trace.len()]; expected.len()];
         for given in drive(&spec, &timed, trace.len() as i64 - 1, &delivery) {
@@ -294,7 +284,7 @@ fn patterns_agree_with_authors_definitions() {
         }
     }
     println!("{seen:?} places violated, open and satisfied");
-    if one.is_none() {
+    if !rondel_testkit::is_replay() {
         assert!(seen.iter().all(|[violated, _, satisfied]| *violated > 20 && *satisfied > 20), "{seen:?}");
     }
 }

@@ -181,7 +181,8 @@ fn agree_later(
     model: TimeModel,
     trace: &[Timed],
     pieces: &[Piece],
-    (expected, known): (&[Value3], Known),
+    expected: &[Value3],
+    known: Known,
     found: &mut Reports<'_>,
 ) -> Result<(), TestCaseError> {
     let mut last = None;
@@ -292,7 +293,8 @@ fn instance(
     spec: &Spec,
     property: usize,
     trace: &[Timed],
-    (keys, key): (&[i64], i64),
+    keys: &[i64],
+    key: i64,
     from: usize,
 ) -> Option<Instance> {
     let Slice { keys: parts, until, .. } = &spec.slices[0];
@@ -364,7 +366,7 @@ proptest! {
             let found: Vec<&Report> = reports.iter().map(|(r, _)| r).filter(|r| r.property as usize == i).collect();
             let mut found = found.iter().peekable();
             if ahead[formula] {
-                agree_later(model, &trace, &pieces, (&defined[formula], known[formula]), &mut found)?;
+                agree_later(model, &trace, &pieces, &defined[formula], known[formula], &mut found)?;
             } else {
                 let said = pieces.iter().copied().zip(defined[formula].iter().copied());
                 agree(model, &trace, &numbers, said, &mut found)?;
@@ -396,7 +398,7 @@ proptest! {
                 let found: Vec<&Report> = reports.iter().filter(of_key).map(|(report, _)| report).collect();
                 let mut found = found.iter().peekable();
                 let mut from = 0;
-                while let Some(instance) = instance(&spec, i, &trace, (&keys, key), from) {
+                while let Some(instance) = instance(&spec, i, &trace, &keys, key, from) {
                     let Instance { own, origins, first, ended } = instance;
                     from = ended.map_or(trace.len(), |ended| ended + 1);
                     // It does not receive later events.
@@ -414,7 +416,7 @@ proptest! {
                     if ahead[property.formula.index()] {
                         let known = known(&spec, model, &pieces, end)[property.formula.index()];
                         let known = Known { pieces: known.pieces.saturating_sub(begin), ..known };
-                        agree_later(model, &own, &pieces[begin..], (&defined[begin..], known), &mut found)?;
+                        agree_later(model, &own, &pieces[begin..], &defined[begin..], known, &mut found)?;
                     } else {
                         let said = pieces.iter().copied().zip(defined.iter().copied()).skip(begin);
                         agree(model, &own, &origins, said, &mut found)?;

@@ -101,6 +101,7 @@ fn past_in_points() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table of cases")]
 fn past_in_dense_time() {
     check(
         TimeModel::Dense,
@@ -331,6 +332,7 @@ fn future_in_dense_time() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table of cases")]
 fn windows() {
     check(
         TimeModel::Points,

@@ -10,6 +10,7 @@ use definition::quantity;
 use definition::random::cuts;
 use definition::{Content, Event, Timed, spec, write};
 use proptest::prelude::*;
+use proptest::test_runner::FileFailurePersistence;
 use rondel_engine::{Monitor, Program};
 use rondel_event::{Block, Comparison, Path, Timestamp, TopicId, Value, ValueType, Verdict};
 use rondel_spec::{Aggregate, Expr, ExprId, Spec, TimeModel};
@@ -281,8 +282,13 @@ fn expected(spec: &Spec, property: usize, value: Option<Value>) -> Verdict {
     if holds { Verdict::Satisfied } else { Verdict::Violated }
 }
 
+fn config() -> ProptestConfig {
+    let kept = FileFailurePersistence::Direct("proptest-regressions/windows.txt");
+    ProptestConfig { cases: 40, failure_persistence: Some(Box::new(kept)), ..ProptestConfig::default() }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(config())]
 
     #[test]
     fn measurements_agree_with_definition(

@@ -6,6 +6,7 @@
 
 mod address;
 mod block;
+pub mod calendar;
 mod event;
 mod origin;
 mod path;

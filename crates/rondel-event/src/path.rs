@@ -32,6 +32,12 @@ pub struct Named {
     pub parameter: Option<Box<str>>,
 }
 
+impl From<&Named> for Named {
+    fn from(named: &Named) -> Named {
+        named.clone()
+    }
+}
+
 impl Named {
     /// The element whose member at the path `key`, or in the parallel array with this path, is `name`.
     pub fn new(key: Path, name: Value, is_parallel: bool) -> Named {

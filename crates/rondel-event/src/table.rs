@@ -40,7 +40,7 @@ pub struct TableWriter {
 }
 
 impl TableWriter {
-    /// What stands for a table with more elements than can be read.
+    /// Text in place of a table with more elements than can be read.
     pub const TOO_MANY: &str = "m";
 
     /// Begins a table with this many rows. `other` is the length of a parallel array that has another one than that of

@@ -39,11 +39,20 @@ impl Timestamp {
     /// assert_eq!(t.to_string(), "3.25");
     /// ```
     pub fn parse(text: &[u8], unit: TimeUnit) -> Result<Timestamp, ParseTimeError> {
+        Timestamp::parse_scaled(text, 1, i32::from(unit.nanos_exponent()))
+    }
+
+    /// Parses a JSON number as a time in a unit of `factor` times ten to the `exponent` nanoseconds, such as 6 and 10 for
+    /// minutes. The factor is less than a million.
+    ///
+    /// # Errors
+    /// As [`Timestamp::parse`].
+    pub fn parse_scaled(text: &[u8], factor: i128, exponent: i32) -> Result<Timestamp, ParseTimeError> {
         let (negative, digits) = match text {
             [b'-', rest @ ..] => (true, rest),
             _ => (false, text),
         };
-        let mut scale = i32::from(unit.nanos_exponent());
+        let mut scale = exponent;
         let mut mantissa: i128 = 0;
         let mut seen_point = false;
         let mut any = false;
@@ -52,21 +61,18 @@ impl Timestamp {
             match byte {
                 b'0'..=b'9' => {
                     any = true;
-                    // Further fraction digits are below a nanosecond; further integer digits overflow.
+                    // Further fraction digits are below a nanosecond; further integer digits overflow, unless an
+                    // exponent moves the point.
                     if mantissa < i128::from(i64::MAX) * 1_000_000_000 {
                         mantissa = mantissa * 10 + i128::from(byte - b'0');
                         scale -= i32::from(seen_point);
                     } else if !seen_point {
-                        return Err(ParseTimeError::OutOfRange);
+                        scale = scale.saturating_add(1);
                     }
                 }
                 b'.' if any && !seen_point => seen_point = true,
                 b'e' | b'E' if any => {
-                    let exponent = std::str::from_utf8(tail)
-                        .ok()
-                        .and_then(|t| t.parse::<i32>().ok())
-                        .ok_or(ParseTimeError::NotANumber)?;
-                    scale = scale.saturating_add(exponent);
+                    scale = scale.saturating_add(power(tail).ok_or(ParseTimeError::NotANumber)?);
                     break;
                 }
                 _ => return Err(ParseTimeError::NotANumber),
@@ -75,6 +81,9 @@ impl Timestamp {
         }
         if !any {
             return Err(ParseTimeError::NotANumber);
+        }
+        if factor != 1 {
+            mantissa *= factor;
         }
         while scale < 0 && mantissa != 0 {
             mantissa /= 10;
@@ -87,6 +96,15 @@ impl Timestamp {
         let ns = i64::try_from(if negative { -mantissa } else { mantissa });
         ns.map(Timestamp).map_err(|_| ParseTimeError::OutOfRange)
     }
+}
+
+/// Parses the exponent of a number. Beyond the range of an integer, it counts as infinite.
+fn power(text: &[u8]) -> Option<i32> {
+    let text = std::str::from_utf8(text).ok()?;
+    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    let limit = if text.starts_with('-') { i32::MIN } else { i32::MAX };
+    is_number.then(|| text.parse().unwrap_or(limit))
 }
 
 /// Writes seconds without rounding or trailing zeros, the format of `time` in verdicts.
@@ -178,7 +196,15 @@ mod tests {
         assert_eq!(parse("1700000000000", TimeUnit::Seconds), Err(ParseTimeError::OutOfRange));
         assert_eq!(parse("1e999999999", TimeUnit::Seconds), Err(ParseTimeError::OutOfRange));
         assert_eq!(parse("0e999999999", TimeUnit::Seconds), Ok(0));
-        for bad in ["", "-", ".5", "x", "1x", "--1", "1e", "NaN"] {
+        assert_eq!(parse("1e99999999999", TimeUnit::Seconds), Err(ParseTimeError::OutOfRange));
+        assert_eq!(parse("1e-99999999999", TimeUnit::Seconds), Ok(0));
+        assert_eq!(parse("0e99999999999", TimeUnit::Seconds), Ok(0));
+        let digits = "1".repeat(60);
+        assert_eq!(parse(&digits, TimeUnit::Nanoseconds), Err(ParseTimeError::OutOfRange));
+        assert_eq!(parse(&format!("{digits}e-45"), TimeUnit::Nanoseconds), Ok(111_111_111_111_111));
+        let minutes = |text: &str| Timestamp::parse_scaled(text.as_bytes(), 6, 10).map(Timestamp::as_nanos);
+        assert_eq!((minutes("1.5"), minutes("0.0000000001")), (Ok(90_000_000_000), Ok(6)));
+        for bad in ["", "-", ".5", "x", "1x", "--1", "1e", "1e+-3", "1e5.5", "1-2", "+5", "NaN"] {
             assert_eq!(parse(bad, TimeUnit::Seconds), Err(ParseTimeError::NotANumber), "{bad}");
         }
     }

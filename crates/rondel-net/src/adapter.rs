@@ -2,6 +2,7 @@
 //! through publishers. Both directions block instead of losing a message; publishing blocks for a limited
 //! time if a limit is set, and then counts dropped messages.
 
+use std::ops::AddAssign;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -315,6 +316,11 @@ pub trait Publisher: Send + Sync {
     /// without closing: on DDS by an expired lease; elsewhere there are none.
     fn take_abandoned(&self, _visit: &mut dyn FnMut(&[u8])) {}
 
+    /// Whether accepted payloads wait for a consumer that has failed for some time; never by default.
+    fn is_stuck(&self) -> bool {
+        false
+    }
+
     /// Returns the counter of payloads that did not reach every consumer, which outlives the publisher; `None` if it
     /// drops none.
     fn drops(&self) -> Option<Arc<Drops>> {
@@ -381,6 +387,21 @@ pub struct Problems {
     pub breaks: u64,
     /// Samples of ROS 2 without a readable number and source time; they are delivered nevertheless.
     pub unmarked: u64,
+}
+
+impl AddAssign for Problems {
+    fn add_assign(&mut self, other: Problems) {
+        let Problems { malformed, empty, instance_events, lost, incompatible, duplicates, breaks, unmarked } =
+            other;
+        self.malformed += malformed;
+        self.empty += empty;
+        self.instance_events += instance_events;
+        self.lost += lost;
+        self.incompatible += incompatible;
+        self.duplicates += duplicates;
+        self.breaks += breaks;
+        self.unmarked += unmarked;
+    }
 }
 
 /// Messages that were missed and fetched again from their publishers.

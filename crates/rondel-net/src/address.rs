@@ -228,6 +228,23 @@ impl Address {
         }
     }
 
+    /// Parses the address of a single topic, on which messages in any encoding are passed on.
+    ///
+    /// # Errors
+    /// The mistake.
+    pub fn parse_single(text: &str) -> Result<Address, String> {
+        match Address::parse(text)? {
+            Address::Stdout => Err("stdout is no network".to_owned()),
+            Address::Zenoh(key, _) if key.contains(['*', '$']) => {
+                Err(format!("cannot publish on '{key}': a key to publish on has no wildcards (*, $*)"))
+            }
+            Address::Mqtt(topic, ..) if !mqtt::is_single(&topic) => Err(format!(
+                "cannot publish on '{topic}': a topic to publish on has no wildcards (+, #) and no $share"
+            )),
+            address => Ok(address),
+        }
+    }
+
     /// Parses an address to publish verdicts on: like [`Address::parse_sink`], but messages on ROS 2 have a type of
     /// their own, unless the address begins with `ros2+json:`.
     ///

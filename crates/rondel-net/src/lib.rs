@@ -4,6 +4,7 @@
 pub mod adapter;
 #[cfg(all(feature = "dds", feature = "mqtt", feature = "zenoh"))]
 pub mod address;
+pub mod calling;
 pub mod cdr_string;
 #[cfg(feature = "dds")]
 pub mod dds;

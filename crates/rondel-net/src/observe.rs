@@ -89,8 +89,9 @@ impl Networks {
                     observer(Observed { topic: &name, payload: sample.payload, source_time, origin });
                 }
             };
-            let of = (&dds::TopicType::Raw(raw), &dds::TopicQos::default());
-            match participant.subscribe_as(topic, of, None, TopicId(0), Arc::new(receiver)) {
+            let (topic_type, qos) = (dds::TopicType::Raw(raw), dds::TopicQos::default());
+            let of = dds::DeclaredTopic { topic_type: &topic_type, qos: &qos, schema: None };
+            match participant.subscribe_as(topic, of, TopicId(0), Arc::new(receiver)) {
                 Ok(made) => observation._others.push(Box::new(made)),
                 Err(error) => failed.push((topic.clone(), error.to_string())),
             }

@@ -3,14 +3,11 @@
 #![cfg(all(feature = "mqtt", feature = "zenoh"))]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // the helpers are tests as well
 
-#[path = "broker/mod.rs"]
-mod broker;
-
 use std::time::Duration;
 
-use broker::{Broker, Folder, free_port};
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, date_time_ymd};
 use rondel_net::{mqtt, zenoh};
+use rondel_testkit::{Broker, Folder, free_port};
 
 /// An authority and the folder of its certificates.
 struct Authority {
@@ -51,20 +48,20 @@ impl Authority {
                 parameters.not_after = date_time_ymd(2099, 1, 1);
             }
         }
-        folder.write(&format!("{name}.pem"), &parameters.signed_by(&key, &self.issuer).unwrap().pem());
-        folder.write(&format!("{name}.key"), &key.serialize_pem());
+        folder.file(&format!("{name}.pem"), parameters.signed_by(&key, &self.issuer).unwrap().pem());
+        folder.file(&format!("{name}.key"), key.serialize_pem());
     }
 }
 
 /// Settings of a session of Zenoh with mutual TLS.
 fn zenoh_settings(folder: &Folder, name: &str, side: &str, ca: &str) -> zenoh::Settings {
-    let path = |file: String| folder.0.join(file).display().to_string();
+    let path = |file: String| folder.as_path().join(file).display().to_string();
     let (ca, key, pem) = (path(ca.to_owned()), path(format!("{name}.key")), path(format!("{name}.pem")));
     let text = format!(
         "{{ transport: {{ link: {{ tls: {{ root_ca_certificate: '{ca}', enable_mtls: true, {side}_private_key: \
          '{key}', {side}_certificate: '{pem}' }} }} }} }}"
     );
-    let config_file = Some(folder.write(&format!("{name}-{side}.json5"), &text));
+    let config_file = Some(folder.file(&format!("{name}-{side}.json5"), text).into());
     zenoh::Settings { config_file, ..zenoh::Settings::default() }
 }
 
@@ -94,7 +91,7 @@ fn zenoh_connects(folder: &Folder, server: &str, client: &str, ca: &str) -> bool
 #[test]
 fn zenoh_refuses_certificates_that_are_not_valid() {
     let (folder, authority) = (Folder::new(), Authority::new());
-    folder.write("ca.pem", &authority.pem);
+    folder.file("ca.pem", &authority.pem);
     for (name, valid) in [("good", Valid::Now), ("old", Valid::Before), ("new", Valid::Later)] {
         authority.write(&folder, name, valid);
     }
@@ -105,11 +102,11 @@ fn zenoh_refuses_certificates_that_are_not_valid() {
     }
     // The file of the authority is replaced: the next session trusts only the new one.
     let other = Authority::new();
-    folder.write("other.pem", &other.pem);
+    folder.file("other.pem", &other.pem);
     other.write(&folder, "stranger", Valid::Now);
     assert!(!zenoh_connects(&folder, "good", "good", "other.pem"));
     assert!(!zenoh_connects(&folder, "good", "stranger", "ca.pem"));
-    folder.write("ca.pem", &other.pem);
+    folder.file("ca.pem", &other.pem);
     assert!(!zenoh_connects(&folder, "good", "good", "ca.pem"));
     assert!(zenoh_connects(&folder, "stranger", "stranger", "ca.pem"));
 }
@@ -119,12 +116,12 @@ fn mqtt_refuses_certificates_that_are_not_valid() {
     let authority = Authority::new();
     for valid in [Valid::Now, Valid::Before, Valid::Later] {
         let configure = |port: u16, folder: &Folder| {
-            folder.write("ca.pem", &authority.pem);
+            folder.file("ca.pem", &authority.pem);
             authority.write(folder, "broker", valid);
             authority.write(folder, "good", Valid::Now);
             authority.write(folder, "old", Valid::Before);
             authority.write(folder, "new", Valid::Later);
-            let file = |name: &str| folder.0.join(name).display().to_string();
+            let file = |name: &str| folder.as_path().join(name).display().to_string();
             format!(
                 "listener {port} 127.0.0.1\ncafile {}\ncertfile {}\nkeyfile {}\nrequire_certificate true\n\
                  allow_anonymous true\n",
@@ -137,7 +134,7 @@ fn mqtt_refuses_certificates_that_are_not_valid() {
             return;
         };
         let open = |client: &str| {
-            let file = |name: String| Some(broker.folder.0.join(name));
+            let file = |name: String| Some(broker.folder.as_path().join(name));
             mqtt::Session::open(&mqtt::Settings {
                 broker: format!("mqtts://localhost:{}", broker.port).parse().unwrap(),
                 tls: Some(mqtt::Tls {
@@ -157,7 +154,7 @@ fn mqtt_refuses_certificates_that_are_not_valid() {
                 assert!(!matches!(error, mqtt::OpenError::Setting(_)), "{bad}: {error}");
             }
             // The file of the authority is replaced: the next connection trusts only the new one.
-            broker.folder.write("ca.pem", &Authority::new().pem);
+            broker.folder.file("ca.pem", Authority::new().pem);
             let error = open("good").unwrap_err().to_string();
             assert!(error.contains("UnknownIssuer") || error.contains("BadSignature"), "{error}");
         } else {

@@ -3,16 +3,13 @@
 #![cfg(feature = "mqtt")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // the helpers are tests as well
 
-#[path = "broker/mod.rs"]
-mod broker;
-
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
-use broker::Broker;
 use rondel_net::adapter::Publisher as _;
 use rondel_net::mqtt::{PublisherSettings, Session, Settings, Version};
+use rondel_testkit::Broker;
 
 const LIMIT: Duration = Duration::from_secs(60);
 
@@ -55,9 +52,9 @@ fn a_client_gives_up_a_session_that_is_taken_over_repeatedly() {
 #[test]
 fn messages_that_the_broker_refuses_are_counted() {
     let test = "messages_that_the_broker_refuses_are_counted";
-    let configure = |port: u16, folder: &broker::Folder| {
-        let list = folder.write("acl", "topic read #\ntopic write allowed\n");
-        format!("listener {port} 127.0.0.1\nallow_anonymous true\nacl_file {}\n", list.display())
+    let configure = |port: u16, folder: &rondel_testkit::Folder| {
+        let list = folder.file("acl", "topic read #\ntopic write allowed\n");
+        format!("listener {port} 127.0.0.1\nallow_anonymous true\nacl_file {list}\n")
     };
     let Some(broker) = Broker::with(test, configure) else { return };
     let settings = Settings {

@@ -79,7 +79,7 @@ impl Receiver for Recorder {
 
 /// Returns the events of a receiver whose publisher is cut off between its messages.
 fn cut_between_messages(numbered: bool) -> Vec<Event> {
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = rondel_testkit::free_port();
     let settings = |mode| Settings { mode: Some(mode), ..Settings::default() };
     let listen = vec![format!("tcp/127.0.0.1:{port}")];
     let monitor = Session::open(&Settings { listen, ..settings(Mode::Router) }).unwrap();

@@ -3,10 +3,8 @@
 #![cfg(feature = "zenoh")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // the helpers are tests as well
 
-use std::io::{BufRead, BufReader, Read, Write as _};
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::Command;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
@@ -17,6 +15,7 @@ use rondel_net::ros2::{
     self, Endpoint, Graph, MessageType, Middleware, NodeName, Qos, QosOverrides, TopicName, TypeHash,
 };
 use rondel_net::zenoh::{Mode, Ros2Node, Ros2Subscription, Session, Settings};
+use rondel_testkit::Process;
 
 const LIMIT: Duration = Duration::from_secs(30);
 const TOPIC: TopicId = TopicId(3);
@@ -25,30 +24,16 @@ const DOMAIN: u32 = 42;
 /// The hash of std_msgs/msg/String.
 const STRING: &str = "RIHS01_df668c740482bbd48fb39d76a70dfd4bd59db1288021743503259e948f6b1a18";
 
-/// Returns the Python with the independent clients: that of RONDEL_TEST_PYTHON, or of `.venv`. Without one the test is
-/// skipped with a message; on CI (`CI` is set) it fails.
+/// Returns the Python with the independent clients, if there is one.
 fn python(test: &str) -> Option<PathBuf> {
-    let named = std::env::var_os("RONDEL_TEST_PYTHON").map(PathBuf::from);
-    let is_meant = named.is_some() || std::env::var_os("CI").is_some();
-    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv/bin/python3");
-    let works = |path: &PathBuf| {
-        let imported = Command::new(path).args(["-c", "import zenoh, rosbags"]).output();
-        imported.is_ok_and(|output| output.status.success())
-    };
-    let python = Some(named.unwrap_or(own)).filter(works);
-    let message = format!("{test}: SKIPPED, NOT TESTED: no Python with eclipse-zenoh and rosbags");
-    assert!(python.is_some() || !is_meant, "{message}");
-    if python.is_none() {
-        // Bypasses the capture of the test's output.
-        let _ = Command::new("sh").args(["-c", "echo \"$0\" >&2", &message]).status();
-    }
-    python
+    rondel_testkit::python(test, "zenoh, rosbags")
 }
 
 /// An independent client. Dropping it ends it.
 struct Client {
-    child: Child,
-    output: BufReader<ChildStdout>,
+    process: Process,
+    /// Number of lines taken from its output.
+    taken: usize,
 }
 
 impl Client {
@@ -57,15 +42,12 @@ impl Client {
         let mut command = Command::new(python);
         command.arg("-B").arg(folder.join(script)).args(arguments);
         command.args(["--domain", &DOMAIN.to_string(), "--connect", endpoint]);
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        let output = BufReader::new(child.stdout.take().unwrap());
-        Client { child, output }
+        Client { process: Process::start(command), taken: 0 }
     }
 
     fn line(&mut self) -> String {
-        let mut line = String::new();
-        self.output.read_line(&mut line).unwrap();
-        line.trim_end().to_owned()
+        self.taken += 1;
+        self.process.take_stdout(1).remove(0).trim_end().to_owned()
     }
 
     #[track_caller]
@@ -75,26 +57,15 @@ impl Client {
 
     /// Writes a line to its standard input.
     fn send(&mut self, line: &str) {
-        let input = self.child.stdin.as_mut().unwrap();
-        writeln!(input, "{line}").unwrap();
+        self.process.write(format!("{line}\n").as_bytes());
     }
 
     /// Waits for the end and returns the rest of the output.
     #[track_caller]
-    fn finish(mut self) -> String {
-        drop(self.child.stdin.take());
-        let mut rest = String::new();
-        self.output.read_to_string(&mut rest).unwrap();
-        assert!(self.child.wait().unwrap().success(), "{rest}");
-        rest
-    }
-}
-
-impl Drop for Client {
-    fn drop(&mut self) {
-        // The process may have ended.
-        _ = self.child.kill();
-        _ = self.child.wait();
+    fn finish(self) -> String {
+        let finished = self.process.finish();
+        finished.expect_status(0);
+        finished.stdout.lines().skip(self.taken).map(|line| format!("{line}\n")).collect()
     }
 }
 
@@ -147,8 +118,7 @@ fn texts(range: std::ops::Range<usize>) -> Vec<String> {
 
 /// Opens a session that listens, like the router of rmw_zenoh, with a node on it.
 fn node(name: &str) -> (String, Session, Ros2Node) {
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let endpoint = format!("tcp/127.0.0.1:{port}");
+    let endpoint = rondel_testkit::free_endpoint();
     let listening =
         Settings { mode: Some(Mode::Router), listen: vec![endpoint.clone()], ..Settings::default() };
     let session = Session::open(&listening).unwrap();

@@ -12,14 +12,10 @@ use std::time::{Duration, Instant};
 use rondel_event::TopicId;
 use rondel_net::adapter::{self, PublishError, Publisher as _, Receiver, Sample, Subscription as _};
 use rondel_net::zenoh::{DeclareError, Mode, OpenError, PublisherSettings, Session, Settings};
+use rondel_testkit::free_endpoint;
 
 const LIMIT: Duration = Duration::from_secs(30);
 const TOPIC: TopicId = TopicId(3);
-
-fn free_endpoint() -> String {
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    format!("tcp/127.0.0.1:{port}")
-}
 
 fn listening(mode: Mode, endpoint: &str) -> Settings {
     Settings { mode: Some(mode), listen: vec![endpoint.to_owned()], ..Settings::default() }

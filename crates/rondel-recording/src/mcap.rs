@@ -23,8 +23,8 @@ use index::{Index, Section};
 use load::{Buffers, Entry, Format, Loaded, Loader, UNKNOWN, UNREAD, Wanted};
 pub(crate) use records::MAGIC;
 use records::MESSAGE_HEAD;
-pub(crate) use ros1::MAGIC as ROS1_MAGIC;
-pub(crate) use ulog::MAGIC as ULOG_MAGIC;
+pub(crate) use ros1::ROS1_MAGIC;
+pub(crate) use ulog::ULOG_MAGIC;
 pub use write::{Compression, McapWriter, MessageHead, WriterOptions};
 
 /// Limit of the bytes of chunks with overlapping times that are held; above it, messages may be out of order.

@@ -127,8 +127,8 @@ pub fn open_messages_with(
     if path.is_dir() {
         return Ok(Some(Box::new(rosbag2::open(path)?)));
     }
-    if let Some(form) = form(path) {
-        let opened = packed::open(path, form, false)?;
+    if let Some((form, is_packed)) = form(path) {
+        let opened = packed::open(path, form, is_packed, false)?;
         return Ok(Some(match opened.fault {
             None => opened.recording,
             Some(fault) => Box::new(Merged::new(vec![opened.recording], vec![fault])),

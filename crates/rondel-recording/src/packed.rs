@@ -61,7 +61,8 @@ pub(crate) struct Opened {
 /// [`RecordingError`].
 pub(crate) fn open(
     path: &Path,
-    (form, is_packed): (Form, bool),
+    form: Form,
+    is_packed: bool,
     is_by_message: bool,
 ) -> Result<Opened, RecordingError> {
     let mut opened = if is_packed {

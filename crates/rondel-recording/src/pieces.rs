@@ -88,15 +88,27 @@ impl Pieces {
         length: usize,
         into: &mut Vec<u8>,
     ) -> Result<(), RecordingError> {
-        into.clear();
         let length = length.min(usize::try_from(self.size.saturating_sub(offset)).unwrap_or(usize::MAX));
-        into.reserve(length);
-        let read = self
-            .file
-            .seek(SeekFrom::Start(offset))
-            .and_then(|_| (&self.file).take(length as u64).read_to_end(into));
+        // A buffer is reused: only what it grows by is set to zero.
+        into.resize(length, 0);
+        let read = self.file.seek(SeekFrom::Start(offset)).and_then(|_| fill(&mut self.file, into));
+        into.truncate(*read.as_ref().unwrap_or(&0));
         self.bytes_read += into.len() as u64;
         let path = || self.path.clone();
         read.map(drop).map_err(|source| RecordingError::Read { path: path(), offset, source })
     }
+}
+
+/// Reads until `into` is full or the file ends; returns the number of bytes read.
+fn fill(file: &mut File, into: &mut [u8]) -> io::Result<usize> {
+    let mut filled = 0;
+    while filled < into.len() {
+        match file.read(&mut into[filled..]) {
+            Ok(0) => break,
+            Ok(read) => filled += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(filled)
 }

@@ -108,35 +108,32 @@ fn bag_files(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Opens a folder of rosbag2. Without `metadata.yaml`, as after a crash, all MCAP files and databases in it are read.
-///
-/// # Errors
-/// [`RecordingError`] if it is no such folder, or its messages are stored in an unsupported way.
-pub(crate) fn open(folder: &Path) -> Result<Merged, RecordingError> {
-    let form = |reason: String| RecordingError::Form { path: folder.to_owned(), reason };
-    let path = folder.join(METADATA);
-    let (mut faults, mut is_by_message, mut counts) = (Vec::new(), false, BTreeMap::new());
-    let damage = |path: &Path, reason: &str| RecordingError::Damage {
-        path: path.to_owned(),
-        offset: 0,
-        reason: reason.to_owned(),
-        topics: Vec::new(),
-    };
-    let files: Vec<PathBuf> = if path.exists() {
-        let metadata = metadata(&path)?;
+/// Files of a bag.
+#[derive(Default)]
+struct Listed {
+    files: Vec<PathBuf>,
+    /// Whether each message is compressed by itself.
+    is_by_message: bool,
+    /// Number of messages of each topic, by `metadata.yaml`.
+    counts: BTreeMap<String, u64>,
+    faults: Vec<RecordingError>,
+}
+
+impl Listed {
+    /// Returns the files that the `metadata.yaml` at this path names.
+    fn by_metadata(folder: &Path, path: &Path) -> Result<Listed, RecordingError> {
+        let metadata = metadata(path)?;
         if !matches!(metadata.storage.as_str(), "mcap" | "sqlite3" | "") {
             let storage = &metadata.storage;
-            return Err(form(format!("this bag stores its messages in '{storage}', which is not read")));
+            let reason = format!("this bag stores its messages in '{storage}', which is not read");
+            return Err(refused(folder, reason));
         }
         let is_compressed = !matches!(metadata.compression.to_lowercase().as_str(), "" | "none");
         if is_compressed && !matches!(metadata.format.as_str(), "zstd" | "") {
             let format = &metadata.format;
-            return Err(form(format!(
-                "this bag is compressed with '{format}', which is not read; only zstd is"
-            )));
+            let reason = format!("this bag is compressed with '{format}', which is not read; only zstd is");
+            return Err(refused(folder, reason));
         }
-        is_by_message = metadata.compression.eq_ignore_ascii_case("message");
-        counts = metadata.counts;
         // Older versions include the folder in the names of files.
         let place = |name: &String| {
             let within = folder.join(name);
@@ -144,23 +141,41 @@ pub(crate) fn open(folder: &Path) -> Result<Merged, RecordingError> {
             if within.exists() { within } else { by_name.unwrap_or(within) }
         };
         let files: Vec<PathBuf> = metadata.files.iter().map(place).collect();
-        for other in beside(folder, &files) {
-            faults.push(damage(
-                &other,
-                "it is in the folder of a bag whose metadata.yaml does not name it, and not read",
-            ));
-        }
-        files
-    } else {
+        let reason = "it is in the folder of a bag whose metadata.yaml does not name it, and not read";
+        let faults = beside(folder, &files).iter().map(|other| damage(other, reason)).collect();
+        let is_by_message = metadata.compression.eq_ignore_ascii_case("message");
+        Ok(Listed { files, is_by_message, counts: metadata.counts, faults })
+    }
+
+    /// Returns all files of a folder without `metadata.yaml`.
+    fn in_folder(folder: &Path) -> Result<Listed, RecordingError> {
         let files = bag_files(folder);
         let files = files.map_err(|source| RecordingError::Open { path: folder.to_owned(), source })?;
         if files.is_empty() {
-            return Err(form(
-                "this folder is no recording: it has neither metadata.yaml nor MCAP files or databases (.db3)".to_owned(),
-            ));
+            let reason = "this folder is no recording: it has neither metadata.yaml nor MCAP files or databases (.db3)";
+            return Err(refused(folder, reason.to_owned()));
         }
-        files
-    };
+        Ok(Listed { files, ..Listed::default() })
+    }
+}
+
+fn refused(folder: &Path, reason: String) -> RecordingError {
+    RecordingError::Form { path: folder.to_owned(), reason }
+}
+
+fn damage(path: &Path, reason: &str) -> RecordingError {
+    let (path, reason) = (path.to_owned(), reason.to_owned());
+    RecordingError::Damage { path, offset: 0, reason, topics: Vec::new() }
+}
+
+/// Opens a folder of rosbag2. Without `metadata.yaml`, as after a crash, all MCAP files and databases in it are read.
+///
+/// # Errors
+/// [`RecordingError`] if it is no such folder, or its messages are stored in an unsupported way.
+pub(crate) fn open(folder: &Path) -> Result<Merged, RecordingError> {
+    let path = folder.join(METADATA);
+    let listed = if path.exists() { Listed::by_metadata(folder, &path)? } else { Listed::in_folder(folder)? };
+    let Listed { files, is_by_message, counts, mut faults } = listed;
     let mut recordings: Vec<Box<dyn Recording>> = Vec::new();
     // Files split by `rondel record` have no `metadata.yaml`.
     let mut is_own = true;
@@ -170,7 +185,8 @@ pub(crate) fn open(folder: &Path) -> Result<Merged, RecordingError> {
             faults.push(damage(file, "it is named twice, and read once"));
             continue;
         }
-        match packed::open(file, packed::form(file).unwrap_or((packed::Form::Mcap, false)), is_by_message) {
+        let (form, is_packed) = packed::form(file).unwrap_or((packed::Form::Mcap, false));
+        match packed::open(file, form, is_packed, is_by_message) {
             Ok(opened) => {
                 is_own &= opened.is_own;
                 recordings.push(opened.recording);
@@ -183,7 +199,7 @@ pub(crate) fn open(folder: &Path) -> Result<Merged, RecordingError> {
         return Err(unread
             .into_iter()
             .next()
-            .unwrap_or_else(|| form("metadata.yaml names no file".to_owned())));
+            .unwrap_or_else(|| refused(folder, "metadata.yaml names no file".to_owned())));
     }
     if !is_own && !path.exists() {
         faults.insert(0, damage(&path, "it is missing; all MCAP files and databases of the folder are read as one recording, by their numbers; name the files to check each"));

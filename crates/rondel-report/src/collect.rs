@@ -30,11 +30,18 @@ struct Gathered {
     has_all: bool,
 }
 
+/// Beginning of a verdict: a time point, or the open interval after it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Edge {
+    /// Time in nanoseconds.
+    time: i64,
+    is_after: bool,
+}
+
 /// Change of a verdict.
 #[derive(Clone, Copy, Debug)]
 struct VerdictChange {
-    /// Time in nanoseconds, and whether the verdict is about the open interval after it.
-    from: (i64, bool),
+    from: Edge,
     verdict: Outcome,
 }
 
@@ -95,11 +102,11 @@ impl Gathered {
             (_, 1..) => Outcome::Inconclusive,
             _ => Outcome::Satisfied,
         };
-        self.change((about, report.is_after()), verdict);
+        self.change(Edge { time: about, is_after: report.is_after() }, verdict);
     }
 
     /// Records a change of the verdict. Verdicts about earlier times may come later.
-    fn change(&mut self, from: (i64, bool), verdict: Outcome) {
+    fn change(&mut self, from: Edge, verdict: Outcome) {
         if !self.has_all
             && self.changes.last().is_some_and(|last| last.verdict == verdict && last.from <= from)
         {
@@ -123,9 +130,9 @@ impl Gathered {
     /// is prolonged by no more than an interval.
     fn thin(&mut self) {
         let [Some(first), Some(last)] = [self.changes.first(), self.changes.last()] else { return };
-        let begin = i128::from(first.from.0);
-        let span = i128::from(last.from.0) - begin + 1;
-        let stretch = |change: &VerdictChange| (i128::from(change.from.0) - begin) * STRETCHES / span;
+        let begin = i128::from(first.from.time);
+        let span = i128::from(last.from.time) - begin + 1;
+        let stretch = |change: &VerdictChange| (i128::from(change.from.time) - begin) * STRETCHES / span;
         let mut thinned = Vec::with_capacity(Judged::MOST_CHANGES);
         for together in self.changes.chunk_by(|a, b| stretch(a) == stretch(b)) {
             let worst = together.iter().map(|change| change.verdict).max_by_key(|verdict| worse(*verdict));
@@ -137,7 +144,7 @@ impl Gathered {
     }
 
     fn finish(self, mut judged: Judged) -> Judged {
-        let change = |change: &VerdictChange| Change { time_ns: change.from.0, verdict: change.verdict };
+        let change = |change: &VerdictChange| Change { time_ns: change.from.time, verdict: change.verdict };
         (judged.count, judged.violations) = (self.count, self.violations);
         judged.changes = self.changes.iter().map(change).collect();
         judged.changes.dedup_by_key(|change| change.verdict);
@@ -228,11 +235,15 @@ fn json(value: Option<&Value>) -> serde_json::Value {
 mod tests {
     use super::*;
 
+    fn edge((time, is_after): (i64, bool)) -> Edge {
+        Edge { time, is_after }
+    }
+
     #[test]
     fn a_violation_of_no_length_is_seen() {
         let changes = |changes: &[((i64, bool), Outcome)]| {
             let mut gathered = Gathered::default();
-            changes.iter().for_each(|&(from, verdict)| gathered.change(from, verdict));
+            changes.iter().for_each(|&(from, verdict)| gathered.change(edge(from), verdict));
             let changes = gathered.finish(Judged::default()).changes;
             changes.iter().map(|change| (change.time_ns, change.verdict)).collect::<Vec<_>>()
         };
@@ -250,8 +261,8 @@ mod tests {
     fn verdict_after_a_late_one_is_known() {
         let mut gathered = Gathered { has_all: true, ..Gathered::default() };
         let times = [-1, 1, 2, 3].map(|time| ((time, false), Outcome::Satisfied));
-        times.iter().for_each(|&(from, verdict)| gathered.change(from, verdict));
-        gathered.change((0, false), Outcome::Violated);
+        times.iter().for_each(|&(from, verdict)| gathered.change(edge(from), verdict));
+        gathered.change(edge((0, false)), Outcome::Violated);
         let changes = gathered.finish(Judged::default()).changes;
         let times: Vec<i64> = changes.iter().map(|change| change.time_ns).collect();
         assert_eq!(times, [-1, 0, 1]);
@@ -263,7 +274,7 @@ mod tests {
         let mut gathered = Gathered { has_all: true, ..Gathered::default() };
         for time in 0..MESSAGES {
             let verdict = if time == 10 { Outcome::Violated } else { Outcome::Satisfied };
-            gathered.change((time, false), verdict);
+            gathered.change(edge((time, false)), verdict);
         }
         let changes = gathered.finish(Judged::default()).changes;
         let violated =
@@ -284,7 +295,7 @@ mod tests {
             for at in 0..count {
                 let is_violated = at % violated_every == violated_every - 1;
                 let verdict = if is_violated { Outcome::Violated } else { Outcome::Satisfied };
-                gathered.change((time, false), verdict);
+                gathered.change(edge((time, false)), verdict);
                 time += 1 + at % 13;
                 assert!(gathered.changes.len() <= Judged::MOST_CHANGES);
             }

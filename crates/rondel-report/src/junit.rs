@@ -22,7 +22,7 @@ fn suite(results: &Results, recording: &Recording, strict: bool) -> TestSuite {
     suite.set_time(Duration::try_from_secs_f64(recording.seconds).unwrap_or_default());
     suite.add_property(("events", recording.events.to_string().as_str()));
     for (claim, judged) in results.judged(recording) {
-        suite.add_test_case(case((results, recording), claim, judged, strict));
+        suite.add_test_case(case(results, recording, claim, judged, strict));
     }
     if let Some(problem) = &recording.problem {
         let mut status = TestCaseStatus::non_success(NonSuccessKind::Error);
@@ -35,12 +35,7 @@ fn suite(results: &Results, recording: &Recording, strict: bool) -> TestSuite {
     suite
 }
 
-fn case(
-    (results, recording): (&Results, &Recording),
-    claim: &Claim,
-    judged: &Judged,
-    strict: bool,
-) -> TestCase {
+fn case(results: &Results, recording: &Recording, claim: &Claim, judged: &Judged, strict: bool) -> TestCase {
     let kind = match judged.outcome {
         _ if judged.is_asserted => None,
         Outcome::Violated => Some(NonSuccessKind::Failure),

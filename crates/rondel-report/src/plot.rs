@@ -67,7 +67,7 @@ fn room_for<'n>(names: impl Iterator<Item = &'n str>) -> i32 {
 }
 
 /// Writes a name left of the data, in up to `lines` lines around a height.
-fn write_name(area: &Area<'_>, name: &str, (room, middle): (i32, i32), lines: usize) {
+fn write_name(area: &Area<'_>, name: &str, room: i32, middle: i32, lines: usize) {
     let parts = wrapped(name, room - 12, 12, lines);
     let first = middle - (parts.len() as i32 - 1) * 7;
     for (i, part) in (0..).zip(parts) {
@@ -77,13 +77,15 @@ fn write_name(area: &Area<'_>, name: &str, (room, middle): (i32, i32), lines: us
 
 /// The verdict over the time of a recording, as a bar.
 pub(crate) fn timeline(judged: &Judged, begin: i64, end: i64) -> String {
-    picture(DATA, BAR, |area| band(area, &shown_changes(judged), (begin, end), (0, DATA), 0))
+    picture(DATA, BAR, |area| {
+        let times = Times { begin, end, left: 0, right: DATA };
+        band(area, &shown_changes(judged), &times, 0);
+    })
 }
 
 /// The verdict over a span of time, as a bar between two columns.
-fn band(area: &Area<'_>, changes: &[Change], (begin, end): (i64, i64), (left, right): (i32, i32), top: i32) {
-    let times = Times { begin, end, left, right };
-    let ends = changes.iter().skip(1).map(|change| change.time_ns).chain([end]);
+fn band(area: &Area<'_>, changes: &[Change], times: &Times, top: i32) {
+    let ends = changes.iter().skip(1).map(|change| change.time_ns).chain([times.end]);
     let mut bars: Vec<(&Change, i64)> = changes.iter().zip(ends).collect();
     // The worst last, because a later bar would cover that of an instant.
     bars.sort_by_key(|(change, _)| match change.verdict {
@@ -95,15 +97,15 @@ fn band(area: &Area<'_>, changes: &[Change], (begin, end): (i64, i64), (left, ri
         let (mut from, mut until) = (times.x(change.time_ns), times.x(until));
         if change.verdict != Outcome::Satisfied {
             // A verdict of an instant is visible too, also at the end.
-            from = from.min(right - SEEN);
+            from = from.min(times.right - SEEN);
             until = until.max(from + SEEN);
         }
-        mark(area, change.verdict, (from, until), top);
+        mark(area, change.verdict, from, until, top);
     }
 }
 
 /// A verdict between two columns: its colour and its shape.
-fn mark(area: &Area<'_>, verdict: Outcome, (from, until): (i32, i32), top: i32) {
+fn mark(area: &Area<'_>, verdict: Outcome, from: i32, until: i32, top: i32) {
     let (colour, from_top) = match verdict {
         Outcome::Satisfied => (GREEN, BAR - 7),
         Outcome::Violated => (VERMILION, 0),
@@ -143,9 +145,9 @@ fn shown_changes(judged: &Judged) -> Vec<Change> {
 }
 
 /// Legend of the bar shapes, for the outcomes that occur.
-fn legend(area: &Area<'_>, outcomes: &[Outcome], (mut left, top): (i32, i32)) {
+fn legend(area: &Area<'_>, outcomes: &[Outcome], mut left: i32, top: i32) {
     for outcome in outcomes {
-        mark(area, *outcome, (left, left + 24), top);
+        mark(area, *outcome, left, left + 24, top);
         let _ = area.draw(&Text::new(outcome.as_str(), (left + 30, top + BAR / 2), text(11, HPos::Left)));
         left += 44 + width_of(outcome.as_str(), 11);
     }
@@ -164,7 +166,7 @@ fn outcomes<'j>(all: impl Iterator<Item = &'j Judged>) -> Vec<Outcome> {
 pub(crate) fn key(results: &Results) -> String {
     let all = results.recordings.iter().flat_map(|recording| &recording.properties);
     let outcomes = outcomes(all);
-    picture(DATA, BAR + 2, |area| legend(area, &outcomes, (0, 1)))
+    picture(DATA, BAR + 2, |area| legend(area, &outcomes, 0, 1))
 }
 
 /// The verdicts of all properties in all recordings, and the fields: for each recording a bar for each property, below the
@@ -182,15 +184,15 @@ pub(crate) fn verdicts(results: &Results) -> String {
     picture(left + DATA + RIGHT, all.min(1 << 20), |area| {
         let mut top = 0;
         for recording in &results.recordings {
-            draw_recording(area, results, recording, (left, top));
+            draw_recording(area, results, recording, left, top);
             top = top.saturating_add(height(recording));
         }
         let judged = results.recordings.iter().flat_map(|recording| &recording.properties);
-        legend(area, &outcomes(judged), (left, top + 2));
+        legend(area, &outcomes(judged), left, top + 2);
     })
 }
 
-fn draw_recording(area: &Area<'_>, results: &Results, recording: &Recording, (left, mut top): (i32, i32)) {
+fn draw_recording(area: &Area<'_>, results: &Results, recording: &Recording, left: i32, mut top: i32) {
     let span = recording.begin.zip(recording.end);
     let (name, style) = (&recording.name, text(12, HPos::Left));
     let (title, style) = match (&recording.problem, span) {
@@ -204,9 +206,9 @@ fn draw_recording(area: &Area<'_>, results: &Results, recording: &Recording, (le
     top += ROW;
     let right = left + DATA;
     for (claim, judged) in results.judged(recording) {
-        write_name(area, &claim.name, (left, top + BAR / 2), 1);
-        if let Some(span) = span {
-            band(area, &shown_changes(judged), span, (left, right), top);
+        write_name(area, &claim.name, left, top + BAR / 2, 1);
+        if let Some((begin, end)) = span {
+            band(area, &shown_changes(judged), &Times { begin, end, left, right }, top);
         }
         top += ROW;
     }

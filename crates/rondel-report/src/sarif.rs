@@ -16,42 +16,7 @@ pub fn write(results: &Results, strict: bool) -> String {
     let mut is_whole = true;
     for recording in &results.recordings {
         for (i, (claim, judged)) in results.judged(recording).enumerate() {
-            // An assert decides instead.
-            let own = if judged.is_asserted { "note" } else { level(claim) };
-            let result = |sentence: String, level: &str| {
-                json!({
-                    "ruleId": claim.name,
-                    "ruleIndex": i,
-                    "kind": if level == "none" { "open" } else { "fail" },
-                    "level": level,
-                    "message": {"text": format!("{sentence} in {}", recording.name)},
-                    "locations": [location(results, claim)],
-                    "properties": facts(claim, recording, judged),
-                })
-            };
-            found.extend(judged.violations.iter().map(|violation| {
-                let mut result = result(violation.sentence(&claim.name, recording), own);
-                result["partialFingerprints"] =
-                    json!({"violation/v1": fingerprint(claim, recording, violation)});
-                let evidence = violation.evidence_lines(recording);
-                if !evidence.is_empty() {
-                    result["message"]["text"] = format!(
-                        "{}\n{}",
-                        result["message"]["text"].as_str().unwrap_or_default(),
-                        evidence.join("\n")
-                    )
-                    .into();
-                }
-                result
-            }));
-            let more = judged.count.saturating_sub(judged.violations.len() as u64);
-            if more > 0 {
-                found.push(result(format!("{} violated {} more times", claim.name, grouped(more)), own));
-            }
-            if matches!(judged.outcome, Outcome::Inconclusive | Outcome::Vacuous) {
-                let level = if judged.fails(strict) { own } else { "none" };
-                found.push(result(judged.sentence(&claim.name), level));
-            }
+            found.extend(findings(results, recording, i, claim, judged, strict));
         }
         let place = || json!([{"physicalLocation": {"artifactLocation": {"uri": uri(&recording.name)}}}]);
         notifications.extend(
@@ -92,6 +57,54 @@ pub fn write(results: &Results, strict: bool) -> String {
     });
     // A structure of texts and numbers always has a JSON form.
     serde_json::to_string_pretty(&sarif).unwrap_or_default() + "\n"
+}
+
+/// The results about a property in a recording: its violations, and what it leaves open.
+fn findings(
+    results: &Results,
+    recording: &Recording,
+    i: usize,
+    claim: &Claim,
+    judged: &Judged,
+    strict: bool,
+) -> Vec<Value> {
+    // An assert decides instead.
+    let own = if judged.is_asserted { "note" } else { level(claim) };
+    let result = |sentence: String, level: &str| {
+        json!({
+            "ruleId": claim.name,
+            "ruleIndex": i,
+            "kind": if level == "none" { "open" } else { "fail" },
+            "level": level,
+            "message": {"text": format!("{sentence} in {}", recording.name)},
+            "locations": [location(results, claim)],
+            "properties": facts(claim, recording, judged),
+        })
+    };
+    let explained = judged.violations.iter().map(|violation| {
+        let mut result = result(violation.sentence(&claim.name, recording), own);
+        result["partialFingerprints"] = json!({"violation/v1": fingerprint(claim, recording, violation)});
+        let evidence = violation.evidence_lines(recording);
+        if !evidence.is_empty() {
+            result["message"]["text"] = format!(
+                "{}\n{}",
+                result["message"]["text"].as_str().unwrap_or_default(),
+                evidence.join("\n")
+            )
+            .into();
+        }
+        result
+    });
+    let mut found: Vec<Value> = explained.collect();
+    let more = judged.count.saturating_sub(judged.violations.len() as u64);
+    if more > 0 {
+        found.push(result(format!("{} violated {} more times", claim.name, grouped(more)), own));
+    }
+    if matches!(judged.outcome, Outcome::Inconclusive | Outcome::Vacuous) {
+        let level = if judged.fails(strict) { own } else { "none" };
+        found.push(result(judged.sentence(&claim.name), level));
+    }
+    found
 }
 
 fn rule(claim: &Claim) -> Value {

@@ -26,64 +26,47 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod account;
-pub mod align;
-pub mod alignment;
-mod alignment_statistics;
-mod arrival;
-mod chains;
-mod clock;
-mod criteria;
+/// The examples of docs/embed.md, which `cargo test --doc` compiles and runs.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/embed.md")]
+struct Embed;
+
 mod explanation;
-pub mod formula;
-mod identity;
-mod limits;
-mod missing;
-mod mixtures;
-mod names;
-mod notice;
-mod omission;
-mod options;
-mod pack_lines;
-mod progress;
-mod reached;
+mod ordering;
 mod report;
-pub mod ros2;
-mod saved;
 mod session;
-mod sharing;
-mod simulation;
 mod specification;
 mod statistics;
 pub mod survey;
-pub mod testing;
 pub mod text;
-mod types;
+mod time;
 
-pub use account::{Account, Accounts};
-pub use alignment::Alignment;
-pub use alignment_statistics::AlignmentStatistics;
-pub use chains::ChainStatistics;
-pub use clock::{AlignmentClock, Clock, ManualClock, SystemClock, Ticks};
-pub use criteria::Judgement;
 pub use explanation::{Course, Explanation, ShownTime, Signal, TimePoint};
-pub use missing::{Missing, Vacuous, VacuousKind};
-pub use names::TopicNames;
-pub use notice::Notice;
-pub use omission::{FirstOmission, Omission, Omissions, Reason};
-pub use options::{
-    Blind, Emit, INSTANCE_BYTES, Input, LARGEST_MESSAGE, Options, PublisherType, Reset, ResetPolicy,
-    TimeSource,
-};
-pub use pack_lines::PackLines;
+pub use ordering::alignment::Alignment;
+pub use ordering::{align, alignment};
+pub use report::notice::{GateChange, Notice, SinkState, UndeliveredMessages};
+pub use report::ros2;
 pub use report::{PropertyInfo, Report};
 pub use rondel_decode::{DecodeError, Encoding};
-pub use saved::StartError;
-pub use session::{Edited, Session, SessionPlan, Stamp};
-pub use simulation::{SimulatedClock, Simulation, Step};
+pub use session::options::{Blind, Emit, INSTANCE_BYTES, LARGEST_MESSAGE, Options, Reset, ResetPolicy};
+pub use session::reading::pack_lines::PackLines;
+pub use session::snapshot::saved::StartError;
+pub use session::testing;
+pub use session::time::simulation::{SimulatedClock, Simulation, Step};
+pub use session::{Edited, Session, SessionPlan, Stamp, Succession};
+pub use specification::formula;
+pub use specification::input::{Input, PublisherType, TimeSource};
+pub use specification::names::TopicNames;
+pub use specification::types::{Types, definition};
 pub use specification::{Specification, looks_ahead};
+pub use statistics::account::{Account, Accounts};
+pub use statistics::alignment::AlignmentStatistics;
+pub use statistics::chains::ChainStatistics;
+pub use statistics::criteria::Judgement;
+pub use statistics::missing::{Missing, Vacuous, VacuousKind};
+pub use statistics::omission::{FirstOmission, Omission, Omissions, Reason};
 pub use statistics::{
-    Cause, Counts, Extent, FirstViolation, InViolation, LongestViolation, Pause, PropertyStatistics, Summary,
-    TopicStatistics,
+    Cause, Counts, Extent, FirstViolation, InViolation, LongestViolation, Pause, Present, PropertyStatistics,
+    Standing, Summary, TopicStatistics,
 };
-pub use types::{Types, definition};
+pub use time::clock::{AlignmentClock, Clock, ManualClock, SystemClock, Ticks};

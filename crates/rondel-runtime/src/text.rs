@@ -2,7 +2,7 @@
 
 use rondel_event::{Timestamp, Value};
 
-pub use crate::formula::value_text;
+pub use crate::specification::formula::value_text;
 
 /// Appends a value in JSON. A number that is not finite is null.
 pub fn write_value(value: &Value, out: &mut Vec<u8>) {

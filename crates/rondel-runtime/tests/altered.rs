@@ -159,7 +159,7 @@ fn read(bytes: &[u8]) -> Option<u64> {
 }
 
 #[test]
-fn an_order() {
+fn altered_snapshots_of_an_order_cause_no_panic() {
     let mut order = Order::new(settings());
     feed_order(&mut order, 0);
     let bytes = order.snapshot(write);
@@ -195,7 +195,7 @@ fn feed_sets(sets: &mut Sets<u64>, from: i64) {
 }
 
 #[test]
-fn sets() {
+fn altered_snapshots_of_sets_cause_no_panic() {
     let lower_bounds = vec![1, 2];
     let policies = [
         SetPolicy::Exact { queue: 6 },
@@ -264,7 +264,7 @@ fn varint(mut number: usize) -> Vec<u8> {
 }
 
 #[test]
-fn a_monitor_with_what_waits_for_it() {
+fn altered_snapshots_of_a_monitor_with_waiting_events_cause_no_panic() {
     let spec = rondel_spec::parse(TEXT).spec.unwrap();
     let exact = |topics| SetSettings {
         policy: SetPolicy::Exact { queue: 4 },

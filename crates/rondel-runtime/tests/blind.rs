@@ -167,7 +167,7 @@ fn time_violates_no_property_while_a_network_is_disconnected() {
 }
 
 #[test]
-fn a_loss_begins_with_the_last_message_whoever_looks_meanwhile() {
+fn a_loss_begins_with_the_last_message_despite_polls() {
     let (mut session, clock) = session(Blind::Inconclusive, Policy::Arrival);
     (0..5).for_each(|seconds| push(&mut session, &clock, 0, seconds, seconds as u64));
     clock.set(at(7));

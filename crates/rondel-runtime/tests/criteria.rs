@@ -5,22 +5,14 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // the helpers are tests as well
 
-mod numbers;
-
 use std::sync::Arc;
 
-use numbers::Numbers;
 use rondel_event::{Origin, Timestamp, TopicId, Verdict};
 use rondel_runtime::alignment::Policy;
 use rondel_runtime::{Alignment, Blind, ManualClock, Options, Session, Stamp};
+use rondel_testkit::Random;
 
 const SECOND: i64 = 1_000_000_000;
-
-impl Numbers {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.next() % limit
-    }
-}
 
 /// A message: its time in seconds, its topic (0: `t`, 1: `m`), and its value, if it is not null.
 #[derive(Clone, Copy, Debug)]
@@ -129,7 +121,7 @@ fn measured(truths: &[Option<bool>], part: &[bool], dense: bool) -> Measures {
 }
 
 /// Random messages; in dense time no two at once, because a time has one truth here.
-fn messages(numbers: &mut Numbers, dense: bool) -> Vec<Message> {
+fn messages(numbers: &mut Random, dense: bool) -> Vec<Message> {
     let mut time = numbers.below(5) as i64;
     let count = 1 + numbers.below(14);
     let message = |_| {
@@ -162,7 +154,7 @@ struct Limits {
 }
 
 impl Case {
-    fn new(numbers: &mut Numbers) -> Case {
+    fn new(numbers: &mut Random) -> Case {
         let dense = numbers.below(2) == 0;
         let formula = match numbers.below(4) {
             0 => Formula::Arrives,
@@ -202,10 +194,9 @@ impl Case {
     }
 
     /// Limits equal to the measure, or different by one.
-    fn limits(&self, measures: &Measures, numbers: &mut Numbers) -> Limits {
-        let near = |own: u64, numbers: &mut Numbers| {
-            [own, own + 1, own.saturating_sub(1)][numbers.below(3) as usize]
-        };
+    fn limits(&self, measures: &Measures, numbers: &mut Random) -> Limits {
+        let near =
+            |own: u64, numbers: &mut Random| [own, own + 1, own.saturating_sub(1)][numbers.below(3) as usize];
         let whole = measures.satisfied + measures.violated;
         let share = near(measures.satisfied, numbers).min(whole) as f64 / whole.max(1) as f64;
         Limits { near: near(measures.longest, numbers), count: near(measures.rises, numbers), share }
@@ -280,19 +271,12 @@ fn judged(text: &str, messages: &[(Message, u64)]) -> Vec<Verdict> {
     summary.properties.iter().filter_map(|p| Some(p.judgement()?.verdict)).collect()
 }
 
-fn seeds(count: u64) -> Vec<u64> {
-    match std::env::var("RONDEL_SEED") {
-        Ok(seed) => vec![seed.parse().expect("a number")],
-        Err(_) => (0..count).collect(),
-    }
-}
-
 #[test]
 fn asserts_are_judged_by_their_definition() {
     let (mut compared, mut undecided, mut violated, mut with_mode, mut with_span, mut older) =
         (0, 0, 0, 0, 0, 0);
-    for seed in seeds(1_500) {
-        let numbers = &mut Numbers(seed);
+    for seed in rondel_testkit::seeds("criteria", 1_500) {
+        let numbers = &mut Random::new(seed);
         let case = Case::new(numbers);
         let messages = messages(numbers, case.dense);
         let measures = case.measured(&messages);
@@ -311,14 +295,14 @@ fn asserts_are_judged_by_their_definition() {
         older += u32::from(measures.is_ever && measures.rises == 0);
     }
     println!("{compared} judgements, {violated} violated, {undecided} inconclusive; {older} older stretches");
-    if std::env::var("RONDEL_SEED").is_err() {
+    if !rondel_testkit::is_replay() {
         assert!(compared >= 10_000 && violated > 2_000 && undecided < compared / 2, "too few were compared");
         assert!(with_mode > 400 && with_span > 400 && older > 50, "too few with clauses");
     }
 }
 
 /// Missed messages before each of some messages, of the same topic, in one of many variants.
-fn unseen(numbers: &mut Numbers, seen: &[(Message, u64)]) -> Vec<Message> {
+fn unseen(numbers: &mut Random, seen: &[(Message, u64)]) -> Vec<Message> {
     let mut all = Vec::new();
     for (message, missing) in seen {
         for i in (1..=*missing as i64).rev() {
@@ -335,8 +319,8 @@ fn unseen(numbers: &mut Numbers, seen: &[(Message, u64)]) -> Vec<Message> {
 fn certain_judgements_hold_for_every_completion() {
     const WAYS: usize = 12;
     let (mut certain, mut violated, mut open, mut needless) = (0, 0, 0, 0);
-    for seed in seeds(1_500) {
-        let numbers = &mut Numbers(seed);
+    for seed in rondel_testkit::seeds("criteria-completions", 1_500) {
+        let numbers = &mut Random::new(seed);
         let case = Case::new(numbers);
         let mut time = 0;
         let seen = messages(numbers, case.dense).into_iter().enumerate().map(|(i, message)| {
@@ -378,7 +362,7 @@ fn certain_judgements_hold_for_every_completion() {
     println!(
         "{certain} certain, {violated} of them violated; {open} open, {needless} of them the same in all ways"
     );
-    if std::env::var("RONDEL_SEED").is_err() {
+    if !rondel_testkit::is_replay() {
         assert!(certain > 1_000 && violated > 300 && open > 1_000, "too few were compared");
     }
 }

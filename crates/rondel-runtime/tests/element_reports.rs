@@ -1,4 +1,4 @@
-//! What is reported of the elements of arrays: those of another type, messages with too many, and the ones that explain a
+//! Reports about the elements of arrays: mistyped elements, messages with too many, and elements that explain a
 //! violation.
 
 #![allow(clippy::unwrap_used, clippy::panic)] // a test
@@ -24,7 +24,12 @@ fn push(session: &mut Session, second: i64, payload: &[u8]) {
 
 /// The messages that were not evaluated, as sentences.
 fn omitted(session: &Session) -> Vec<String> {
-    session.omitted().iter().map(|omission| omission.sentence(&mut |time| format!("{time} s"))).collect()
+    session
+        .summary()
+        .omitted()
+        .iter()
+        .map(|omission| omission.sentence(&mut |time| format!("{time} s")))
+        .collect()
 }
 
 /// MessagePack of `{"s": [{"id": ID, "v": V}, …]}`; a text for a value is one of another type.

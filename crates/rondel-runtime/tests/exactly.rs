@@ -89,7 +89,7 @@ fn ids_without_times_in_messages_do_not_depend_on_the_times_of_arrival() {
 }
 
 #[test]
-fn an_edit_changes_the_ids_of_what_is_edited_only() {
+fn an_edit_changes_the_ids_of_edited_properties_only() {
     let other = TEXT.replace("2 s", "1 s");
     let ids = |text: &str, is_past: bool| -> HashSet<String> {
         let mut session = plan(text, field(), false).0.start().unwrap();

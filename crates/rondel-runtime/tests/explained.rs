@@ -16,6 +16,7 @@ use definition::{Content, Event, Timed};
 use rondel_event::{Timestamp, TopicId, Value, ValueType, Verdict};
 use rondel_runtime::{Explanation, Options, Session, Stamp, formula};
 use rondel_spec::{ExprId, Spec, TimeModel};
+use rondel_testkit::Random;
 
 const SECOND: i64 = 1_000_000_000;
 
@@ -54,40 +55,26 @@ const TIMED_NUMBERS: [&str; 3] = ["rate(a) over W", "derivative(a.f) over W", "i
 const DURATIONS: [&str; 5] = ["age(a)", "age(b)", "jitter(a)", "latency(b)", "age(a) - age(b)"];
 const TEXTS: [&str; 3] = ["lower(a.s)", "prev(a.s)", "a.s"];
 
-/// A generator of random numbers, xorshift.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, count: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 33) as usize % count
-    }
-
-    fn of<'a>(&mut self, all: &[&'a str]) -> &'a str {
-        all[self.below(all.len())]
-    }
-}
-
 fn comparison(random: &mut Random, model: TimeModel) -> String {
     let window = if model == TimeModel::Steps { ["1", "3", "6"] } else { ["1 s", "2 s", "4 s"] };
-    let window = random.of(&window);
-    let operator = random.of(&["<", "<=", ">", ">=", "==", "!="]);
+    let window = random.pick(&window);
+    let operator = random.pick(&["<", "<=", ">", ">=", "==", "!="]);
     let timed = model != TimeModel::Steps;
-    let (left, right) = match random.below(8) {
+    let (left, right) = match random.index(8) {
         // In dense time an age is exact in comparisons with constants.
-        0 | 1 if model == TimeModel::Dense => (random.of(&DURATIONS[..4]), random.of(&["1 s", "0 s", "2 s"])),
-        0 | 1 if timed => (random.of(&DURATIONS), random.of(&["1 s", "0 s", "2 s", "age(b)"])),
-        2 if timed => (random.of(&TIMED_NUMBERS), random.of(&["1.5", "0", "b.x"])),
+        0 | 1 if model == TimeModel::Dense => {
+            (random.pick(&DURATIONS[..4]), random.pick(&["1 s", "0 s", "2 s"]))
+        }
+        0 | 1 if timed => (random.pick(&DURATIONS), random.pick(&["1 s", "0 s", "2 s", "age(b)"])),
+        2 if timed => (random.pick(&TIMED_NUMBERS), random.pick(&["1.5", "0", "b.x"])),
         3 => {
-            let text = random.of(&TEXTS);
-            return match random.below(2) {
+            let text = random.pick(&TEXTS);
+            return match random.index(2) {
                 0 => format!("{text} == \"v1\""),
                 _ => format!("starts_with({text}, \"V\")"),
             };
         }
-        _ => (random.of(&NUMBERS), if random.below(2) == 0 { random.of(&NUMBERS) } else { "2" }),
+        _ => (random.pick(&NUMBERS), if random.index(2) == 0 { random.pick(&NUMBERS) } else { "2" }),
     };
     format!("{left} {operator} {right}").replace('W', window)
 }
@@ -95,7 +82,7 @@ fn comparison(random: &mut Random, model: TimeModel) -> String {
 fn formula_of(random: &mut Random, model: TimeModel) -> String {
     let [c, d] = [comparison(random, model), comparison(random, model)];
     let bounds = if model == TimeModel::Steps { "[0, 2]" } else { "[0, 2 s]" };
-    match random.below(10) {
+    match random.index(10) {
         0 | 1 => c,
         2 => format!("not ({c})"),
         3 => format!("({c}) and ({d})"),
@@ -111,25 +98,25 @@ fn formula_of(random: &mut Random, model: TimeModel) -> String {
 /// Messages of two topics, whole seconds and halves apart, some at the same time.
 fn trace(random: &mut Random) -> Vec<Timed> {
     let mut time = 0;
-    let count = 3 + random.below(25);
+    let count = 3 + random.index(25);
     let message = |_| {
-        time += [0, SECOND / 2, SECOND, SECOND, 3 * SECOND][random.below(5)];
-        let int = |random: &mut Random| Value::Int(random.below(5) as i64 - 1);
-        let float = |random: &mut Random| Value::Float(random.below(9) as f64 / 4.0 - 0.5);
-        let mut fields: Vec<(&'static str, Value)> = match random.below(2) {
+        time += [0, SECOND / 2, SECOND, SECOND, 3 * SECOND][random.index(5)];
+        let int = |random: &mut Random| Value::Int(random.index(5) as i64 - 1);
+        let float = |random: &mut Random| Value::Float(random.index(9) as f64 / 4.0 - 0.5);
+        let mut fields: Vec<(&'static str, Value)> = match random.index(2) {
             0 => {
-                let text = Value::String(random.of(&["v1", "V2", "other"]).into());
+                let text = Value::String(random.pick(&["v1", "V2", "other"]).into());
                 vec![("i", int(random)), ("f", float(random)), ("s", text)]
             }
             _ => vec![("n", int(random)), ("x", float(random))],
         };
         let topic = u32::from(fields.len() == 2);
-        if random.below(5) == 0 {
-            fields.remove(random.below(fields.len()));
+        if random.index(5) == 0 {
+            fields.remove(random.index(fields.len()));
         }
         let fields = fields.into_iter().map(|(name, value)| (name, Content::Value(value))).collect();
         // Without an arrival, the session would read its clock; one at the message's own time is none.
-        let arrival = Some(time + SECOND / 4 + random.below(4) as i64 * SECOND / 2);
+        let arrival = Some(time + SECOND / 4 + random.index(4) as i64 * SECOND / 2);
         Timed { time, arrival, event: Event { topic, fields } }
     };
     (0..count).map(message).collect()
@@ -186,10 +173,10 @@ fn is_same(found: &Value, expected: &Value) -> bool {
 
 /// Compares all values in explanations of a random case, and returns the terms that were explained.
 fn compare(seed: u64) -> BTreeSet<String> {
-    let mut random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
+    let mut random = Random::new(seed);
     let (time, model) =
         [("steps", TimeModel::Steps), ("points", TimeModel::Points), ("dense", TimeModel::Dense)]
-            [random.below(3)];
+            [random.index(3)];
     let written = formula_of(&mut random, model);
     let text = format!(
         "topic a {{ i: int, f: float, s: string }} topic b {{ n: int, x: float }} \
@@ -252,13 +239,10 @@ fn compare(seed: u64) -> BTreeSet<String> {
 
 #[test]
 fn explained_values_are_those_of_the_definitions() {
-    let number = |name: &str| std::env::var(name).ok().and_then(|value| value.parse::<u64>().ok());
-    if let Some(seed) = number("RONDEL_SEED") {
-        compare(seed);
+    let explained: BTreeSet<String> = rondel_testkit::seeds("explained", 1500).flat_map(compare).collect();
+    if rondel_testkit::is_replay() {
         return;
     }
-    let cases = 1500 * number("RONDEL_CASES").unwrap_or(1);
-    let explained: BTreeSet<String> = (0..cases).flat_map(compare).collect();
     // Every kind of term was explained.
     for term in NUMBERS.iter().chain(&TIMED_NUMBERS).chain(&DURATIONS).chain(&TEXTS) {
         let kind = term.split("over").next().unwrap().split("full").next().unwrap();

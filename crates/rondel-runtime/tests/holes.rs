@@ -295,7 +295,7 @@ fn verdict_within_a_gap_is_not_final() {
 
 /// The last message cannot be read: an earlier verdict of a property does not answer for the end.
 #[test]
-fn nothing_is_satisfied_at_the_end_by_what_came_before_an_unreadable_message() {
+fn no_property_is_satisfied_at_the_end_by_messages_before_an_unreadable_one() {
     let text = "topic a { x: int } property low = historically a.x < 5";
     let spec = rondel_spec::parse(text).spec.unwrap();
     for (last, open) in [(&b"{\"x\":2}"[..], false), (b"nonsense", true)] {

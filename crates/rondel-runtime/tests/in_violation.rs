@@ -6,22 +6,14 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // the helpers are tests as well
 
-mod numbers;
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use numbers::Numbers;
 use rondel_event::{Origin, Timestamp, TopicId, Value, Verdict};
 use rondel_runtime::{Blind, InViolation, ManualClock, Options, Session, SessionPlan, Stamp, Summary};
+use rondel_testkit::Random;
 
 const SECOND: i64 = 1_000_000_000;
-
-impl Numbers {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.next() % limit
-    }
-}
 
 /// A message: its time in nanoseconds, its key, its value, if it is not null, and how many messages before it are missing.
 #[derive(Clone, Copy, Debug)]
@@ -51,7 +43,7 @@ const SPECIFICATION: &str = "
     @time(steps) property back = t.x < 3 or not previously t.x < 3
 ";
 
-fn messages(numbers: &mut Numbers, has_gaps: bool) -> Vec<Message> {
+fn messages(numbers: &mut Random, has_gaps: bool) -> Vec<Message> {
     let mut time = numbers.below(5) as i64 * SECOND;
     let count = 1 + numbers.below(40);
     let mut all = Vec::new();
@@ -202,19 +194,12 @@ fn plan() -> SessionPlan {
     SessionPlan::new(&spec, Options { clock, blind: Blind::Inconclusive, ..Options::default() }).unwrap()
 }
 
-fn seeds(count: u64) -> Vec<u64> {
-    match std::env::var("RONDEL_SEED") {
-        Ok(seed) => vec![seed.parse().expect("a number")],
-        Err(_) => (0..count).collect(),
-    }
-}
-
 #[test]
-fn violations_last_as_long_as_their_verdicts_say() {
+fn violations_last_from_verdict_to_verdict() {
     let plan = plan();
     let (mut compared, mut cut, mut by_values, mut restored) = (0, 0, 0, 0);
-    for seed in seeds(400) {
-        let numbers = &mut Numbers(seed);
+    for seed in rondel_testkit::seeds("in_violation", 400) {
+        let numbers = &mut Random::new(seed);
         let has_gaps = numbers.below(2) == 0;
         let messages = messages(numbers, has_gaps);
         let (all, summary) = happenings(&plan, &messages);
@@ -286,7 +271,7 @@ fn violations_last_as_long_as_their_verdicts_say() {
         }
     }
     println!("{compared} properties with violations, {cut} of them cut; {by_values} recordings without gaps");
-    if std::env::var("RONDEL_SEED").is_err() {
+    if !rondel_testkit::is_replay() {
         assert!(compared > 1_700 && cut > 280 && by_values > 160 && restored > 600, "too few were compared");
     }
 }
@@ -326,13 +311,18 @@ fn a_violation_by_time_alone_lasts_to_the_end_of_the_run() {
         clock.set(Timestamp::from_nanos(seconds * SECOND));
         session.poll();
     }
+    // Also before the end, for destinations that account for it meanwhile.
+    assert_eq!(session.summary().reached, Some(Timestamp::from_nanos(20 * SECOND)));
     session.finish();
-    let violated = session.summary().properties[0].in_violation().unwrap();
+    let summary = session.summary();
+    let violated = summary.properties[0].in_violation().unwrap();
     let longest = violated.longest.unwrap();
     assert_eq!(
         (longest.begin, longest.extent.nanos),
         (Timestamp::from_nanos(2 * SECOND), 18 * SECOND as u64)
     );
+    assert_eq!(summary.reached, Some(Timestamp::from_nanos(20 * SECOND)));
+    assert_eq!(summary.span.map(|(_, last)| last), Some(Timestamp::from_nanos(SECOND)));
 }
 
 #[test]

@@ -77,7 +77,7 @@ fn part(field: u8, bytes: &[u8]) -> Vec<u8> {
     [&[field << 3 | 2, bytes.len() as u8], bytes].concat()
 }
 
-/// A message that was sent at this time, of metrics of the type Int64: name, value, and whether it is historical.
+/// A message sent at this time with metrics of the type Int64: name, value, and whether it is historical.
 fn payload(seconds: u64, metrics: &[(&str, u64, bool)]) -> Vec<u8> {
     let mut message = number(1, seconds * 1_000);
     for (name, value, is_historical) in metrics {
@@ -94,21 +94,21 @@ const DEATH: &str = "spBv1.0/plant/NDEATH/press";
 const COOL: &str = "topic press \"spBv1.0/plant/+/press/#\"
     @time(points) property cool = press.metrics[name == \"Temp\"].value < 90";
 
-/// A will was written when the node connected.
+/// Deaths carry the time at which the node connected, because brokers keep them as wills.
 #[test]
 fn death_of_a_node_counts_at_its_arrival() {
     for policy in [Policy::Arrival, Policy::EventTime] {
         let mut live = Live::new(COOL, input(Encoding::SparkplugB, field("timestamp")), policy);
         live.push(BIRTH, 100_000, &payload(100_000, &[("bdSeq", 7, false), ("Temp", 20, false)]));
         live.push(DATA, 110_000, &payload(110_000, &[("Temp", 30, false)]));
-        let mut told = live.push(DEATH, 110_005, &payload(100_000, &[("bdSeq", 7, false)]));
+        let mut reports = live.push(DEATH, 110_005, &payload(100_000, &[("bdSeq", 7, false)]));
         live.session.finish();
-        told.extend(
+        reports.extend(
             live.session.reports().map(|report| (report.verdict(), report.time().as_nanos() / 1_000_000_000)),
         );
         assert_eq!(live.session.summary().counts.refused, 0, "{policy:?}");
         assert!(live.session.notices().all(|notice| notice.kind != "reset"), "{policy:?}");
-        assert_eq!(told.last(), Some(&(Verdict::Inconclusive, 110_005)), "{policy:?}");
+        assert_eq!(reports.last(), Some(&(Verdict::Inconclusive, 110_005)), "{policy:?}");
     }
 }
 
@@ -119,7 +119,7 @@ fn historical_values_are_left_out_and_named() {
     assert_eq!(live.push(BIRTH, 1, &birth), [(Verdict::Satisfied, 1)]);
     assert_eq!(live.push(DATA, 2, &payload(2, &[("Temp", 95, true), ("Temp", 99, true)])), []);
     assert_eq!(live.push(DATA, 3, &payload(3, &[("Temp", 95, false)])), [(Verdict::Violated, 3)]);
-    // One that is historical in a birth has no present value.
+    // A metric that is historical in a birth has no present value.
     assert_eq!(live.push(BIRTH, 4, &payload(4, &[("Temp", 20, true)])), [(Verdict::Inconclusive, 4)]);
     live.session.finish();
     let omissions = live.session.summary().omissions;
@@ -129,7 +129,7 @@ fn historical_values_are_left_out_and_named() {
 
 /// The messages of a device share their numbers with those of the node.
 #[test]
-fn nodes_whose_losses_do_not_show_are_counted() {
+fn nodes_with_undetectable_losses_are_counted() {
     let text = "topic press \"spBv1.0/plant/+/press/arm\" property cool = press.metrics[name == \"Temp\"].value < 90";
     let mut live = Live::new(text, input(Encoding::SparkplugB, TimeSource::Arrival), Policy::Arrival);
     for seconds in 1..4 {
@@ -151,7 +151,7 @@ fn each_time_of_a_series_is_an_event() {
             r#"[{"bt":1700000000,"n":"temp","t":2,"v":35},{"n":"hum","t":1,"v":50},{"n":"temp","t":3,"v":25},
                 {"n":"temp","t":1,"v":20},{"n":"temp","t":4.5,"v":40},{"n":"hum","t":4.5,"v":80}]"#,
         ),
-        // Some times are relative to that of arrival.
+        // Some times are relative to the arrival time.
         (
             Policy::EventTime,
             r#"[{"n":"temp","t":-8,"v":35},{"n":"hum","t":1700000001,"v":50},{"n":"temp","t":1700000003,"v":25},
@@ -159,14 +159,14 @@ fn each_time_of_a_series_is_an_event() {
         ),
     ] {
         let mut live = Live::new(text, input(Encoding::Senml, field("time")), policy);
-        let mut told = live.push("room", 1_700_000_010, pack.as_bytes());
+        let mut reports = live.push("room", 1_700_000_010, pack.as_bytes());
         live.session.finish();
-        told.extend(
+        reports.extend(
             live.session.reports().map(|report| (report.verdict(), report.time().as_nanos() / 1_000_000_000)),
         );
         let counts = live.session.summary().counts;
         assert_eq!((counts.received, counts.checked, counts.undecodable), (1, 4, 0), "{policy:?}");
-        verdicts.push(told);
+        verdicts.push(reports);
     }
     let base = 1_700_000_000;
     let expected = [
@@ -190,7 +190,7 @@ fn records_without_a_series_are_one_event() {
     assert_eq!(live.session.summary().counts.checked, 1);
 }
 
-/// No message need follow one that cannot be read.
+/// The withheld verdict does not wait for a further message.
 #[test]
 fn an_unreadable_message_withholds_verdicts_at_once() {
     let value = |value: u64| payload(1, &[("Temp", value, false)]);
@@ -211,9 +211,9 @@ fn an_unreadable_message_withholds_verdicts_at_once() {
                 format!("topic t \"spBv1.0/plant/+/press/#\" @time({model}) property low = t.{path} < 90");
             let mut live = Live::new(&text, input(encoding, TimeSource::Arrival), policy);
             let case = format!("{encoding}, {policy:?}, {model}");
-            let verdicts = |told: Vec<(Verdict, i64)>| {
-                assert!(told.iter().all(|(_, time)| *time > 0), "{case}: {told:?}");
-                told.iter().map(|told| told.0).collect::<Vec<_>>()
+            let verdicts = |reports: Vec<(Verdict, i64)>| {
+                assert!(reports.iter().all(|(_, time)| *time > 0), "{case}: {reports:?}");
+                reports.iter().map(|report| report.0).collect::<Vec<_>>()
             };
             assert_eq!(verdicts(live.push(DATA, 1, &good)), [Verdict::Satisfied], "{case}");
             assert_eq!(verdicts(live.push(DATA, 2, &bad)), [Verdict::Inconclusive], "{case}");
@@ -250,9 +250,11 @@ fn packs_in_lines_are_read() {
         done = session.push_lines(&mut lines, &rewritten, done, rewritten.len()).unwrap();
     }
     session.finish();
-    let told: Vec<_> = session.reports().map(|report| (report.verdict(), report.time().as_nanos())).collect();
+    let reports: Vec<_> =
+        session.reports().map(|report| (report.verdict(), report.time().as_nanos())).collect();
     let (s, base) = (1_000_000_000, 1_700_000_000_000_000_000);
-    let decided: Vec<_> = told.iter().filter(|told| told.0 != Verdict::Inconclusive).copied().collect();
+    let decided: Vec<_> =
+        reports.iter().filter(|report| report.0 != Verdict::Inconclusive).copied().collect();
     let expected = [
         (Verdict::Satisfied, base + 13 * s / 2),
         (Verdict::Violated, base + 9 * s),

@@ -252,7 +252,7 @@ fn a_message_that_is_too_large_is_refused_and_counted() {
 
 /// The limit is said when it is reached, once for each property, and not only at the end.
 #[test]
-fn a_limit_of_instances_is_said_when_it_is_reached() {
+fn reaching_the_limit_of_instances_is_reported() {
     let text = "topic s { t: time, id: int, v: bool }
         @limit(2) property p for each id in s.id = once[0, 2] s.v
         @limit(3) property q for each id in s.id = once[0, 2] s.v

@@ -36,7 +36,7 @@ fn notices(session: &mut Session) -> Vec<&'static str> {
 }
 
 #[test]
-fn a_leap_is_said_at_once_and_in_the_summary() {
+fn a_leap_is_reported_at_once_and_in_the_summary() {
     let clock = Arc::new(ManualClock::default());
     let ordered = {
         let topic = TopicAlignment {

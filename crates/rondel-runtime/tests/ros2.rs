@@ -20,25 +20,9 @@ property off for each i in pump.id = !pump.on
 property never = once speed.value < 0.0 -> speed.value > 100.0
 ";
 
-/// The Python of RONDEL_TEST_PYTHON, or else of `.venv`. Otherwise the test is skipped, loudly; where a Python is named,
-/// or on CI, it fails.
+/// Returns the Python with an independent reader, if there is one.
 fn python(test: &str) -> Option<PathBuf> {
-    let candidate = std::env::var_os("RONDEL_TEST_PYTHON").map(PathBuf::from);
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let candidate = candidate.or_else(|| Some(root.join(".venv/bin/python3")).filter(|path| path.exists()));
-    let works = |path: &PathBuf| {
-        let imported = Command::new(path).args(["-c", "import rosbags"]).output();
-        imported.is_ok_and(|output| output.status.success())
-    };
-    if let Some(python) = candidate.filter(works) {
-        return Some(python);
-    }
-    let message =
-        format!("{test}: SKIPPED, NOT TESTED: no Python with rosbags; `make .venv/ready` installs it");
-    assert!(["CI", "RONDEL_TEST_PYTHON"].iter().all(|name| std::env::var_os(name).is_none()), "{message}");
-    // Past the capture of the test's output.
-    let _ = Command::new("sh").args(["-c", "echo \"$0\" >&2", &message]).status();
-    None
+    rondel_testkit::python(test, "rosbags")
 }
 
 /// Reads messages: returns the hash of their type, and each as JSON.

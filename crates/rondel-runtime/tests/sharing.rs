@@ -2,20 +2,12 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)] // the helpers are tests as well
 
-mod numbers;
-
 use std::sync::Arc;
 
-use numbers::Numbers;
 use rondel_event::{TimeUnit, Timestamp, TopicId};
 use rondel_runtime::{ManualClock, Options, Session, SessionPlan, Specification, Stamp};
+use rondel_testkit::Random;
 use serde_json::{Value, json};
-
-impl Numbers {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.next() % limit
-    }
-}
 
 fn plan(text: &str) -> SessionPlan {
     let outcome = rondel_spec::parse(text);
@@ -100,7 +92,7 @@ fn the_way_out_can_be_written() {
 
 #[test]
 fn publishers_of_other_rates_are_seen() {
-    let mut numbers = Numbers(1);
+    let mut numbers = Random::new(1);
     // Five robots, each with its period and some jitter.
     let mut all: Vec<(u64, u64)> = Vec::new();
     for robot in 0..5 {
@@ -139,7 +131,7 @@ fn lines_are_looked_at() {
 #[test]
 fn slow_or_never_returning_values_are_no_names() {
     let modes = ["idle", "drive", "charge", "error"];
-    let mut numbers = Numbers(7);
+    let mut numbers = Random::new(7);
     // A mode that changes every twenty messages, a counter, an order, and one of two values.
     let messages = (0..2_000).map(|i: u64| {
         json!({
@@ -154,8 +146,8 @@ fn slow_or_never_returning_values_are_no_names() {
 #[test]
 fn noisy_integers_are_no_names() {
     let text = "topic pose property p = rising(pose.x > 0) -> pose.x < 10 property q = changed(pose.x) -> pose.x < 5";
-    for seed in 0..400 {
-        let numbers = &mut Numbers(seed);
+    for seed in rondel_testkit::seeds("sharing", 400) {
+        let numbers = &mut Random::new(seed);
         let (spread, walks) = (3 + numbers.below(15), numbers.below(2) == 0);
         let mut level = 50;
         let messages: Vec<Value> = (0..400)

@@ -201,7 +201,7 @@ fn a_property_with_parameters_needs_no_disposal() {
 
 /// The monitor did not run, so that messages in time were not taken: whether a deadline was missed is unknown.
 #[test]
-fn a_deadline_that_was_missed_in_a_pause_says_nothing() {
+fn a_deadline_missed_during_a_pause_is_inconclusive() {
     use Verdict::{Satisfied, Violated};
     let spec = rondel_spec::parse(TEXT).spec.unwrap();
     for policy in [Policy::Arrival, Policy::EventTime] {

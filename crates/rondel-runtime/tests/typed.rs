@@ -120,7 +120,7 @@ fn a_message_of_another_type_is_refused_and_counted() {
 }
 
 #[test]
-fn a_schema_that_does_not_fit_is_said_before_anything_runs() {
+fn an_unsuitable_schema_is_reported_before_the_start() {
     let mut options = options();
     options.inputs[0].message_type = Some(message_type("std_msgs/msg/Bool"));
     let error = Session::new(&spec(), options.clone()).err().unwrap().to_string();

@@ -96,7 +96,7 @@ fn nothing_is_reported_once_all_has_come() {
 }
 
 #[test]
-fn a_snapshot_knows_what_has_come() {
+fn a_snapshot_keeps_which_topics_were_received() {
     for policy in [Policy::Arrival, Policy::EventTime] {
         let clock = Arc::new(ManualClock::default());
         let plan = plan(policy, &clock);

@@ -1,25 +1,25 @@
-//! Acceptance criteria: what `assert` declarations demand of a whole recording.
+//! Acceptance criteria: demands of `assert` declarations on a whole recording.
 
 use rondel_event::Comparison;
 
-/// What an `assert` demands of the truth of its formula over a whole recording.
+/// Demand of an `assert` on the truth of its formula over a whole recording.
 ///
 /// An assert is a property with a criterion: the formula is evaluated as that of any property, and the criterion
 /// decides on all its verdicts together, once, at the end.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Criterion {
-    /// What is measured, and what it must be.
+    /// The measure and its limit.
     pub demand: Demand,
-    /// The beginning and the end of the part that counts, both inclusive: nanoseconds since the first message in
+    /// First and last position of the part that counts, both inclusive: nanoseconds since the first message in
     /// dense time, numbers of events from 0 in steps. None for the whole recording.
     pub span: Option<(u64, u64)>,
-    /// Whether only a part of the time counts, in which the formula is known: `while`.
+    /// Whether only the time counts in which the formula is known: `while`.
     pub has_mode: bool,
-    /// The property whose verdicts are judged, by its position; none if the assert has a formula of its own.
+    /// Index of the property whose verdicts are judged; none if the assert has a formula of its own.
     pub property: Option<u32>,
 }
 
-/// What is measured of the truth of a formula, and the demand on it. Where the formula is unknown, it does not count.
+/// A measure of the truth of a formula, and its limit. Time points at which the formula is unknown do not count.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Demand {
     /// It is nowhere false.

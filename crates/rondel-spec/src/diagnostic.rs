@@ -2,8 +2,6 @@
 
 use std::fmt;
 
-use crate::sources::Sources;
-
 /// A range of bytes in the parsed text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Span {
@@ -168,8 +166,8 @@ pub enum Code {
     Shadowed,
     /// A quotient of constant integers that loses its fraction.
     LostFraction,
-    /// A number that is allowed, but probably not meant.
-    DoubtfulNumber,
+    /// A number that is allowed, but probably a mistake.
+    SuspiciousNumber,
     /// A property that does not depend on its parameters.
     IdleKey,
     /// A robustness of a property that compares no numbers.
@@ -259,7 +257,7 @@ impl Code {
         Code::InexactNumber,
         Code::Shadowed,
         Code::LostFraction,
-        Code::DoubtfulNumber,
+        Code::SuspiciousNumber,
         Code::IdleKey,
         Code::NothingToMeasure,
         Code::UnreachableState,
@@ -342,7 +340,7 @@ impl Code {
             Code::InexactNumber => "W0408",
             Code::Shadowed => "W0409",
             Code::LostFraction => "W0410",
-            Code::DoubtfulNumber => "W0411",
+            Code::SuspiciousNumber => "W0411",
             Code::IdleKey => "W0601",
             Code::NothingToMeasure => "W0602",
             Code::UnreachableState => "W0603",
@@ -407,6 +405,12 @@ impl Diagnostic {
         }
     }
 
+    /// Returns a warning about a name that shadows another.
+    pub(crate) fn shadowing(name: &str, span: Span, hidden: Span) -> Diagnostic {
+        let message = format!("'{name}' shadows an outer declaration");
+        Diagnostic::new(Code::Shadowed, span, message).label(hidden, "outer declaration")
+    }
+
     pub(crate) fn label(mut self, span: Span, text: impl Into<String>) -> Diagnostic {
         self.labels.push(Label { span, text: text.into() });
         self
@@ -420,58 +424,6 @@ impl Diagnostic {
     /// Returns whether this is an error.
     pub fn is_error(&self) -> bool {
         self.severity == Severity::Error
-    }
-
-    /// Returns the diagnostic with the source lines it refers to. `text` is the parsed text, `source_name` its name for
-    /// the reader; `colour` adds the escape sequences of terminals.
-    ///
-    /// ```
-    /// let text = "property p = )";
-    /// let outcome = rondel_spec::parse(text);
-    /// let shown = outcome.diagnostics[0].render("p.rondel", text, false);
-    /// assert_eq!(shown, "\
-    /// error[E0102]: expected an expression, found `)`
-    ///  --> p.rondel:1:14
-    ///   |
-    /// 1 | property p = )
-    ///   |              ^
-    /// ");
-    /// ```
-    pub fn render(&self, source_name: &str, text: &str, colour: bool) -> String {
-        self.shown(&|_| (source_name, text, 0), colour)
-    }
-
-    /// Returns the diagnostic with the source lines it refers to, for a specification of several files. A location in
-    /// another file than the first one is shown below a line with `:::` and the name of its file.
-    pub fn render_in(&self, sources: &Sources, colour: bool) -> String {
-        self.shown(&|offset| sources.file_at(offset), colour)
-    }
-
-    /// Returns the diagnostic as [`render_in`](Self::render_in) does, where a part of the text is shown as a text of its
-    /// own with this name.
-    ///
-    /// ```
-    /// use rondel_spec::{ParseOptions, Sources, Span, parse_sources};
-    /// let sources = Sources::alone("", "topic a { x: int }\nproperty p = a.y > 0");
-    /// let outcome = parse_sources(&sources, &ParseOptions::default(), None);
-    /// let shown = outcome.diagnostics[0].render_part(&sources, ("formula", Span::new(32, 39)), false);
-    /// assert_eq!(shown, "\
-    /// error[E0301]: unknown field 'y' in topic 'a'
-    ///  --> formula:1:3
-    ///   |
-    /// 1 | a.y > 0
-    ///   |   ^
-    ///   |
-    ///   = help: fields of topic 'a': 'x'
-    /// ");
-    /// ```
-    pub fn render_part(&self, sources: &Sources, (name, part): (&str, Span), colour: bool) -> String {
-        let text = part.of(sources.text());
-        let place = |offset| match (part.start..=part.end).contains(&offset) {
-            true => (name, text, part.start),
-            false => sources.file_at(offset),
-        };
-        self.shown(&place, colour)
     }
 }
 

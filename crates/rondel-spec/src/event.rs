@@ -45,10 +45,10 @@ impl Spec {
     /// Returns the events of topics that a node reads, directly or through its operands and machines, each once.
     pub fn events_read(&self, node: ExprId) -> Vec<(TopicId, TopicEvent)> {
         let mut events = Vec::new();
-        self.visit([node], |node| {
+        for (_, node) in self.below_with_machines([node]) {
             let event = self.event(node).filter(|event| !events.contains(event));
             events.extend(event);
-        });
+        }
         events
     }
 
@@ -56,13 +56,13 @@ impl Spec {
     /// through its operands and machines.
     pub fn whole_events(&self, node: ExprId) -> Vec<TopicId> {
         let mut topics = Vec::new();
-        self.visit([node], |node| {
+        for (_, node) in self.below_with_machines([node]) {
             let topic = match node {
                 Expr::On(topic) => self.events_of(*topic).map(|_| *topic),
                 _ => self.event(node).filter(|(_, event)| !event.has_key()).and_then(|_| node.topic()),
             };
             topics.extend(topic.filter(|topic| !topics.contains(topic)));
-        });
+        }
         topics
     }
 

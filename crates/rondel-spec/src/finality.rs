@@ -1,6 +1,6 @@
 //! Verdicts that no later message changes.
 
-use crate::spec::{Bounds, Expr, ExprId, Spec, Transition};
+use crate::spec::{Bounds, Class, Expr, ExprId, Property, Spec, Temporal, Transition, fold};
 
 /// Which verdicts of a property are final: whatever comes later, the property keeps them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,22 +39,16 @@ impl Spec {
     /// assert!(finality[0].violated && !finality[0].satisfied && !finality[1].any());
     /// ```
     pub fn finality(&self) -> Vec<Finality> {
-        // For each node its finality, and whether it looks ahead. Nodes refer to earlier nodes only.
-        let mut all: Vec<(Finality, bool)> = Vec::with_capacity(self.nodes.len());
-        for node in &self.nodes {
+        // For each node its finality, and whether it looks ahead.
+        let all = fold(&self.nodes, |_, node, all: &[(Finality, bool)]| {
             let of = |id: &ExprId| all.get(id.index()).map(|(finality, _)| *finality).unwrap_or_default();
-            let is_future =
-                matches!(node, Expr::Next(_) | Expr::Eventually(..) | Expr::Always(..) | Expr::Until(..));
+            let is_future = node.class() == Class::Future;
             let ahead = is_future || node.operands().any(|id| all.get(id.index()).is_some_and(|of| of.1));
             let found = match node {
                 _ if ahead => Finality::default(),
                 Expr::Literal(_) => Finality::BOTH,
                 Expr::Not(x) => of(x).not(),
                 Expr::And(x, y) | Expr::Or(x, y) => of(x).and(of(y)),
-                Expr::Once(Bounds { upper: None, .. }, _) => Finality { satisfied: true, violated: false },
-                Expr::Historically(Bounds { upper: None, .. }, _) => {
-                    Finality { satisfied: false, violated: true }
-                }
                 Expr::Ambiguous(_) => Finality { satisfied: true, violated: false },
                 Expr::InState(machine, states) => {
                     let machine = self.machines.get(machine.0 as usize);
@@ -64,11 +58,17 @@ impl Spec {
                     let stays = machine.is_some_and(|machine| !machine.transitions.iter().any(leaves));
                     Finality { satisfied: stays, violated: false }
                 }
-                _ => Finality::default(),
+                // A truth at some time point remains a witness.
+                _ => match node.past() {
+                    Some(Temporal { bounds: Bounds { upper: None, .. }, all, guard: None, .. }) => {
+                        Finality { satisfied: !all, violated: all }
+                    }
+                    _ => Finality::default(),
+                },
             };
-            all.push((found, ahead));
-        }
-        let of = |property: &crate::Property| match property.slice {
+            (found, ahead)
+        });
+        let of = |property: &Property| match property.slice {
             None if !property.linear => all.get(property.formula.index()).map(|of| of.0).unwrap_or_default(),
             _ => Finality::default(),
         };

@@ -55,7 +55,7 @@ const FUNCTIONS: &[(&[&str], &str)] = &[
     (&["frequency", "freq", "hz"], "rate({topic}) over 10 s"),
     (&["previous", "lag", "prior"], "prev({x})"),
     (&["change", "changes", "has_changed", "did_change"], "changed({x})"),
-    (&["debounce", "debounced"], "stable({p}) for 2 s"),
+    (&["debounced"], "debounce({p}) for 2 s"),
     (&["received", "arrived", "arrives"], "on({topic})"),
     (&["staleness", "time_since", "since_last"], "age({topic})"),
 ];
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_instead_compiles() {
+    fn suggested_forms_compile() {
         for (names, form) in FUNCTIONS {
             assert!(
                 names.iter().all(|name| *name == name.to_lowercase() && FunctionId::named(name).is_none())

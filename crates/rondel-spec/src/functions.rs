@@ -10,7 +10,7 @@ pub struct FunctionRow {
     pub name: &'static str,
     /// The call, as the operator table of the reference shows it.
     pub call: &'static str,
-    /// What the function returns, as the operator table says it.
+    /// Description of the result, for the operator table.
     pub doc: &'static str,
     /// The types and the computation.
     pub kernel: Kernel,
@@ -25,7 +25,7 @@ pub enum Kernel {
     Numbers(fn(f64, f64) -> f64),
     /// A `Bool` of two texts, in UTF-8.
     Test(fn(&[u8], &[u8]) -> bool),
-    /// A `Bool` of a text and a constant regular expression, of which it asks for a match anywhere in the text.
+    /// A `Bool` of a text and a constant regular expression: true if it matches anywhere in the text.
     Matches,
     /// An `Int` of a text.
     Size(fn(&[u8]) -> i64),
@@ -242,10 +242,10 @@ mod tests {
     /// The operator table of the reference has the calls and texts of this table, word by word.
     #[test]
     fn the_reference_lists_every_row() {
-        let reference = include_str!("../../../docs/reference/language.md");
+        let reference = include_str!("../../../docs/reference/language/operators.md");
         for row in FUNCTIONS {
             let line = format!("| `{}` | {} | ", row.call, row.doc);
-            assert!(reference.contains(&line), "docs/reference/language.md has no line `{line}`");
+            assert!(reference.contains(&line), "docs/reference/language/operators.md has no line `{line}`");
         }
     }
 

@@ -160,16 +160,6 @@ impl<'s> Walk<'s> {
         let number =
             |variable: &VariableId| VariableId(self.variables.get(variable).copied().unwrap_or(u32::MAX));
         match &mut own {
-            Expr::Field { topic, .. }
-            | Expr::Carried { topic, .. }
-            | Expr::Elements { topic, .. }
-            | Expr::Length { topic, .. }
-            | Expr::Number { topic, .. }
-            | Expr::IsNan { topic, .. }
-            | Expr::On(topic)
-            | Expr::Age(topic)
-            | Expr::Latency(topic)
-            | Expr::Jitter(topic) => *topic = TopicId(0),
             Expr::Bind { topic, fields } => {
                 *topic = TopicId(0);
                 fields.iter_mut().for_each(|(_, variable, _)| *variable = number(variable));
@@ -197,7 +187,7 @@ impl<'s> Walk<'s> {
                 }
                 *chain = ChainId(0);
             }
-            _ => {}
+            _ => own.topics_mut().iter_mut().for_each(|topic| *topic = TopicId(0)),
         }
         own.hash(&mut hasher);
         hasher.finish()
@@ -283,7 +273,7 @@ mod tests {
         machine m { initial i i -> j when on(b) and big error j for 1 s }";
 
     #[test]
-    fn what_stands_around_a_property_is_no_part_of_its_meaning() {
+    fn identity_ignores_other_declarations() {
         for property in [
             "@time(dense) property p = big -> once[0, 5 s] b.x > a.x",
             "@time(dense) property p = in(m, j) -> once[0, 2 s] big",
@@ -303,10 +293,10 @@ mod tests {
     }
 
     #[test]
-    fn what_a_property_refers_to_is_part_of_its_meaning() {
+    fn identity_covers_referenced_declarations() {
         let property = "@time(dense) property p = in(m, j) -> once[0, 2 s] big";
         let own = identity(&format!("{BEFORE} {property}"));
-        // What is an error of the machine is the formula of another property.
+        // The error condition of the machine is the formula of another property.
         for (from, to, is_same) in
             [("a.x > 3", "a.x > 4", false), ("on(b) and", "on(a) and", false), ("for 1 s", "for 2 s", true)]
         {

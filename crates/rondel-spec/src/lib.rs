@@ -17,6 +17,7 @@
 //! assert_eq!(spec.properties[0].name, "gear_change_at_standstill");
 //! ```
 
+mod attributes;
 mod check;
 mod criterion;
 mod definition;
@@ -24,6 +25,7 @@ mod diagnostic;
 mod duration;
 mod event;
 mod exact;
+mod fields;
 mod finality;
 mod foreign;
 mod format;
@@ -34,9 +36,9 @@ mod lexer;
 mod modules;
 mod needs;
 mod operators;
+mod options;
 mod outline;
 mod part;
-mod places;
 mod print;
 mod reach;
 mod render;
@@ -45,6 +47,7 @@ mod sources;
 pub mod spec;
 mod suggest;
 mod syntax;
+mod type_names;
 
 pub use criterion::{Criterion, Demand};
 pub use definition::{Definition, Definitions, NoDefinition, TypeConstant};
@@ -53,31 +56,21 @@ pub use finality::Finality;
 pub use format::format;
 pub use functions::{FUNCTIONS, FunctionId, FunctionRow, Kernel, pattern};
 pub use needs::{Mixing, NeededField, Needs};
+pub use options::ParseOptions;
 pub use outline::{
     Outline, Symbol, SymbolKind, WORDS, WordRow, attributes, declaration_words, is_name, meaning,
 };
-pub use places::{Call, Places};
 pub use print::Printed;
 pub use reach::{Reach, ReachPart};
 pub use rondel_event::ValueType;
 pub use sources::{ImportedFile, Imports, LARGEST_SOURCES, SourcePlace, Sources};
+pub use spec::places::{Call, Places};
 pub use spec::{
-    Aggregate, BinaryOp, Bounds, Chain, ChainId, ChainMeasure, Expectation, Expr, ExprId, Key, Machine,
-    MachineId, Property, Schema, SchemaType, Slice, SliceId, Spec, State, Test, TestMessage, TimeModel,
-    Topic, Transition, UnaryOp, Variable, VariableId, binary_type,
+    Aggregate, Below, BinaryOp, Bounds, Chain, ChainId, ChainMeasure, Class, Expectation, Expr, ExprId, Key,
+    Machine, MachineId, Property, Schema, SchemaType, Slice, SliceId, Spec, State, Temporal, Test,
+    TestMessage, TimeModel, Topic, Transition, UnaryOp, Variable, VariableId, binary_type, fold,
 };
 pub use suggest::nearest;
-
-/// Options for parsing a specification.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ParseOptions {
-    /// The time model of properties without `@time`. By default, properties whose bounds have a unit of time use
-    /// dense time, and the others count steps.
-    pub time: Option<TimeModel>,
-    /// Whether numbers are interpolated linearly, as with `@interpolate(linear)`, in properties without `@time` and
-    /// `@interpolate`. Requires `time: Some(TimeModel::Dense)`.
-    pub linear: bool,
-}
 
 /// The result of parsing a text.
 #[derive(Clone, Debug)]

@@ -19,7 +19,7 @@ pub(crate) struct Import {
     pub(crate) alias: Option<Span>,
 }
 
-/// What a name may stand for.
+/// Kinds of declarations that a name can refer to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     /// A topic, a `let` or a `const`.
@@ -43,7 +43,7 @@ type Declared = HashMap<String, (usize, Span)>;
 #[derive(Debug)]
 struct Module {
     span: Span,
-    /// What stands before its names: empty, or `limits.`.
+    /// Prefix of its names: empty, or `limits.`.
     prefix: String,
     /// Whether it is the file that imports the others, or imported by it without `as`.
     is_main: bool,
@@ -106,7 +106,7 @@ impl Modules {
         self.files.get(self.index_at(offset)?)
     }
 
-    /// What stands before the names that are declared at an offset: empty, or `limits.`.
+    /// Prefix of the names that are declared at an offset: empty, or `limits.`.
     pub(crate) fn prefix(&self, offset: usize) -> &str {
         self.at(offset).map_or("", |file| &file.prefix)
     }
@@ -143,7 +143,7 @@ impl Modules {
         }
     }
 
-    /// How a name is written that is unknown at an offset, but declared in a file with an alias: `limits.near`.
+    /// Qualified form of a name that is unknown at an offset, but declared in a file with an alias: `limits.near`.
     pub(crate) fn qualified(&self, offset: usize, word: &str, role: Role) -> Option<String> {
         let file = self.at(offset)?;
         if word.contains('.') {

@@ -1,10 +1,10 @@
-//! What properties need of messages: their verdicts say nothing about a system that never sends it.
+//! Topics and fields that properties need. A property whose topics never carry a message is not evaluated.
 
 use std::collections::{BTreeSet, HashSet};
 
-use rondel_event::{Path, TopicId};
+use rondel_event::{Path, Read, TopicId};
 
-use crate::spec::{Aggregate, Expr, ExprId, Machine, Property, Spec};
+use crate::spec::{Aggregate, Class, Expr, ExprId, Machine, Property, Spec};
 
 /// The topics and fields that a property reads.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -86,17 +86,15 @@ impl Spec {
             match node {
                 Expr::Field { .. } if is_left_out => {}
                 Expr::Window { aggregate, .. } => open.extend(operands(aggregate.leaves_out_nan())),
-                Expr::InState(machine, _) | Expr::Ambiguous(machine) | Expr::MachineVariable(machine, ..) => {
-                    let conditions =
-                        self.machines.get(machine.0 as usize).into_iter().flat_map(Machine::conditions);
-                    open.extend(conditions.map(|condition| (condition, false)));
-                }
                 // It is unknown at the message after NaN.
                 Expr::Prev(_) => open.extend(operands(false)),
                 Expr::Field { topic, .. } | Expr::Elements { topic, .. } => {
                     topics.insert(*topic);
                 }
-                _ => open.extend(operands(is_left_out)),
+                _ => {
+                    open.extend(self.conditions_of(node).map(|condition| (condition, false)));
+                    open.extend(operands(is_left_out));
+                }
             }
         }
         topics.into_iter().collect()
@@ -112,28 +110,15 @@ impl Spec {
     /// assert_eq!((takes(0), takes(1)), (false, true));
     /// ```
     pub fn takes_unknown_for_false(&self, property: &Property) -> bool {
-        let mut open = vec![property.formula];
-        let mut seen = HashSet::new();
-        while let Some(id) = open.pop() {
-            if !seen.insert(id) {
-                continue;
-            }
-            let node = &self.nodes[id.index()];
-            match node {
-                Expr::Window { aggregate: Aggregate::Count, operand: Some(_), .. }
-                | Expr::Definitely(_)
-                | Expr::Elements { .. }
-                | Expr::Bind { .. }
-                | Expr::Exists(..)
-                | Expr::ForAll(..)
-                | Expr::InState(..)
-                | Expr::Ambiguous(_)
-                | Expr::MachineVariable(..)
-                | Expr::Chain(..) => return true,
-                node => open.extend(node.operands()),
-            }
-        }
-        property.slice.is_some()
+        let takes = |node: &Expr| match node {
+            Expr::Window { aggregate: Aggregate::Count, operand: Some(_), .. }
+            | Expr::Definitely(_)
+            | Expr::Elements { .. }
+            | Expr::Bind { .. }
+            | Expr::Chain(..) => true,
+            _ => matches!(node.class(), Class::Quantifier | Class::Machine),
+        };
+        property.slice.is_some() || self.below(property.formula).any(|(_, node)| takes(node))
     }
 
     /// Returns the topics of which a property reads the latest values, whoever published them: those that its `for each`
@@ -166,12 +151,6 @@ impl Spec {
             }
             let node = &self.nodes[id.index()];
             match node {
-                Expr::Field { topic, path, .. }
-                | Expr::Length { topic, path, .. }
-                | Expr::Number { topic, path }
-                | Expr::IsNan { topic, path } => {
-                    topics.extend((!carried.contains(&(*topic, path))).then_some(*topic));
-                }
                 Expr::And(..) => {
                     let parts = self.parts(id, |node| matches!(node, Expr::And(..)));
                     carried.extend(parts.iter().flat_map(|part| self.carried(*part)));
@@ -189,25 +168,18 @@ impl Spec {
                         open.push((*part, carried.iter().copied().chain(fields).collect()));
                     }
                 }
-                Expr::InState(machine, _) | Expr::Ambiguous(machine) | Expr::MachineVariable(machine, ..) => {
-                    let machine = self.machines.get(machine.0 as usize);
-                    let conditions = machine.into_iter().flat_map(Machine::conditions);
-                    open.extend(conditions.map(|condition| (condition, BTreeSet::new())));
-                }
-                // They look at other times.
-                Expr::Prev(_)
-                | Expr::Previously(_)
-                | Expr::Once(..)
-                | Expr::Historically(..)
-                | Expr::Next(_)
-                | Expr::Eventually(..)
-                | Expr::Always(..)
-                | Expr::Since(..)
-                | Expr::Until(..)
-                | Expr::Window { .. } => {
-                    open.extend(node.operands().map(|operand| (operand, BTreeSet::new())));
-                }
-                _ => open.extend(node.operands().map(|operand| (operand, carried.clone()))),
+                _ => match node.class() {
+                    Class::Held => {
+                        let field = held(node).filter(|field| !carried.contains(field));
+                        topics.extend(field.map(|(topic, _)| topic));
+                    }
+                    // They look at other times.
+                    Class::Machine | Class::Measure | Class::Past | Class::Future => {
+                        let operands = self.conditions_of(node).chain(node.operands());
+                        open.extend(operands.map(|operand| (operand, BTreeSet::new())));
+                    }
+                    _ => open.extend(node.operands().map(|operand| (operand, carried.clone()))),
+                },
             }
         }
         topics.into_iter().filter(|topic| !divided.contains(topic)).collect()
@@ -250,27 +222,26 @@ impl Spec {
             return all;
         }
         let (mut operands, mut bound) = (Vec::new(), Vec::new());
-        self.visit([property.formula], |node| match node {
-            Expr::Prev(a) | Expr::Previously(a) => operands.push((*a, false)),
-            Expr::Since(_, a, b) => operands.extend([(*a, true), (*b, true)]),
-            Expr::InState(machine, _) | Expr::Ambiguous(machine) | Expr::MachineVariable(machine, ..) => {
-                let conditions =
-                    self.machines.get(machine.0 as usize).into_iter().flat_map(Machine::conditions);
-                operands.extend(conditions.map(|condition| (condition, true)));
+        for (_, node) in self.below_with_machines([property.formula]) {
+            let by_arrival = !matches!(node, Expr::Prev(_) | Expr::Previously(_));
+            match (node, node.class()) {
+                // One message is enough for them.
+                (Expr::Once(..) | Expr::Historically(..), _) => {}
+                (Expr::Bind { topic, .. }, _) => bound.push(*topic),
+                (_, Class::Past | Class::Machine) => {
+                    let compared = self.conditions_of(node).chain(node.operands());
+                    operands.extend(compared.map(|operand| (operand, by_arrival)));
+                }
+                _ => {}
             }
-            Expr::Bind { topic, .. } => bound.push(*topic),
-            _ => {}
-        });
+        }
         for (operand, by_arrival) in operands {
-            self.visit([operand], |node| {
-                let (topic, own) = match node {
-                    Expr::Field { topic, path, .. }
-                    | Expr::Length { topic, path, .. }
-                    | Expr::Number { topic, path }
-                    | Expr::IsNan { topic, path } => (*topic, Some(path)),
-                    // That a message came says something about whom it is about, too.
-                    Expr::On(topic) if by_arrival => (*topic, None),
-                    _ => return,
+            for (_, node) in self.below_with_machines([operand]) {
+                let (topic, own) = match (node, held(node)) {
+                    (_, Some((topic, path))) => (topic, Some(path)),
+                    // The arrival of a message also says something about its sender.
+                    (Expr::On(topic), _) if by_arrival => (*topic, None),
+                    _ => continue,
                 };
                 let known = all.iter().position(|mixing| mixing.topic == topic);
                 let known = known.unwrap_or_else(|| {
@@ -278,9 +249,9 @@ impl Spec {
                     all.len() - 1
                 });
                 all[known].own.extend(own.cloned());
-            });
+            }
         }
-        // A quantifier tells messages apart by the values of its variables.
+        // A quantifier separates messages by the values of its variables.
         all.retain(|mixing| !bound.contains(&mixing.topic));
         all
     }
@@ -288,19 +259,14 @@ impl Spec {
     /// The fields that nodes read, directly or through their operands, machines and chains.
     fn fields_of(&self, roots: impl IntoIterator<Item = ExprId>) -> Vec<NeededField> {
         let mut fields = Vec::new();
-        self.visit(roots, |node| {
+        for (_, node) in self.below_with_machines(roots) {
             let mut add = |topic: TopicId, path: &Path, value: bool| {
                 fields.push(NeededField { topic, path: path.clone(), value });
             };
+            if let Some((topic, path, read)) = node.field() {
+                add(topic, path, read != Read::Presence);
+            }
             match node {
-                Expr::Field { topic, path, .. }
-                | Expr::Elements { topic, path, .. }
-                | Expr::Length { topic, path, .. }
-                | Expr::Number { topic, path }
-                | Expr::IsNan { topic, path } => {
-                    add(*topic, path, true);
-                }
-                Expr::Carried { topic, path } => add(*topic, path, false),
                 Expr::Bind { topic, fields } => fields.iter().for_each(|(path, ..)| add(*topic, path, true)),
                 Expr::Chain(chain, _) => {
                     let links = self.chains.get(chain.0 as usize).into_iter().flat_map(|chain| &chain.links);
@@ -308,27 +274,21 @@ impl Spec {
                 }
                 _ => {}
             }
-        });
+        }
         fields
     }
 
-    /// Visits nodes with their operands, and with the conditions of the machines that they read, each once.
-    pub(crate) fn visit(&self, roots: impl IntoIterator<Item = ExprId>, mut visit: impl FnMut(&Expr)) {
-        let mut open: Vec<ExprId> = roots.into_iter().collect();
-        let mut seen: HashSet<ExprId> = open.iter().copied().collect();
-        while let Some(id) = open.pop() {
-            let node = &self.nodes[id.index()];
-            visit(node);
-            if let Expr::InState(machine, _) | Expr::Ambiguous(machine) | Expr::MachineVariable(machine, ..) =
-                node
-            {
-                let machine = self.machines.get(machine.0 as usize);
-                let parts = machine.into_iter().flat_map(Machine::conditions);
-                open.extend(parts.filter(|part| seen.insert(*part)));
-            }
-            open.extend(node.operands().filter(|operand| seen.insert(*operand)));
-        }
+    /// Returns the conditions of the machine that a node reads.
+    fn conditions_of(&self, node: &Expr) -> impl Iterator<Item = ExprId> + '_ {
+        let machine = node.machine().and_then(|machine| self.machines.get(machine.0 as usize));
+        machine.into_iter().flat_map(Machine::conditions)
     }
+}
+
+/// Returns the field whose value a node is or tests. Elements of an array are no single value.
+fn held(node: &Expr) -> Option<(TopicId, &Path)> {
+    let (topic, path, _) = node.field().filter(|_| node.class() == Class::Held)?;
+    (!matches!(node, Expr::Elements { .. })).then_some((topic, path))
 }
 
 /// The fields in the order of their topics, each once; the value of a field is needed if any use needs it.

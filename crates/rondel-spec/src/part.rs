@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::hash::Hash;
 
-use crate::places::Places;
+use crate::spec::places::Places;
 use crate::spec::{ChainId, Expr, ExprId, Machine, MachineId, Property, SliceId, Spec, VariableId};
 
 impl Spec {
@@ -54,7 +54,7 @@ impl Spec {
     }
 }
 
-/// What a property needs.
+/// Nodes and declarations that a property needs.
 #[derive(Default)]
 struct Needed {
     nodes: Set<ExprId>,
@@ -163,7 +163,7 @@ impl Needed {
 mod tests {
     /// Each part prints as the property does in the whole, with what it needs and no more.
     #[test]
-    fn a_part_says_the_same() {
+    fn a_part_has_the_same_meaning() {
         let text = "topic a { id: int, x: float } topic b { id: int }
             let high = a.x > 3.0
             property p = high -> once[0, 4] on(b)

@@ -4,7 +4,7 @@ use std::fmt::{self, Write};
 
 use rondel_event::{Condition, Path, Test, TopicId, Value};
 
-use crate::spec::{BinaryOp, Bounds, Expr, ExprId, Spec, UnaryOp, VariableId};
+use crate::spec::{Bounds, Expr, ExprId, Spec, VariableId};
 
 /// The maximum length of the text of a node. Shared operands are printed at each use, so the text can be much larger
 /// than the graph.
@@ -43,48 +43,13 @@ impl Spec {
 
     /// Returns the operator of a node, or the whole node if it has no operands.
     fn head(&self, node: &Expr) -> String {
+        let name = node.name();
         match node {
             Expr::Literal(value) => literal(value),
             Expr::Field { topic, path, .. } => self.path(*topic, path),
-            Expr::Carried { topic, path } => format!("(carried {})", self.path(*topic, path)),
-            Expr::Elements { topic, path, quantifier, conditions } => {
-                let quantifier = quantifier.as_str();
-                format!("({quantifier} {}{})", self.path(*topic, path), alternatives(conditions))
+            Expr::Elements { topic, path, conditions, .. } => {
+                format!("({name} {}{})", self.path(*topic, path), alternatives(conditions))
             }
-            Expr::Length { topic, path, .. } => format!("(len {})", self.path(*topic, path)),
-            Expr::Number { topic, path } => format!("(number {})", self.path(*topic, path)),
-            Expr::IsNan { topic, path } => format!("(is_nan {})", self.path(*topic, path)),
-            Expr::On(topic) => format!("(on {})", self.topic_name(*topic)),
-            Expr::ToFloat(_) => "float".into(),
-            Expr::Unary(UnaryOp::Negate, _) => "-".into(),
-            Expr::Unary(UnaryOp::Abs, _) => "abs".into(),
-            Expr::Binary(op, ..) => match op {
-                BinaryOp::Add => "+",
-                BinaryOp::Subtract => "-",
-                BinaryOp::Multiply => "*",
-                BinaryOp::Divide => "/",
-                BinaryOp::Remainder => "%",
-                BinaryOp::Min => "min",
-                BinaryOp::Max => "max",
-            }
-            .into(),
-            Expr::Compare(comparison, ..) => comparison.as_str().into(),
-            Expr::StartsWith(..) => "starts_with".into(),
-            Expr::Call(function, ..) => function.name().into(),
-            Expr::If(..) => "if".into(),
-            Expr::Prev(_) => "prev".into(),
-            Expr::Not(_) => "not".into(),
-            Expr::And(..) => "and".into(),
-            Expr::Or(..) => "or".into(),
-            Expr::Definitely(_) => "definitely".into(),
-            Expr::Previously(_) => "previously".into(),
-            Expr::Once(b, _) => format!("once{}", bounds(*b)),
-            Expr::Historically(b, _) => format!("historically{}", bounds(*b)),
-            Expr::Since(b, ..) => format!("since{}", bounds(*b)),
-            Expr::Next(_) => "next".into(),
-            Expr::Eventually(b, _) => format!("eventually{}", bounds(*b)),
-            Expr::Always(b, _) => format!("always{}", bounds(*b)),
-            Expr::Until(b, ..) => format!("until{}", bounds(*b)),
             Expr::Window { aggregate, over, operand, topics } => {
                 let topics: Vec<_> = topics.iter().map(|topic| self.topic_name(*topic)).collect();
                 let name = match aggregate.percentage() {
@@ -96,32 +61,33 @@ impl Spec {
                     None => format!("({name} over {over} of {})", topics.join(",")),
                 }
             }
-            Expr::Age(topic) => format!("(age {})", self.topic_name(*topic)),
-            Expr::Latency(topic) => format!("(latency {})", self.topic_name(*topic)),
-            Expr::Jitter(topic) => format!("(jitter {})", self.topic_name(*topic)),
-            Expr::Chain(chain, measure) => {
-                let name = self.chains.get(chain.0 as usize).map_or("?", |chain| &chain.name);
-                format!("({} {name})", format!("{measure:?}").to_lowercase())
+            Expr::Chain(chain, _) => {
+                let chain = self.chains.get(chain.0 as usize).map_or("?", |chain| &chain.name);
+                format!("({name} {chain})")
             }
             Expr::Key(n, _) => format!("key{n}"),
             Expr::Variable(VariableId(n), _) => format!("?{n}"),
             Expr::Bind { topic, fields } => {
-                let name = self.topic_name(*topic);
+                let topic = self.topic_name(*topic);
                 let fields: Vec<_> = fields.iter().map(|(path, v, _)| format!("{path}: ?{}", v.0)).collect();
-                format!("(bind {name} {})", fields.join(" "))
+                format!("({name} {topic} {})", fields.join(" "))
             }
-            Expr::Exists(VariableId(n), _) => format!("exists ?{n}"),
-            Expr::ForAll(VariableId(n), _) => format!("forall ?{n}"),
+            Expr::Exists(VariableId(n), _) | Expr::ForAll(VariableId(n), _) => format!("{name} ?{n}"),
             Expr::InState(machine, states) => {
                 let machine = self.machines.get(machine.0 as usize);
-                let name = |i: &u32| {
+                let state = |i: &u32| {
                     machine.and_then(|m| m.states.get(*i as usize)).map_or("?", |state| &state.name)
                 };
-                let states: Vec<_> = states.iter().map(name).collect();
-                format!("(in {} {})", machine.map_or("?", |m| &m.name), states.join(" "))
+                let states: Vec<_> = states.iter().map(state).collect();
+                format!("({name} {} {})", machine.map_or("?", |m| &m.name), states.join(" "))
             }
-            Expr::Ambiguous(machine) => format!("(ambiguous {})", machine.0),
-            Expr::MachineVariable(machine, variable, _) => format!("(variable {} {variable})", machine.0),
+            Expr::Ambiguous(machine) => format!("({name} {})", machine.0),
+            Expr::MachineVariable(machine, variable, _) => format!("({name} {} {variable})", machine.0),
+            _ => match (node.field(), node.topic()) {
+                (Some((topic, path, _)), _) => format!("({name} {})", self.path(topic, path)),
+                (None, Some(topic)) => format!("({name} {})", self.topic_name(topic)),
+                (None, None) => format!("{name}{}", bounds(node.bounds().unwrap_or(Bounds::ALL))),
+            },
         }
     }
 }

@@ -1,12 +1,12 @@
-//! How far verdicts look back and ahead: which of them depend on a span in which messages were not seen.
+//! Temporal reach of properties, back and ahead: decides which verdicts depend on a span without messages.
 
 use std::collections::{BTreeSet, HashMap};
 
 use rondel_event::{Path, TopicId, Value};
 
-use crate::spec::{Bounds, Expr, ExprId, Machine, MachineId, Property, Spec, TimeModel};
+use crate::spec::{Bounds, ChainId, Class, Expr, ExprId, Machine, MachineId, Property, Spec, TimeModel};
 
-/// How far the verdicts of a property reach.
+/// Temporal reach of the verdicts of a property.
 ///
 /// Its parts are the steps by which a verdict becomes certain again after some messages were not seen. Each part is
 /// certain beyond a coordinate, a time or a step; parts refer only to earlier parts, and the last is the whole.
@@ -14,11 +14,11 @@ use crate::spec::{Bounds, Expr, ExprId, Machine, MachineId, Property, Spec, Time
 pub struct Reach {
     /// The parts; none if no message matters.
     pub parts: Vec<ReachPart>,
-    /// How far ahead verdicts look, in nanoseconds or steps.
+    /// Greatest distance from a verdict to a future event that it depends on, in nanoseconds or steps.
     pub ahead: u64,
-    /// How many events ahead verdicts look: the number of nested `next`.
+    /// Number of events ahead that verdicts depend on: the depth of nested `next`.
     pub next: u64,
-    /// Whether verdicts look ahead at all.
+    /// Whether verdicts depend on future events.
     pub looks_ahead: bool,
 }
 
@@ -130,13 +130,13 @@ impl Spec {
     }
 }
 
-/// How deep guards of machines are looked into.
+/// Limit of the recursion into guards of machines.
 const DEEPEST: u32 = 16;
 
-/// What a node depends on.
+/// Dependencies of a node.
 #[derive(Clone, Copy, Debug, Default)]
 struct Found {
-    /// Its part, unless it is the same whatever comes.
+    /// Index of its part; none for a constant.
     of: Option<u32>,
     ahead: u64,
     next: u64,
@@ -152,16 +152,16 @@ struct Finder<'a> {
     all: Vec<TopicId>,
     /// The topics at whose messages it is evaluated, in dense time too.
     events: Vec<TopicId>,
-    /// What comes before all parts.
+    /// Index of the part that all parts depend on, if any.
     base: Option<u32>,
     parts: Vec<ReachPart>,
-    /// Where each part is.
+    /// Index of each part.
     places: HashMap<ReachPart, u32>,
     known: HashMap<ExprId, Found>,
 }
 
 impl Finder<'_> {
-    /// What a node depends on: operands first, without recursion.
+    /// Finds the dependencies of a node: operands first, without recursion.
     fn part(&mut self, root: ExprId) -> Found {
         let mut open = vec![(root, false)];
         while let Some((id, is_ready)) = open.pop() {
@@ -169,12 +169,7 @@ impl Finder<'_> {
                 continue;
             }
             let Some(node) = self.spec.nodes.get(id.index()) else { continue };
-            let machine = match node {
-                Expr::InState(machine, _) | Expr::Ambiguous(machine) | Expr::MachineVariable(machine, ..) => {
-                    self.spec.machines.get(machine.0 as usize)
-                }
-                _ => None,
-            };
+            let machine = node.machine().and_then(|machine| self.spec.machines.get(machine.0 as usize));
             let conditions = machine.into_iter().flat_map(Machine::conditions);
             let operands: Vec<ExprId> = node.operands().chain(conditions).collect();
             if is_ready {
@@ -199,7 +194,7 @@ impl Finder<'_> {
         self.known.get(&root).copied().unwrap_or_default()
     }
 
-    /// What a condition of a machine depends on: all messages of its topics.
+    /// Dependencies of a condition of a machine: all messages of its topics.
     fn conditions(&mut self, id: ExprId) -> Found {
         let topics = self.spec.topics_of(id);
         Found { of: self.seen(topics), ..Found::default() }
@@ -216,50 +211,13 @@ impl Finder<'_> {
         let both = self.all_of(operands.iter().map(|found| found.of));
         let elsewhere: Vec<Option<bool>> = operands.iter().map(|found| found.elsewhere).collect();
         match node {
-            Expr::Literal(value) => {
-                let elsewhere = match value {
-                    Value::Bool(value) => Some(*value),
-                    _ => None,
-                };
-                Found { elsewhere, ..Found::default() }
-            }
-            Expr::Key(..) | Expr::Variable(..) => Found::default(),
-            Expr::Field { topic, path, .. }
-            | Expr::Elements { topic, path, .. }
-            | Expr::Length { topic, path, .. }
-            | Expr::Number { topic, path }
-            | Expr::IsNan { topic, path } => join(self.messages(vec![*topic], Some(path.clone()), None, 1)),
-            Expr::On(topic) | Expr::Carried { topic, .. } | Expr::Bind { topic, .. } => {
-                Found { elsewhere: Some(false), ..join(self.seen(vec![*topic])) }
-            }
+            Expr::Literal(Value::Bool(value)) => Found { elsewhere: Some(*value), ..Found::default() },
             Expr::Age(topic) | Expr::Latency(topic) => join(self.messages(vec![*topic], None, None, 1)),
             Expr::Jitter(topic) => join(self.messages(vec![*topic], None, None, 3)),
-            Expr::Chain(chain, _) => {
-                let chain = self.spec.chains.get(chain.0 as usize);
-                let topics = chain.into_iter().flat_map(|chain| &chain.links).map(|(topic, _)| *topic);
-                let topics = topics.collect();
-                let seen = self.seen(topics);
-                join(seen.map(|seen| self.push(ReachPart::Never(seen))))
-            }
-            Expr::InState(machine, _) | Expr::Ambiguous(machine) | Expr::MachineVariable(machine, ..) => {
-                let of = self.with_events(both, true);
-                let of = if self.moves_elsewhere(machine) { self.at_events(of) } else { of };
-                let begun = self.begun();
-                let of = self.all_of([of, begun]);
-                Found { looks_ahead: false, ..join(of.map(|of| self.push(ReachPart::Never(of)))) }
-            }
-            Expr::ToFloat(_)
-            | Expr::Unary(..)
-            | Expr::Binary(..)
-            | Expr::StartsWith(..)
-            | Expr::Call(..)
-            | Expr::If(..) => join(both),
+            Expr::Chain(chain, _) => join(self.chain(*chain)),
             Expr::Compare(_, x, y) => {
                 let aged = self.aged(*x, *y).or_else(|| self.aged(*y, *x));
                 join(aged.or(both))
-            }
-            Expr::Definitely(_) | Expr::Exists(..) | Expr::ForAll(..) => {
-                Found { elsewhere: elsewhere.first().copied().flatten(), ..join(both) }
             }
             Expr::Not(_) => {
                 let operand = elsewhere.first().copied().flatten();
@@ -267,19 +225,7 @@ impl Finder<'_> {
             }
             Expr::And(..) => Found { elsewhere: decided(&elsewhere, false), ..join(both) },
             Expr::Or(..) => Found { elsewhere: decided(&elsewhere, true), ..join(both) },
-            Expr::Previously(_) => {
-                let of = self.with_events(both, true);
-                let begun = self.begun();
-                let of = self.all_of([of, begun]);
-                let of = of.map(|of| match self.model {
-                    TimeModel::Points => {
-                        let topics = self.all.clone();
-                        self.push(ReachPart::Messages { topics, path: None, after: Some(of), count: 2 })
-                    }
-                    TimeModel::Steps | TimeModel::Dense => self.push(ReachPart::Later(of, 1)),
-                });
-                join(of)
-            }
+            Expr::Previously(_) => join(self.previously(both)),
             Expr::Prev(operand) => {
                 let topics = self.spec.topics_of(*operand);
                 if topics.is_empty() {
@@ -288,32 +234,9 @@ impl Finder<'_> {
                 let after = self.with_events(both, true);
                 join(self.messages(topics, None, after, 2))
             }
-            Expr::Once(bounds, _) => {
-                let others = elsewhere != [Some(false)];
-                join(self.back(bounds, both, others))
-            }
-            Expr::Historically(bounds, _) => {
-                let others = elsewhere != [Some(true)];
-                join(self.back(bounds, both, others))
-            }
-            Expr::Since(bounds, ..) => {
-                let others = elsewhere != [Some(true), Some(false)];
-                join(self.back(bounds, both, others))
-            }
             Expr::Next(_) => {
                 let found = join(self.with_events(both, true));
                 Found { next: found.next + 1, looks_ahead: true, ..found }
-            }
-            Expr::Eventually(bounds, _) | Expr::Always(bounds, _) | Expr::Until(bounds, ..) => {
-                let needed = match node {
-                    Expr::Eventually(..) => vec![Some(false)],
-                    Expr::Always(..) => vec![Some(true)],
-                    _ => vec![Some(true), Some(false)],
-                };
-                let found =
-                    join(self.with_events(both, self.model == TimeModel::Steps || elsewhere != needed));
-                let ahead = found.ahead.saturating_add(bounds.upper.unwrap_or(u64::MAX));
-                Found { ahead, looks_ahead: true, ..found }
             }
             Expr::Window { over, topics, .. } => {
                 let seen = self.seen(topics.clone());
@@ -321,7 +244,75 @@ impl Finder<'_> {
                 let of = self.with_events(of, self.model == TimeModel::Steps);
                 join(of.map(|of| self.push(ReachPart::Later(of, *over))))
             }
+            _ => self.node_of_class(node, &elsewhere, both, &join),
         }
+    }
+
+    /// Dependencies of a node by its class: `both` are those of its operands, `elsewhere` their truths, and `join` adds
+    /// to a part what the operands look ahead.
+    fn node_of_class(
+        &mut self,
+        node: &Expr,
+        elsewhere: &[Option<bool>],
+        both: Option<u32>,
+        join: &dyn Fn(Option<u32>) -> Found,
+    ) -> Found {
+        let others = !node.temporal().is_some_and(|temporal| temporal.ignores(elsewhere));
+        match node.class() {
+            Class::Constant => Found::default(),
+            Class::Held => {
+                let path = node.field().map(|(_, path, _)| path.clone());
+                join(self.messages(node.topics().to_vec(), path, None, 1))
+            }
+            Class::Event => Found { elsewhere: Some(false), ..join(self.seen(node.topics().to_vec())) },
+            Class::Measure => {
+                let seen = self.seen(node.topics().to_vec());
+                let of = self.all_of([both, seen]);
+                join(of.map(|of| self.push(ReachPart::Never(of))))
+            }
+            Class::Machine => Found { looks_ahead: false, ..join(self.machine(node, both)) },
+            Class::Function => join(both),
+            Class::Connective | Class::Quantifier => {
+                Found { elsewhere: elsewhere.first().copied().flatten(), ..join(both) }
+            }
+            Class::Past => join(self.back(&node.bounds().unwrap_or(Bounds::ALL), both, others)),
+            Class::Future => {
+                let found = join(self.with_events(both, self.model == TimeModel::Steps || others));
+                let upper = node.bounds().and_then(|bounds| bounds.upper);
+                let ahead = found.ahead.saturating_add(upper.unwrap_or(u64::MAX));
+                Found { ahead, looks_ahead: true, ..found }
+            }
+        }
+    }
+
+    fn chain(&mut self, chain: ChainId) -> Option<u32> {
+        let chain = self.spec.chains.get(chain.0 as usize);
+        let topics = chain.into_iter().flat_map(|chain| &chain.links).map(|(topic, _)| *topic).collect();
+        let seen = self.seen(topics)?;
+        Some(self.push(ReachPart::Never(seen)))
+    }
+
+    /// Adds the part of a node that reads a machine whose conditions depend on `of`.
+    fn machine(&mut self, node: &Expr, of: Option<u32>) -> Option<u32> {
+        let of = self.with_events(of, true);
+        let moves = node.machine().is_some_and(|machine| self.moves_elsewhere(machine));
+        let of = if moves { self.at_events(of) } else { of };
+        let begun = self.begun();
+        let of = self.all_of([of, begun])?;
+        Some(self.push(ReachPart::Never(of)))
+    }
+
+    fn previously(&mut self, of: Option<u32>) -> Option<u32> {
+        let of = self.with_events(of, true);
+        let begun = self.begun();
+        let of = self.all_of([of, begun])?;
+        Some(match self.model {
+            TimeModel::Points => {
+                let topics = self.all.clone();
+                self.push(ReachPart::Messages { topics, path: None, after: Some(of), count: 2 })
+            }
+            TimeModel::Steps | TimeModel::Dense => self.push(ReachPart::Later(of, 1)),
+        })
     }
 
     /// A comparison of an age with a constant is certain with the next message, or once the constant has passed: what was
@@ -339,7 +330,7 @@ impl Finder<'_> {
         Some(self.push(ReachPart::Either(vec![next, passed])))
     }
 
-    /// What a past operator with these bounds depends on; `others` if events of other topics matter.
+    /// Adds the part of a past operator with these bounds. `others`: events of other topics matter.
     fn back(&mut self, bounds: &Bounds, of: Option<u32>, others: bool) -> Option<u32> {
         let counts = self.model == TimeModel::Steps && *bounds != Bounds::ALL;
         let of = self.with_events(of, others || counts);
@@ -373,7 +364,7 @@ impl Finder<'_> {
     }
 
     /// Whether a machine may move at a message of any topic: a guard can hold there.
-    fn moves_elsewhere(&self, machine: &MachineId) -> bool {
+    fn moves_elsewhere(&self, machine: MachineId) -> bool {
         let machine = self.spec.machines.get(machine.0 as usize);
         let mut guards = machine.into_iter().flat_map(|machine| &machine.transitions).filter_map(|t| t.guard);
         guards.any(|guard| !self.is_false_elsewhere(guard, DEEPEST))
@@ -383,7 +374,6 @@ impl Finder<'_> {
     fn is_false_elsewhere(&self, id: ExprId, levels: u32) -> bool {
         let Some(levels) = levels.checked_sub(1) else { return false };
         match self.spec.nodes.get(id.index()) {
-            Some(Expr::On(_) | Expr::Carried { .. } | Expr::Bind { .. }) => true,
             Some(Expr::And(a, b)) => {
                 self.is_false_elsewhere(*a, levels) || self.is_false_elsewhere(*b, levels)
             }
@@ -391,7 +381,7 @@ impl Finder<'_> {
                 self.is_false_elsewhere(*a, levels) && self.is_false_elsewhere(*b, levels)
             }
             Some(Expr::Definitely(a)) => self.is_false_elsewhere(*a, levels),
-            _ => false,
+            node => node.is_some_and(|node| node.class() == Class::Event),
         }
     }
 
@@ -459,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn how_far_properties_look() {
+    fn reach_of_properties() {
         let s = 1_000_000_000;
         let cases = [
             ("a.x > 3", Some(0), 0),

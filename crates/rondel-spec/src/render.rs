@@ -3,23 +3,75 @@
 use std::fmt::Write as _;
 
 use crate::diagnostic::{Diagnostic, Severity, Span};
+use crate::sources::Sources;
 
 impl Diagnostic {
+    /// Returns the diagnostic with the source lines it refers to. `text` is the parsed text, `source_name` its name for
+    /// the reader; `colour` adds the escape sequences of terminals.
+    ///
+    /// ```
+    /// let text = "property p = )";
+    /// let outcome = rondel_spec::parse(text);
+    /// let shown = outcome.diagnostics[0].render("p.rondel", text, false);
+    /// assert_eq!(shown, "\
+    /// error[E0102]: expected an expression, found `)`
+    ///  --> p.rondel:1:14
+    ///   |
+    /// 1 | property p = )
+    ///   |              ^
+    /// ");
+    /// ```
+    pub fn render(&self, source_name: &str, text: &str, colour: bool) -> String {
+        self.shown(&|_| (source_name, text, 0), colour)
+    }
+
+    /// Returns the diagnostic with the source lines it refers to, for a specification of several files. A location in
+    /// another file than the first one is shown below a line with `:::` and the name of its file.
+    pub fn render_in(&self, sources: &Sources, colour: bool) -> String {
+        self.shown(&|offset| sources.file_at(offset), colour)
+    }
+
+    /// Returns the diagnostic as [`render_in`](Self::render_in) does, where a part of the text is shown as a text of its
+    /// own with this name.
+    ///
+    /// ```
+    /// use rondel_spec::{ParseOptions, Sources, Span, parse_sources};
+    /// let sources = Sources::alone("", "topic a { x: int }\nproperty p = a.y > 0");
+    /// let outcome = parse_sources(&sources, &ParseOptions::default(), None);
+    /// let shown = outcome.diagnostics[0].render_part(&sources, ("formula", Span::new(32, 39)), false);
+    /// assert_eq!(shown, "\
+    /// error[E0301]: unknown field 'y' in topic 'a'
+    ///  --> formula:1:3
+    ///   |
+    /// 1 | a.y > 0
+    ///   |   ^
+    ///   |
+    ///   = help: fields of topic 'a': 'x'
+    /// ");
+    /// ```
+    pub fn render_part(&self, sources: &Sources, (name, part): (&str, Span), colour: bool) -> String {
+        let text = part.of(sources.text());
+        let place = |offset| match (part.start..=part.end).contains(&offset) {
+            true => (name, text, part.start),
+            false => sources.file_at(offset),
+        };
+        self.shown(&place, colour)
+    }
+
     /// Returns the diagnostic with the source lines it refers to; `file` returns for an offset the name of its file, the
     /// text, and the offset at which it begins.
-    pub(crate) fn shown<'a>(
-        &'a self,
-        file: &dyn Fn(usize) -> (&'a str, &'a str, usize),
-        colour: bool,
-    ) -> String {
+    fn shown<'a>(&'a self, file: &dyn Fn(usize) -> (&'a str, &'a str, usize), colour: bool) -> String {
         let paint = Paint { colour };
         let heading = match self.severity {
             Severity::Error => ("error", "1;31"),
             Severity::Warning => ("warning", "1;33"),
         };
-        let mut underlines = vec![Underline::new(self.span, "", true, file(self.span.start))];
-        let labels = self.labels.iter();
-        underlines.extend(labels.map(|l| Underline::new(l.span, &l.text, false, file(l.span.start))));
+        let underline = |span: Span, label: &'a str, is_primary: bool| {
+            let (name, text, begin) = file(span.start);
+            Underline::new(span, label, is_primary, name, text, begin)
+        };
+        let mut underlines = vec![underline(self.span, "", true)];
+        underlines.extend(self.labels.iter().map(|l| underline(l.span, &l.text, false)));
         let Underline { line, column, file: (source_name, mut begin), .. } = underlines[0];
         let margin = underlines.iter().map(|s| s.line.to_string().len()).max().unwrap_or(1);
         // Stable: on its line, the primary location comes first. Its file comes first, too.
@@ -92,7 +144,9 @@ impl<'a> Underline<'a> {
         span: Span,
         label: &'a str,
         primary: bool,
-        (name, text, begin): (&'a str, &'a str, usize),
+        name: &'a str,
+        text: &'a str,
+        begin: usize,
     ) -> Underline<'a> {
         let start = floor(text, span.start.saturating_sub(begin));
         let end = floor(text, span.end.saturating_sub(begin)).max(start);

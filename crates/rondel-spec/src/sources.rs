@@ -80,7 +80,7 @@ pub struct Sources {
     text: String,
     /// The files in the order of their texts; the one that imports the others is the last.
     files: Vec<Source>,
-    /// What is wrong with the imports.
+    /// Errors in the imports.
     problems: Vec<Diagnostic>,
 }
 
@@ -139,6 +139,11 @@ impl Sources {
         self.files.iter().map(|file| file.name.as_str())
     }
 
+    /// The paths and the texts of all files, the imported ones first; without libraries.
+    pub fn files(&self) -> impl Iterator<Item = (&Path, &str)> {
+        self.files.iter().filter_map(|file| Some((file.path.as_deref()?, file.span.of(&self.text))))
+    }
+
     /// The place of an offset in [`Sources::text`].
     pub fn place(&self, offset: usize) -> SourcePlace<'_> {
         let (file, text, start) = self.file_at(offset);
@@ -156,7 +161,7 @@ impl Sources {
         }
     }
 
-    /// What is wrong with the imports, in order of location.
+    /// Errors in the imports, in order of location.
     pub(crate) fn problems(&self) -> &[Diagnostic] {
         &self.problems
     }
@@ -224,7 +229,7 @@ pub(crate) fn refused(text: &str) -> Vec<Diagnostic> {
     uses(text).into_iter().map(refuse).collect()
 }
 
-/// What is wrong with a library in quotes, and advice; none for other paths.
+/// Message and help for a library in quotes; none for other paths.
 fn quoted_library(path: &str) -> Option<(String, String)> {
     let name = path.strip_prefix("std.").or_else(|| path.strip_prefix("std/"))?;
     let name = name.strip_suffix(".rondel").unwrap_or(name);
@@ -232,23 +237,23 @@ fn quoted_library(path: &str) -> Option<(String, String)> {
     is_library(name).then(|| (message, format!("write `use std.{name}`")))
 }
 
-/// What a `use` names.
+/// Target of a `use`.
 enum Use {
-    /// A file, as it is written.
+    /// A file, as written.
     File(String),
     /// A library: the word after `std.`.
     Library(String),
 }
 
 impl Use {
-    /// What is wrong with an import in a text that is no file, and advice.
+    /// Message and help for an import in a text that is not a file.
     const NO_FOLDER: (&'static str, &'static str) = (
         "`use` works only in a file: this text has no folder in which the other file could be",
         "write the specification into a file, or put the declarations of the other file here",
     );
 }
 
-/// The imports at the top of a text, each with the span of what it names, and of its alias.
+/// The imports at the top of a text, each with the spans of its target and of its alias.
 fn uses(text: &str) -> Vec<(Use, Span, Option<Span>)> {
     let mut found: Vec<(Use, Span, Option<Span>)> = Vec::new();
     // The tokens of the import that has begun, or of the `as` behind one.

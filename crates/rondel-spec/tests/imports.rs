@@ -116,7 +116,7 @@ fn an_incomplete_file_does_not_swallow_the_next() {
 }
 
 #[test]
-fn what_cannot_be_imported() {
+fn impossible_imports_are_refused() {
     let cases: [(&[(&str, &str)], &str); 6] = [
         (
             &[("main", "use \"none\"")],

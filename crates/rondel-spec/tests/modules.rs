@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use rondel_spec::{
     ImportedFile, Imports, Outcome, Outline, ParseOptions, Sources, SymbolKind, parse_sources,
 };
+use rondel_testkit::Random;
 
 struct Files(BTreeMap<String, String>);
 
@@ -64,6 +65,32 @@ test \"limits\" { at 0 s t { x: highest } expect p[5] violated }",
 );
 
 #[test]
+fn causes_are_those_of_their_file() {
+    let limits = (
+        "limits",
+        "topic t \"/t\" { x: int }
+property power = t.x > 1
+@because_of(power) property lit = t.x > 2",
+    );
+    let main = (
+        "main",
+        "use \"limits\" as limits
+property power = limits.t.x > 5
+@because_of(limits.power) property a = limits.t.x > 3
+@because_of(power) property b = limits.t.x > 4",
+    );
+    let spec = parse(&load(&[main, limits])).spec.unwrap();
+    let cause =
+        |property: &rondel_spec::Property| Some(format!("{} {}", property.name, property.because_of()?));
+    let mut causes: Vec<String> = spec.properties.iter().filter_map(cause).collect();
+    causes.sort();
+    assert_eq!(causes, ["a limits.power", "b power", "limits.lit limits.power"]);
+    let unknown = (main.0, "use \"limits\" as limits\n@because_of(powr) property a = limits.t.x > 3");
+    let said = shown(&[unknown, limits]);
+    assert!(said.contains("unknown property 'powr'"), "{said}");
+}
+
+#[test]
 fn every_kind_of_name_is_reached_by_the_import() {
     let main = "use \"limits\" as limits
 topic t \"/own\" { limits: int, near: int }
@@ -116,7 +143,7 @@ fn topics_keep_their_addresses() {
 
 /// A specification means the same, whether a file is imported with a name or its declarations are written with it.
 #[test]
-fn an_import_means_what_its_declarations_mean() {
+fn an_import_has_the_meaning_of_its_declarations() {
     let plain = formulas(&[("main", "use \"limits\" property a = near and within(t.x, D)"), LIMITS]);
     let named =
         formulas(&[("main", "use \"limits\" as k property a = k.near and k.within(k.t.x, k.D)"), LIMITS]);
@@ -202,6 +229,70 @@ fn a_file_with_a_name_sees_only_its_own_names() {
     assert!(!text.contains("did you mean"), "{text}");
 }
 
+/// Specifications with mistakes in their use of imports, each with a part of its errors.
+const MISTAKES: [(&str, &str); 23] = [
+    (
+        "use \"a\" as limits\nproperty p = near",
+        "error[E0201]: unknown name 'near'\n --> main:2:14\n  |\n2 | property p = near\n  |              ^^^^\n  |\n  = help: write \
+         `limits.near`: its file is imported with `as`",
+    ),
+    ("use \"a\" as limits property p = t.x > 1", "help: write `limits.t`: its file"),
+    ("use \"a\" as limits property p = on(t)", "help: write `limits.t`: its file"),
+    ("use \"a\" as limits property p = f(3)", "help: write `limits.f(…)`: its file"),
+    ("use \"a\" as limits property p = once[0, D] limits.near", "help: write `limits.D`: its file"),
+    ("use \"a\" as limits property p = in(m, off)", "help: write `limits.m`: its file"),
+    ("use \"a\" as limits assert always q", "help: write `limits.q`: its file"),
+    (
+        "use \"a\" as limits test \"t\" { at 0 s limits.t { x: D } expect q violated }",
+        "help: write `limits.q`: its file",
+    ),
+    (
+        "use \"a\" as limits property p = limits.neer",
+        "unknown name 'limits.neer'; did you mean 'limits.near'?",
+    ),
+    ("use \"a\" as limits property p = limits", "'limits' is an import: write `limits.name`"),
+    ("use \"a\" as limits property p = limits . near", "'limits' is an import: write `limits.name`"),
+    (
+        "use \"a\" as limits topic limits { x: int } property p = limits.x > 0",
+        "error[E0204]: 'limits' is declared twice",
+    ),
+    ("use \"a\" as limits let limits = 3 property p = limits.near", "::: main"),
+    (
+        "use \"a\" as limits use \"b\" as limits property p = limits.near",
+        "error[E0204]: 'limits' is declared twice",
+    ),
+    (
+        "use \"b\" use \"a\" as near property p = near.near",
+        "error[E0204]: 'near' is declared twice\n --> main:1:20",
+    ),
+    (
+        "use \"a\" as limits property p for each limits in limits.t.x = limits.near",
+        "error[E0204]: 'limits' is declared twice",
+    ),
+    (
+        "use \"a\" as limits let g(limits: topic) = limits.x > 0 property p = g(limits.t)",
+        "error[E0204]: 'limits' is declared twice",
+    ),
+    (
+        "use \"a\" as limits property p = exists limits . limits.t{x: limits}",
+        "error[E0204]: 'limits' is declared twice",
+    ),
+    (
+        "use \"a\" as limits let limits.y = 3 property p = limits.near",
+        "expected the name of a `let`, found `limits.y`",
+    ),
+    ("use \"a\" as not property p = true", "expected the name of an import, found `not`"),
+    ("use \"a\" as property near = t.x > 0", "expected the name of an import, found `property`"),
+    (
+        "use \"c\" use \"a\" as l property p = l.near and v",
+        "error[E0204]: 'l' is the name of two imports of one specification",
+    ),
+    (
+        "use \"a\" as main use \"d\" as d property p = main.near and d.z",
+        "error[E0204]: 'near' is declared twice",
+    ),
+];
+
 #[test]
 fn mistakes() {
     let a = (
@@ -209,69 +300,7 @@ fn mistakes() {
         "topic t { x: int } let near = t.x > 1 const D = 2 s property q = near let f(x: int) = x > 1
         machine m { initial off off -> on when near }",
     );
-    let cases = [
-        (
-            "use \"a\" as limits\nproperty p = near",
-            "error[E0201]: unknown name 'near'\n --> main:2:14\n  |\n2 | property p = near\n  |              ^^^^\n  |\n  = help: write \
-             `limits.near`: its file is imported with `as`",
-        ),
-        ("use \"a\" as limits property p = t.x > 1", "help: write `limits.t`: its file"),
-        ("use \"a\" as limits property p = on(t)", "help: write `limits.t`: its file"),
-        ("use \"a\" as limits property p = f(3)", "help: write `limits.f(…)`: its file"),
-        ("use \"a\" as limits property p = once[0, D] limits.near", "help: write `limits.D`: its file"),
-        ("use \"a\" as limits property p = in(m, off)", "help: write `limits.m`: its file"),
-        ("use \"a\" as limits assert always q", "help: write `limits.q`: its file"),
-        (
-            "use \"a\" as limits test \"t\" { at 0 s limits.t { x: D } expect q violated }",
-            "help: write `limits.q`: its file",
-        ),
-        (
-            "use \"a\" as limits property p = limits.neer",
-            "unknown name 'limits.neer'; did you mean 'limits.near'?",
-        ),
-        ("use \"a\" as limits property p = limits", "'limits' is an import: write `limits.name`"),
-        ("use \"a\" as limits property p = limits . near", "'limits' is an import: write `limits.name`"),
-        (
-            "use \"a\" as limits topic limits { x: int } property p = limits.x > 0",
-            "error[E0204]: 'limits' is declared twice",
-        ),
-        ("use \"a\" as limits let limits = 3 property p = limits.near", "::: main"),
-        (
-            "use \"a\" as limits use \"b\" as limits property p = limits.near",
-            "error[E0204]: 'limits' is declared twice",
-        ),
-        (
-            "use \"b\" use \"a\" as near property p = near.near",
-            "error[E0204]: 'near' is declared twice\n --> main:1:20",
-        ),
-        (
-            "use \"a\" as limits property p for each limits in limits.t.x = limits.near",
-            "error[E0204]: 'limits' is declared twice",
-        ),
-        (
-            "use \"a\" as limits let g(limits: topic) = limits.x > 0 property p = g(limits.t)",
-            "error[E0204]: 'limits' is declared twice",
-        ),
-        (
-            "use \"a\" as limits property p = exists limits . limits.t{x: limits}",
-            "error[E0204]: 'limits' is declared twice",
-        ),
-        (
-            "use \"a\" as limits let limits.y = 3 property p = limits.near",
-            "expected the name of a `let`, found `limits.y`",
-        ),
-        ("use \"a\" as not property p = true", "expected the name of an import, found `not`"),
-        ("use \"a\" as property near = t.x > 0", "expected the name of an import, found `property`"),
-        (
-            "use \"c\" use \"a\" as l property p = l.near and v",
-            "error[E0204]: 'l' is the name of two imports of one specification",
-        ),
-        (
-            "use \"a\" as main use \"d\" as d property p = main.near and d.z",
-            "error[E0204]: 'near' is declared twice",
-        ),
-    ];
-    for (main, expected) in cases {
+    for (main, expected) in MISTAKES {
         let text = shown(&[
             ("main", main),
             a,
@@ -351,34 +380,26 @@ fn imports_with_a_name_are_formatted() {
     assert_eq!(rondel_spec::format(expected).unwrap(), expected);
 }
 
-/// A generator of numbers, from a seed.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        ((self.0 >> 33) as usize) % end
-    }
+/// Files that import earlier ones, in a random graph. The last is the main file.
+struct FileGraph {
+    /// For each file the files that it imports, with whether by a name.
+    imports: Vec<Vec<(usize, bool)>>,
+    /// The names that each file declares.
+    own: Vec<Vec<usize>>,
+    /// Files that each file sees without an alias, by the definition.
+    sees: Vec<Vec<usize>>,
 }
 
-/// Files that import earlier ones, in a random graph, mean what one file means in which every name is unique.
-#[test]
-fn random_files_mean_what_one_file_means() {
-    let seed: u64 = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(20_261_125);
-    println!("SEED={seed}");
-    let mut random = Random(seed);
-    let (mut compared, mut clashes) = (0, 0);
-    for _ in 0..1500 {
-        let files = 2 + random.below(4);
-        // For each file the files that it imports, with whether by a name, and its names.
+impl FileGraph {
+    fn random(random: &mut Random) -> FileGraph {
+        let files = 2 + random.index(4);
         let mut imports: Vec<Vec<(usize, bool)>> = Vec::new();
         let mut own: Vec<Vec<usize>> = Vec::new();
         for file in 0..files {
-            let some = (0..file).filter(|_| random.below(2) == 0).collect::<Vec<_>>();
-            imports.push(some.into_iter().map(|other| (other, random.below(3) > 0)).collect());
-            own.push((0..6).filter(|_| random.below(4) == 0).collect());
+            let some = (0..file).filter(|_| random.index(2) == 0).collect::<Vec<_>>();
+            imports.push(some.into_iter().map(|other| (other, random.index(3) > 0)).collect());
+            own.push((0..6).filter(|_| random.index(4) == 0).collect());
         }
-        // What the files see without a name, by the definition.
         let mut sees: Vec<Vec<usize>> = Vec::new();
         for (file, imported) in imports.iter().enumerate() {
             let mut all = vec![file];
@@ -389,68 +410,94 @@ fn random_files_mean_what_one_file_means() {
             all.dedup();
             sees.push(all);
         }
-        let declared = |file: usize| -> Vec<(usize, usize)> {
-            sees[file].iter().flat_map(|other| own[*other].iter().map(|name| (*other, *name))).collect()
+        FileGraph { imports, own, sees }
+    }
+
+    /// Returns the names that a file sees without an alias, each with the file that declares it.
+    fn declared(&self, file: usize) -> Vec<(usize, usize)> {
+        let names = |other: &usize| {
+            let other = *other;
+            self.own[other].iter().map(move |name| (other, *name))
         };
-        let used: Vec<usize> = {
-            let mut used = vec![files - 1];
-            let mut next = 0;
-            while let Some(file) = used.get(next).copied() {
-                next += 1;
-                used.extend(imports[file].iter().map(|(other, _)| *other));
-                let mut seen = Vec::new();
-                used.retain(|file| {
-                    !seen.contains(file) && {
-                        seen.push(*file);
-                        true
-                    }
-                });
-            }
-            used
-        };
-        let is_clash = used.iter().any(|file| {
-            let mut names: Vec<usize> = declared(*file).into_iter().map(|(_, name)| name).collect();
+        self.sees[file].iter().flat_map(names).collect()
+    }
+
+    /// Whether a file that the main file needs sees two declarations of a name.
+    fn has_clash(&self) -> bool {
+        let mut used = vec![self.own.len() - 1];
+        let mut next = 0;
+        while let Some(file) = used.get(next).copied() {
+            next += 1;
+            used.extend(self.imports[file].iter().map(|(other, _)| *other));
+            let mut seen = Vec::new();
+            used.retain(|file| {
+                !seen.contains(file) && {
+                    seen.push(*file);
+                    true
+                }
+            });
+        }
+        used.iter().any(|file| {
+            let mut names: Vec<usize> = self.declared(*file).into_iter().map(|(_, name)| name).collect();
             names.sort_unstable();
             names.windows(2).any(|pair| pair[0] == pair[1])
-        });
+        })
+    }
+
+    /// Returns a file, and its declarations as they are in one file with unique names.
+    fn texts(&self, file: usize, random: &mut Random) -> (String, String) {
+        let is_main = file + 1 == self.own.len();
+        let mut text = "use \"base\"\n".to_owned();
+        let mut reachable: Vec<(String, String)> = Vec::new();
+        for (other, named) in &self.imports[file] {
+            text += &match named {
+                true => format!("use \"f{other}\" as a{file}_{other}\n"),
+                false => format!("use \"f{other}\"\n"),
+            };
+            for (place, name) in self.declared(*other).iter().filter(|_| *named) {
+                reachable.push((format!("a{file}_{other}.n{name}"), format!("f{place}_n{name}")));
+            }
+        }
+        let visible = self.declared(file);
+        let others = visible.iter().filter(|(place, _)| *place != file);
+        reachable.extend(others.map(|(place, name)| (format!("n{name}"), format!("f{place}_n{name}"))));
+        let mut plain = String::new();
+        for name in &self.own[file] {
+            let number = file * 10 + name;
+            let mut bodies = [format!("t.x > {number}"), format!("t.x > {number}")];
+            if random.index(2) == 0 && !reachable.is_empty() {
+                let (written, meant) = &reachable[random.index(reachable.len())];
+                bodies[0] += &format!(" and {written}");
+                bodies[1] += &format!(" and {meant}");
+            }
+            text += &format!("let n{name} = {}\n", bodies[0]);
+            plain += &format!("let f{file}_n{name} = {}\n", bodies[1]);
+            reachable.push((format!("n{name}"), format!("f{file}_n{name}")));
+        }
+        for (i, (written, meant)) in reachable.iter().enumerate().filter(|_| is_main) {
+            text += &format!("property p{i} = prev(t.x) > {i} or {written}\n");
+            plain += &format!("property p{i} = prev(t.x) > {i} or {meant}\n");
+        }
+        if is_main {
+            text += "property last = t.x > 0\n";
+        }
+        (text, plain)
+    }
+}
+
+/// Files that import earlier ones, in a random graph, mean what one file means in which every name is unique.
+#[test]
+fn random_files_have_the_meaning_of_one_file() {
+    let (mut compared, mut clashes) = (0, 0);
+    for seed in rondel_testkit::seeds("random_files_have_the_meaning_of_one_file", 1500) {
+        let mut random = Random::new(seed);
+        let graph = FileGraph::random(&mut random);
+        let files = graph.own.len();
         let (mut texts, mut plain) = (Vec::new(), "topic t { x: int }\n".to_owned());
         for file in 0..files {
-            let mut text = "use \"base\"\n".to_owned();
-            let mut reachable: Vec<(String, String)> = Vec::new();
-            for (other, named) in &imports[file] {
-                text += &match named {
-                    true => format!("use \"f{other}\" as a{file}_{other}\n"),
-                    false => format!("use \"f{other}\"\n"),
-                };
-                for (place, name) in declared(*other).iter().filter(|_| *named) {
-                    reachable.push((format!("a{file}_{other}.n{name}"), format!("f{place}_n{name}")));
-                }
-            }
-            let visible = declared(file);
-            let others = visible.iter().filter(|(place, _)| *place != file);
-            reachable.extend(others.map(|(place, name)| (format!("n{name}"), format!("f{place}_n{name}"))));
-            let mut all = [String::new(), String::new()];
-            for name in &own[file] {
-                let number = file * 10 + name;
-                let mut bodies = [format!("t.x > {number}"), format!("t.x > {number}")];
-                if random.below(2) == 0 && !reachable.is_empty() {
-                    let (written, meant) = &reachable[random.below(reachable.len())];
-                    bodies[0] += &format!(" and {written}");
-                    bodies[1] += &format!(" and {meant}");
-                }
-                all[0] += &format!("let n{name} = {}\n", bodies[0]);
-                all[1] += &format!("let f{file}_n{name} = {}\n", bodies[1]);
-                reachable.push((format!("n{name}"), format!("f{file}_n{name}")));
-            }
-            for (i, (written, meant)) in reachable.iter().enumerate().filter(|_| file + 1 == files) {
-                all[0] += &format!("property p{i} = prev(t.x) > {i} or {written}\n");
-                all[1] += &format!("property p{i} = prev(t.x) > {i} or {meant}\n");
-            }
-            plain += &all[1];
-            texts.push((
-                format!("f{file}"),
-                text + &all[0] + if file + 1 == files { "property last = t.x > 0\n" } else { "" },
-            ));
+            let (text, meant) = graph.texts(file, &mut random);
+            plain += &meant;
+            texts.push((format!("f{file}"), text));
         }
         texts.reverse();
         texts.push(("base".to_owned(), "topic t { x: int }".to_owned()));
@@ -458,8 +505,8 @@ fn random_files_mean_what_one_file_means() {
         let sources =
             load(&texts.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect::<Vec<_>>());
         let outcome = parse(&sources);
-        let rendered = || format!("SEED={seed}\n{texts:#?}\n{}", outcome.render_in(&sources, false));
-        if is_clash {
+        let rendered = || format!("seed {seed}\n{texts:#?}\n{}", outcome.render_in(&sources, false));
+        if graph.has_clash() {
             assert!(outcome.diagnostics.iter().any(|d| d.code.as_str() == "E0204"), "{}", rendered());
             clashes += 1;
             continue;
@@ -474,5 +521,8 @@ fn random_files_mean_what_one_file_means() {
         assert_eq!(formulas(spec), formulas(&expected), "{}", rendered());
         compared += 1;
     }
-    assert!(compared > 400 && clashes > 200, "{compared} compared, {clashes} clash");
+    assert!(
+        rondel_testkit::is_replay() || compared > 400 && clashes > 200,
+        "{compared} compared, {clashes} clash"
+    );
 }

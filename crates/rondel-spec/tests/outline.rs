@@ -61,7 +61,7 @@ fn every_name_can_have_another_name() {
         let start = sources.main_start();
         let outline = Outline::of(&sources, None);
         let before = codes(&text);
-        // What is wrong may depend on names.
+        // Errors may depend on names.
         if rondel_spec::parse_sources(&sources, &ParseOptions::default(), None).spec.is_none() {
             continue;
         }
@@ -94,7 +94,7 @@ fn every_name_can_have_another_name() {
             }
             let after = codes(&other);
             if symbol.kind == SymbolKind::Parameter && after.contains(&Code::ForeignMachine) {
-                // `in(machine, state)` asks for the machine of the same instance, by the names of the parameters.
+                // `in(machine, state)` refers to the machine of the same instance, by the names of the parameters.
                 continue;
             }
             assert_eq!(after, before, "{name}: {symbol:?} becomes\n{other}");

@@ -93,6 +93,7 @@ const WORDS: &[&str] = &[
     "rising",
     "hysteresis(",
     "stable(",
+    "debounce(",
     "known(",
     "is_nan(",
     "for",
@@ -217,13 +218,14 @@ const WORDS: &[&str] = &[
     "@while(x)",
     "@hold(2)",
     "@latch",
+    "@because_of(p)",
     "as",
 ];
 
 /// A failing case prints its seed; set it in the environment to repeat the case.
 fn runner(cases: u32) -> TestRunner {
-    let seed = std::env::var("SEED").ok().and_then(|s| s.parse().ok()).unwrap_or_else(rand_seed);
-    println!("SEED={seed}");
+    let seed = std::env::var("RONDEL_SEED").ok().and_then(|s| s.parse().ok()).unwrap_or_else(rand_seed);
+    println!("RONDEL_SEED={seed}");
     let config =
         Config { cases, rng_seed: RngSeed::Fixed(seed), failure_persistence: None, ..Config::default() };
     let mut bytes = [0; 32];

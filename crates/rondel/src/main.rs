@@ -4,47 +4,26 @@
 #![allow(unreachable_pub)]
 
 mod commands;
-mod console;
 mod deployment;
-mod discover;
-mod exit;
-mod folder;
-mod health;
-mod json_schema;
 mod live;
-mod losses;
-mod mcap_report;
-mod networks;
-mod offered;
-mod outgoing;
-mod outlets;
 mod output;
-mod own;
-mod pipeline;
-mod present;
-mod queue;
-mod recorded_types;
 mod recorder;
-mod reports;
-mod resume;
 mod schemas;
-mod signals;
 mod sinks;
 mod specification;
-mod spool;
-mod summary;
-mod table_arguments;
-mod terminal;
-mod time_text;
-mod watchdog;
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::Parser;
 
-pub(crate) use terminal::{complain, say, warn};
+pub(crate) use output::exit;
+pub(crate) use output::terminal::{complain, say, warn};
 
 fn main() -> ExitCode {
+    // With a handler, a write beyond the limit of a file's size is an error, which is reported like a full disk. Without
+    // one, the signal ends the process.
+    let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
     let arguments = match commands::Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => {

@@ -2,18 +2,15 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-#[path = "../../rondel-net/tests/broker/mod.rs"]
-mod broker;
 mod support;
 
 use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;
 
-use broker::Broker;
+use rondel_testkit::Broker;
 use serde_json::Value;
-use support::Folder;
 use support::network::{arguments, free_endpoint, zenoh, zenoh_listening};
-use support::process::Process;
+use support::{Folder, start_rondel};
 
 /// The verdict of a line of standard output, with its property.
 fn verdict(line: &str) -> (String, String) {
@@ -42,11 +39,11 @@ fn a_broker_that_comes_later_holds_up_no_other_network_and_gets_every_verdict() 
             broker.port
         ),
     );
-    let mut run = Process::rondel(["run", &deployment, "--format", "json", "--summary", "json"]);
+    let mut run = start_rondel(["run", &deployment, "--format", "json", "--summary", "json"]);
     run.wait_stderr("the other networks are used meanwhile");
     run.wait_stderr("ready");
     let feed = ["publish", "--to", "zenoh:state", "--wait", "60"];
-    let mut feed = Process::rondel(arguments(&feed, &zenoh("client", &endpoint)));
+    let mut feed = start_rondel(arguments(&feed, &zenoh("client", &endpoint)));
     feed.write(b"{\"n\":9}\n");
     let mut seen = Vec::new();
     while seen.last() != Some(&("small".to_owned(), "violated".to_owned())) {
@@ -63,8 +60,9 @@ fn a_broker_that_comes_later_holds_up_no_other_network_and_gets_every_verdict() 
         .unwrap();
     run.wait_stderr("was lost from");
     loop {
-        let told = broker.client("mosquitto_pub", &["-q", "1", "-t", "lamp", "-m", "{\"on\":false}"]);
-        assert!({ told }.status().unwrap().success());
+        let mut publisher =
+            broker.client("mosquitto_pub", &["-q", "1", "-t", "lamp", "-m", "{\"on\":false}"]);
+        assert!(publisher.status().unwrap().success());
         if run
             .stdout_within(std::time::Duration::from_millis(500))
             .is_some_and(|line| line.contains("violated"))
@@ -96,14 +94,15 @@ fn a_zenoh_router_that_comes_later_holds_up_no_other_network() {
             broker.port
         ),
     );
-    let mut run = Process::rondel(["run", &deployment, "--format", "json", "--summary", "json"]);
+    let mut run = start_rondel(["run", &deployment, "--format", "json", "--summary", "json"]);
     run.wait_stderr("the other networks are used meanwhile");
     run.wait_stderr("ready");
-    let told = broker.client("mosquitto_pub", &["-q", "1", "-t", "lamp", "-m", "{\"on\":false}"]).status();
-    assert!(told.unwrap().success());
+    let published =
+        broker.client("mosquitto_pub", &["-q", "1", "-t", "lamp", "-m", "{\"on\":false}"]).status();
+    assert!(published.unwrap().success());
     while verdict(&run.take_stdout(1)[0]) != ("lit".to_owned(), "violated".to_owned()) {}
     let feed = ["publish", "--to", "zenoh:state", "--wait", "60"];
-    let mut feed = Process::rondel(arguments(&feed, &zenoh_listening("router", &endpoint)));
+    let mut feed = start_rondel(arguments(&feed, &zenoh_listening("router", &endpoint)));
     feed.write(b"{\"n\":9}\n");
     while verdict(&run.take_stdout(1)[0]) != ("small".to_owned(), "violated".to_owned()) {}
     feed.close_input();
@@ -132,7 +131,7 @@ fn a_network_that_never_came_shows_in_the_exit_status() {
                 broker.port
             ),
         );
-        let mut run = Process::rondel(["run", &deployment]);
+        let mut run = start_rondel(["run", &deployment]);
         run.wait_stderr("the other networks are used meanwhile");
         run.wait_stderr("ready");
         run.terminate();

@@ -4,9 +4,9 @@
 
 mod support;
 
+use rondel_testkit::Process;
 use support::network::{arguments, free_endpoint, zenoh};
-use support::process::Process;
-use support::{Folder, rondel, rondel_with_input};
+use support::{Folder, rondel, rondel_with_input, start_rondel};
 
 const SPECIFICATION: &str = "topic gear { report: int }\ntopic speed { v: float }\n\
     @time(dense) property at_standstill = changed(gear.report) -> speed.v < 0.1\n";
@@ -23,7 +23,7 @@ fn run(folder: &Folder, endpoint: &str, deployment: &str) -> Process {
     folder.file("vehicle.rondel", SPECIFICATION);
     let text = format!("zenoh: {{ mode: router, listen: {endpoint} }}\n{deployment}");
     let file = folder.file("rondel.yaml", text);
-    let mut run = Process::rondel(["run", &file, "--format", "json"]);
+    let mut run = start_rondel(["run", &file, "--format", "json"]);
     run.wait_stderr("ready");
     run
 }
@@ -51,7 +51,7 @@ fn in_the_order_of_their_times() {
 }
 
 #[test]
-fn as_they_come_it_would_have_been_a_violation() {
+fn evaluation_on_arrival_would_report_a_violation() {
     let (folder, endpoint) = (Folder::new(), free_endpoint());
     let mut run = run(&folder, &endpoint, &format!("{TOPICS}alignment: {{ policy: arrival }}\n"));
     publish(&endpoint, "zenoh:t/speed", "{\"t\":0,\"v\":9}\n");
@@ -63,7 +63,7 @@ fn as_they_come_it_would_have_been_a_violation() {
 }
 
 #[test]
-fn what_is_too_late_is_reported() {
+fn late_messages_are_reported() {
     let (folder, endpoint) = (Folder::new(), free_endpoint());
     let reports = "alignment: { max_wait: 1 ms, late: drop, reports: stdout }\n";
     let mut run = run(&folder, &endpoint, &format!("{TOPICS}{reports}"));

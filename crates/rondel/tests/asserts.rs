@@ -6,8 +6,7 @@ mod support;
 
 use serde_json::Value;
 use support::network::{arguments, free_endpoint, zenoh};
-use support::process::Process;
-use support::{Folder, rondel, rondel_with_input};
+use support::{Folder, rondel, rondel_with_input, start_rondel};
 
 const DRIVE: &str = r#"{"topic":"mode","time":0,"driving":true}
 {"topic":"odom","time":0,"x":5}
@@ -58,7 +57,7 @@ fn asserts_decide_the_exit_status() {
 }
 
 #[test]
-fn what_was_measured_is_said() {
+fn measured_share_is_reported() {
     let checked = check("assert share(slow) >= 0.95 while mode.driving", &["-e", "violations"]);
     let verdict = "violated      share(slow) >= 0.95 while mode.driving";
     assert!(checked.stdout.contains(verdict), "{}", checked.stdout);
@@ -130,7 +129,7 @@ fn a_live_run_is_judged_at_its_end() {
          topics: {{ odom: zenoh:t/odom }}\n"
     );
     let file = folder.file("rondel.yaml", deployment);
-    let mut run = Process::rondel(["run", &file, "--strict", "--count", "4"]);
+    let mut run = start_rondel(["run", &file, "--strict", "--count", "4"]);
     run.wait_stderr("ready");
     let publish =
         arguments(&["publish", "--to", "zenoh:t/odom", "--wait", "60"], &zenoh("client", &endpoint));

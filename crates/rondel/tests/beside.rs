@@ -7,19 +7,8 @@ mod support;
 use std::fmt::Write as _;
 use std::io::Write as _;
 
+use rondel_testkit::Random;
 use support::{Finished, Folder, rondel};
-
-/// A generator of the same numbers in every run.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) % end
-    }
-}
 
 const SPEC: &str = r#"
 topic pose "pose" { x: float, v: int, mode: text }
@@ -38,7 +27,7 @@ assert some = share(odom.ok) >= 0.1
 /// More than a megabyte, so that it is worth another thread.
 const LONG: usize = 1_100_000;
 
-/// What is special about the lines of a recording.
+/// Peculiarities of the lines of a recording.
 #[derive(Clone, Copy, Default)]
 struct Kind {
     /// Keys in random order, and further ones.
@@ -165,10 +154,13 @@ const KINDS: [(&str, Kind); 12] = [
 
 #[test]
 fn results_do_not_depend_on_the_number_of_threads() {
-    let seed = std::env::var("RONDEL_SEED").ok().and_then(|seed| seed.parse().ok());
-    let seed = seed.unwrap_or_else(|| u64::from(std::process::id()) | 1 << 40);
-    println!("RONDEL_SEED={seed}");
-    let mut random = Random(seed);
+    rondel_testkit::fresh_seeds("results_do_not_depend_on_the_number_of_threads", 1)
+        .for_each(compare_threads);
+}
+
+/// Compares recordings of every kind.
+fn compare_threads(seed: u64) {
+    let mut random = Random::new(seed);
     let (folder, mut compared) = (Folder::new(), 0);
     let spec = folder.file("a.rondel", SPEC);
     let options = [
@@ -191,7 +183,7 @@ fn results_do_not_depend_on_the_number_of_threads() {
 
 #[test]
 fn compressed_and_cut_recordings_are_the_same_too() {
-    let (folder, mut random) = (Folder::new(), Random(0x5eed_cafe));
+    let (folder, mut random) = (Folder::new(), Random::new(0x5eed_cafe));
     let spec = folder.file("a.rondel", SPEC);
     let mut text = recording(&mut random, Kind { changes: true, others: 2, ..PLAIN });
     // The compressed file must be long enough, too.
@@ -212,7 +204,7 @@ fn compressed_and_cut_recordings_are_the_same_too() {
 
 #[test]
 fn snapshots_continue_whatever_the_number_of_threads() {
-    let (folder, mut random) = (Folder::new(), Random(0xface));
+    let (folder, mut random) = (Folder::new(), Random::new(0xface));
     let spec = folder.file("a.rondel", SPEC);
     let kind = Kind { timeless: true, others: 3, ..PLAIN };
     let first = folder.file("1.jsonl", recording(&mut random, kind));
@@ -230,7 +222,7 @@ fn snapshots_continue_whatever_the_number_of_threads() {
 
 #[test]
 fn reports_and_a_closed_output_are_the_same_too() {
-    let (folder, mut random) = (Folder::new(), Random(0xbead));
+    let (folder, mut random) = (Folder::new(), Random::new(0xbead));
     let spec = folder.file("a.rondel", SPEC);
     let trace = folder.file("a.jsonl", recording(&mut random, Kind { odd: Some(900), ..PLAIN }));
     let report = |jobs: &str| {
@@ -240,7 +232,7 @@ fn reports_and_a_closed_output_are_the_same_too() {
         std::fs::read_to_string(file).unwrap()
     };
     assert_eq!(report("1"), report("2"));
-    // Nobody reads: the check ends early instead of waiting.
+    // Without a reader of its output the check ends early instead of waiting.
     for jobs in ["1", "2"] {
         let mut check = std::process::Command::new(env!("CARGO_BIN_EXE_rondel"));
         check.args(["check", "-e", "every", "--on-error", "skip", "--jobs", jobs, &spec, &trace]);

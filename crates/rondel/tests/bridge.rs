@@ -1,14 +1,14 @@
-//! What a bridge between DDS and another network hands on: samples in CDR, on Zenoh and there and back.
+//! CDR samples that a bridge forwards between DDS and another network.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // the helpers are tests as well
 
 mod support;
 
+use rondel_testkit::Process;
 use support::network::{
     arguments, dds, dds_domain, free_endpoint, independent, python, zenoh, zenoh_listening,
 };
-use support::process::Process;
-use support::{Folder, rondel_with_input};
+use support::{Folder, rondel_with_input, start_rondel};
 
 /// Publishes these lines on a topic and waits until they are on their way.
 #[track_caller]
@@ -21,7 +21,7 @@ fn publish(endpoint: &str, topic: &str, lines: &str) {
 fn run(folder: &Folder, endpoint: &str, deployment: &str) -> Process {
     let file =
         folder.file("rondel.yaml", format!("zenoh: {{ mode: router, listen: {endpoint} }}\n{deployment}"));
-    let mut run = Process::rondel(["run", &file, "--format", "json"]);
+    let mut run = start_rondel(["run", &file, "--format", "json"]);
     run.wait_stderr("ready");
     run
 }
@@ -30,12 +30,12 @@ fn run(folder: &Folder, endpoint: &str, deployment: &str) -> Process {
 fn there_and_back() {
     let (folder, endpoint) = (Folder::new(), free_endpoint());
     let own = ["tap", "zenoh+cdr_string:t/verdict", "--count", "2"];
-    let mut tap = Process::rondel(arguments(&own, &zenoh_listening("router", &endpoint)));
+    let mut tap = start_rondel(arguments(&own, &zenoh_listening("router", &endpoint)));
     tap.wait_stderr("ready");
     let deployment = "formula: v < 3\nverdicts: { emit: every, to: zenoh+cdr_string:t/verdict }\n\
                       topics:\n  trace: { source: zenoh:t/state, encoding: cdr_string }\n";
     let text = format!("zenoh: {{ mode: client, connect: {endpoint} }}\n{deployment}");
-    let mut run = Process::rondel(["run", &folder.file("rondel.yaml", text)]);
+    let mut run = start_rondel(["run", &folder.file("rondel.yaml", text)]);
     run.wait_stderr("ready");
     publish(&endpoint, "zenoh+cdr_string:t/state", "{\"v\":1}\n{\"v\":7}\n");
     let verdicts = tap.take_stdout(2);
@@ -46,7 +46,7 @@ fn there_and_back() {
 }
 
 #[test]
-fn what_is_not_so_is_counted_and_it_is_said_why() {
+fn undecodable_cdr_strings_are_counted_with_the_reason() {
     let (folder, endpoint) = (Folder::new(), free_endpoint());
     let wrong = "formula: v < 3\nverdicts: { emit: every }\n\
                  topics:\n  trace: { source: zenoh:t/state, encoding: cdr_string }\n";
@@ -63,7 +63,7 @@ fn what_is_not_so_is_counted_and_it_is_said_why() {
 }
 
 #[test]
-fn whoever_takes_it_for_json_is_told_what_it_is() {
+fn cdr_string_read_as_json_is_named() {
     let (folder, endpoint) = (Folder::new(), free_endpoint());
     let mut run = run(&folder, &endpoint, "formula: v < 3\ntopics: { trace: zenoh:t/state }\n");
     publish(&endpoint, "zenoh+cdr_string:t/state", "{\"v\":1}\n");
@@ -76,8 +76,8 @@ fn whoever_takes_it_for_json_is_told_what_it_is() {
 }
 
 #[test]
-fn of_either_byte_order_from_another_client() {
-    let Some(python) = python("of_either_byte_order_from_another_client") else { return };
+fn both_byte_orders_of_another_client_are_read() {
+    let Some(python) = python("both_byte_orders_of_another_client_are_read") else { return };
     let (folder, endpoint) = (Folder::new(), free_endpoint());
     let deployment = "formula: v < 3\nverdicts: { emit: every }\n\
                       topics:\n  trace: { source: zenoh:t/state, encoding: cdr_string }\n";
@@ -97,7 +97,7 @@ fn of_either_byte_order_from_another_client() {
 fn a_reader_on_dds_lets_a_bridge_wait() {
     let Some(python) = python("a_reader_on_dds_lets_a_bridge_wait") else { return };
     let domain = dds_domain();
-    let mut tap = Process::rondel(arguments(&["tap", "dds:t/verdict"], &dds(&domain)));
+    let mut tap = start_rondel(arguments(&["tap", "dds:t/verdict"], &dds(&domain)));
     tap.wait_stderr("ready");
     let found = independent(&python, "dds_readers.py", &["t/verdict", "--domain", &domain]).finish();
     found.expect_status(0).expect_stdout("9223372036854775807\n");

@@ -9,7 +9,7 @@ use support::{Folder, rondel};
 
 #[cfg(not(feature = "dds-security"))]
 #[test]
-fn a_program_without_it_says_how_to_build_one_that_has_it() {
+fn a_program_without_security_names_the_feature_to_build_with() {
     let folder = Folder::new();
     let text = "formula: v > 1\ndds: { security: enclave }\ntopics: { trace: dds:rt/state }\n";
     let refused = rondel(["validate", &folder.file("rondel.yaml", text)]);
@@ -17,7 +17,7 @@ fn a_program_without_it_says_how_to_build_one_that_has_it() {
     rondel(["run", "-f", "v > 1", "--topic", "dds:rt/state", "--dds-security", "enclave"])
         .expect_status(2)
         .expect_stderr(&["--features dds-security"]);
-    // No file is asked for that could not be used.
+    // Missing files are not reported, as they could not be used.
     let empty = "formula: v > 1\ndds: { security: {} }\ntopics: { trace: dds:rt/state }\n";
     let refused = rondel(["validate", &folder.file("empty.yaml", empty)]);
     refused.expect_status(2).expect_stderr(&["empty.yaml:2:", "--features dds-security"]);
@@ -34,8 +34,9 @@ mod secure {
     use rcgen::{CertificateParams, DistinguishedName, DnType, Issuer, KeyPair, date_time_ymd};
 
     use super::support::network::dds_domain;
-    use super::support::process::{LIMIT, Process};
+    use super::support::start_rondel;
     use super::{Folder, rondel};
+    use rondel_testkit::{LIMIT, Process};
 
     fn openssl(folder: &Folder, arguments: &[&str]) {
         let made = Command::new("openssl").args(arguments).current_dir(folder.as_path()).output();
@@ -132,7 +133,7 @@ mod secure {
         if let Some(folder) = security {
             arguments.extend(["--dds-security", folder]);
         }
-        Process::rondel(arguments)
+        start_rondel(arguments)
     }
 
     #[test]
@@ -151,12 +152,12 @@ mod secure {
             ),
         );
         rondel(["validate", &file]).expect_status(0);
-        let mut run = Process::rondel(["run", &file, "--summary", "json", "--wait-subscribers", "60"]);
+        let mut run = start_rondel(["run", &file, "--summary", "json", "--wait-subscribers", "60"]);
         let listening = run.wait_stderr("listening on dds domain");
         assert!(listening.ends_with("encrypted, authenticated"), "{listening}");
         // Verdicts come back encrypted too, and the one process both receives and publishes.
         let options = ["--dds-domain", &domain, "--dds-interface", "lo", "--dds-security", &robot];
-        let mut tap = Process::rondel([&["tap", "dds:rt/verdict", "--count", "2"], &options[..]].concat());
+        let mut tap = start_rondel([&["tap", "dds:rt/verdict", "--count", "2"], &options[..]].concat());
         tap.wait_stderr("dds:rt/verdict");
         run.wait_stderr("ready");
         publish(&folder, &domain, Some(&robot), &[1, 20]).finish().expect_status(0);
@@ -167,11 +168,11 @@ mod secure {
             "{}",
             tapped.stdout
         );
-        // Nobody without security, and nobody of another authority.
+        // Participants without security or with another certificate authority are refused.
         let plain = publish(&folder, &domain, None, &[300]);
         run.wait_stderr("DDS Security refuses: a participant at 127.0.0.1");
         let stranger = publish(&folder, &domain, Some(&stranger), &[400]);
-        // Whoever of the two checks the other's certificate first; the other one never hears of it.
+        // The participant that checks the certificate first refuses; the other one gets no message.
         let refused = run.wait_stderr("DDS Security refuses: ");
         let is_stranger = ["has not proven who it is", "issuer certificate; subject: /O=Fleet/CN=stranger"];
         assert!(is_stranger.iter().any(|part| refused.contains(part)), "{refused}");
@@ -214,7 +215,7 @@ mod secure {
                  topics: {{ trace: dds:rt/state }}\nverdicts: {{ to: dds:rt/verdict, emit: every }}\n"
             ),
         );
-        let mut run = Process::rondel(["run", &file, "--summary", "json", "--wait-subscribers", "60"]);
+        let mut run = start_rondel(["run", &file, "--summary", "json", "--wait-subscribers", "60"]);
         run.wait_stderr("encrypted, authenticated");
         let mut verdicts = peer("subscribe", &robot, "rt/verdict", &[]);
         run.wait_stderr("ready");
@@ -261,10 +262,9 @@ mod secure {
                  topics: {{ trace: dds:rt/state }}\nverdicts: {{ to: dds:rt/verdict, emit: every }}\n"
             ),
         );
-        let mut run = Process::rondel(["run", &file, "--count", "20000", "--wait-subscribers", "60"]);
+        let mut run = start_rondel(["run", &file, "--count", "20000", "--wait-subscribers", "60"]);
         let options = ["--dds-domain", &domain, "--dds-interface", "lo", "--dds-security", &robot];
-        let mut tap =
-            Process::rondel([&["tap", "dds:rt/verdict", "--count", "20000"], &options[..]].concat());
+        let mut tap = start_rondel([&["tap", "dds:rt/verdict", "--count", "20000"], &options[..]].concat());
         tap.wait_stderr("dds:rt/verdict");
         run.wait_stderr("ready");
         let numbers: Vec<u32> = (0..20_000).map(|i| i % 20).collect();
@@ -325,7 +325,7 @@ mod secure {
         refused("governance", "elsewhere.p7s", &["no `domain_rule` for the domain"]);
         sign(&folder, "ca", "ended.p7s", &permissions("robot", &domain, 2024));
         refused("permissions", "ended.p7s", &["rondel.yaml:11:", "the permissions ended at 2024-01-01"]);
-        // What only CycloneDDS compares: the permissions are those of somebody else.
+        // Only CycloneDDS finds this error: the permissions belong to another subject.
         sign(&folder, "ca", "second.p7s", &permissions("second", &domain, 2090));
         rondel(["run", &deployment("permissions", "second.p7s")]).expect_status(5).expect_stderr(&[
             "cannot join DDS domain",

@@ -1,5 +1,5 @@
-//! What the documentation shows is so: specifications are accepted, deployments valid, commands print what stands below them, options are
-//! described, links lead somewhere.
+//! The documentation agrees with the program: specifications are accepted, deployments are valid, commands print the output below them,
+//! options are described, links have targets.
 //!
 //! Fenced blocks say what they are:
 //! - `rondel`, `rye`: a whole text without errors; `rondel formula`: a single formula; `… wrong=E0301`: refused with this code.
@@ -24,23 +24,41 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// All pages, by their path below the root.
+/// All pages with examples, by their path below the root.
 fn pages() -> Vec<String> {
-    let mut pages = vec!["README.md".to_owned(), "ARCHITECTURE.md".to_owned(), "CONTRIBUTING.md".to_owned()];
-    let mut folders = vec!["docs".to_owned(), "deploy".to_owned(), "corpus".to_owned()];
+    let mut pages =
+        ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md"].map(str::to_owned).to_vec();
+    pages.extend(pages_below(&["docs", "deploy", "corpus"]));
+    pages.sort();
+    pages
+}
+
+/// The pages in these folders and in all folders below them, by their path below the root.
+fn pages_below(folders: &[&str]) -> Vec<String> {
+    let mut pages = Vec::new();
+    let mut folders: Vec<String> = folders.iter().map(|folder| (*folder).to_owned()).collect();
     while let Some(folder) = folders.pop() {
         let Ok(entries) = fs::read_dir(root().join(&folder)) else { continue };
         for entry in entries.map(Result::unwrap) {
-            let path = format!("{folder}/{}", entry.file_name().to_string_lossy());
-            if entry.path().is_dir() {
-                folders.push(path);
-            } else if path.ends_with(".md") {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let path = format!("{folder}/{name}");
+            if path.ends_with(".md") {
                 pages.push(path);
+            } else if entry.file_type().unwrap().is_dir() && !matches!(&*name, "target" | "node_modules") {
+                folders.push(path);
             }
         }
     }
-    pages.sort();
     pages
+}
+
+/// The text of all pages in a folder of the reference.
+fn reference(folder: &str) -> String {
+    let folder = format!("docs/reference/{folder}");
+    pages_below(&[folder.as_str()])
+        .iter()
+        .map(|page| fs::read_to_string(root().join(page)).unwrap())
+        .collect()
 }
 
 struct Block {
@@ -119,7 +137,7 @@ fn rondel(folder: &Path, arguments: &[&str]) -> (i32, String, String) {
 }
 
 #[test]
-fn specifications_are_accepted_or_refused_as_the_text_says() {
+fn documented_specifications_are_accepted_or_refused_as_stated() {
     let mut seen = 0;
     each_block(|place, block| {
         let text = block.text();
@@ -134,7 +152,7 @@ fn specifications_are_accepted_or_refused_as_the_text_says() {
         };
         seen += 1;
         let mut codes: Vec<_> = outcome.diagnostics.iter().map(|d| d.code.as_str()).collect();
-        // What the language allows, the engine may still refuse.
+        // The engine may refuse a specification that the language allows.
         if let Some(spec) = &outcome.spec {
             let refusals = rondel_engine::Program::refusals(spec);
             codes.extend(refusals.iter().filter_map(|refusal| Some(refusal.diagnose(spec)?.code.as_str())));
@@ -221,8 +239,43 @@ fn commands(lines: &[String]) -> Vec<(String, std::ops::Range<usize>)> {
     commands
 }
 
+/// Programs whose output on a page is compared.
+const COMPARED: [&str; 10] = [
+    "rondel check ",
+    "rondel test ",
+    "rondel explain ",
+    "rondel trace ",
+    "rondel validate",
+    "printf ",
+    "gzip ",
+    "cat ",
+    "head ",
+    "grep ",
+];
+
+/// The output of a command of a page, or `None` if it is not compared; of other commands of Rondel the help is printed.
+fn printed_by(command: &str, page: &str, folder: &Path, path: &str, status: &mut i32) -> Option<String> {
+    let run = |command: &str| {
+        Command::new("sh").args(["-c", command]).env("PATH", path).current_dir(folder).output().unwrap()
+    };
+    if command == "echo $?" {
+        return Some(status.to_string());
+    }
+    if COMPARED.iter().any(|c| command.starts_with(c)) {
+        let run = run(&format!("{{ {command}\n}} 2>&1"));
+        *status = run.status.code().unwrap();
+        return Some(String::from_utf8(run.stdout).unwrap());
+    }
+    if command.starts_with("rondel ") && !command.contains(" | ") {
+        let command = format!("{} --help", command.trim_end_matches('&'));
+        let run = run(&command);
+        assert!(run.status.success(), "{page}: {command}\n{}", String::from_utf8_lossy(&run.stderr));
+    }
+    None
+}
+
 #[test]
-fn commands_print_what_is_shown() {
+fn commands_print_the_documented_output() {
     let write = std::env::var_os("RONDEL_DOCS").is_some_and(|what| what == "write");
     let path = format!(
         "{}:{}",
@@ -243,48 +296,7 @@ fn commands_print_what_is_shown() {
             for (command, output) in commands(&block.lines) {
                 let shown: Vec<String> =
                     block.lines[output.clone()].iter().map(|line| normal(line)).collect();
-                let printed = if command == "echo $?" {
-                    status.to_string()
-                } else if [
-                    "rondel check ",
-                    "rondel test ",
-                    "rondel explain ",
-                    "rondel trace ",
-                    "rondel validate",
-                    "printf ",
-                    "gzip ",
-                    "cat ",
-                    "head ",
-                    "grep ",
-                ]
-                .iter()
-                .any(|c| command.starts_with(c))
-                {
-                    let run = Command::new("sh")
-                        .args(["-c", &format!("{{ {command}\n}} 2>&1")])
-                        .env("PATH", &path)
-                        .current_dir(&folder)
-                        .output();
-                    let run = run.unwrap();
-                    status = run.status.code().unwrap();
-                    String::from_utf8(run.stdout).unwrap()
-                } else {
-                    if command.starts_with("rondel ") && !command.contains(" | ") {
-                        let command = format!("{} --help", command.trim_end_matches('&'));
-                        let run = Command::new("sh")
-                            .args(["-c", &command])
-                            .env("PATH", &path)
-                            .current_dir(&folder)
-                            .output();
-                        let run = run.unwrap();
-                        assert!(
-                            run.status.success(),
-                            "{page}: {command}\n{}",
-                            String::from_utf8_lossy(&run.stderr)
-                        );
-                    }
-                    continue;
-                };
+                let Some(printed) = printed_by(&command, page, &folder, &path, &mut status) else { continue };
                 ran += 1;
                 let printed: Vec<String> = printed.lines().map(normal).collect();
                 if !agrees(&shown, &printed) {
@@ -314,13 +326,31 @@ fn commands_print_what_is_shown() {
 
 #[test]
 fn every_option_is_in_the_reference() {
-    let reference = fs::read_to_string(root().join("docs/reference/command.md")).unwrap();
+    let reference = reference("command");
     let folder = folder("options");
     for subcommand in [
-        "check", "run", "test", "explain", "fmt", "lsp", "help", "validate", "demo", "publish", "tap",
-        "topics", "init", "repl",
+        "check",
+        "run",
+        "test",
+        "explain",
+        "fmt",
+        "lsp",
+        "help",
+        "validate",
+        "demo",
+        "publish",
+        "tap",
+        "topics",
+        "init",
+        "repl",
+        "audit",
+        "query",
+        "ack",
+        "silence",
+        "reload",
+        "gate-guard",
     ] {
-        assert!(reference.contains(&format!("## rondel {subcommand}")), "nothing about rondel {subcommand}");
+        assert!(reference.contains(&format!("# rondel {subcommand}\n")), "nothing about rondel {subcommand}");
         let (status, help, _) = rondel(&folder, &[subcommand, "--help"]);
         assert_eq!(status, 0);
         let words = help.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-'));
@@ -335,12 +365,12 @@ fn every_option_is_in_the_reference() {
 
 #[test]
 fn every_setting_is_in_the_reference() {
-    let reference = fs::read_to_string(root().join("docs/reference/deployment.md")).unwrap();
+    let reference = reference("deployment");
     let folder = folder("settings");
-    // What it knows it says where it is asked for something that it does not know.
-    let asked = "qqqqqqqq: 1\nformula: a\nzenoh: {qqqqqqqq: 1}\ndds: {qqqqqqqq: 1}\n\
+    // An unknown setting makes it list the known ones.
+    let unknown = "qqqqqqqq: 1\nformula: a\nzenoh: {qqqqqqqq: 1}\ndds: {qqqqqqqq: 1}\n\
                  topics: {trace: {source: 'zenoh:a', qqqqqqqq: 1}}\nverdicts: {qqqqqqqq: 1}\n";
-    fs::write(folder.join("rondel.yaml"), asked).unwrap();
+    fs::write(folder.join("rondel.yaml"), unknown).unwrap();
     let (_, _, said) = rondel(&folder, &["validate"]);
     let lists: Vec<_> = said.lines().filter_map(|line| line.split_once("its settings are: ")).collect();
     assert_eq!(lists.len(), 5, "{said}");
@@ -349,23 +379,45 @@ fn every_setting_is_in_the_reference() {
     }
 }
 
-/// The anchors that the headings of a page have.
+#[test]
+fn versions_of_snapshots_are_in_the_reference() {
+    let page = fs::read_to_string(root().join("docs/reference/compatibility.md")).unwrap();
+    for (part, file) in [
+        ("session", "crates/rondel-runtime/src/session/snapshot/saved.rs"),
+        ("monitors", "crates/rondel-engine/src/monitor/snapshot.rs"),
+        ("alignment", "crates/rondel-align/src/saved.rs"),
+    ] {
+        let source = fs::read_to_string(root().join(file)).unwrap();
+        let (_, rest) = source.split_once("const VERSION: u32 = ").unwrap();
+        let (version, _) = rest.split_once(';').unwrap();
+        assert!(page.contains(&format!("{part} ({version})")), "{file} has version {version}");
+    }
+}
+
+/// The anchors of the headings of a page; further headings of the same text end in `-1`, `-2` and so on.
 fn anchors(text: &str) -> BTreeSet<String> {
-    let headings = text.lines().filter(|line| line.starts_with('#'));
-    let slug = |heading: &str| {
-        let kept = heading.trim_start_matches('#').trim().to_lowercase();
-        kept.chars()
-            .filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'))
-            .collect::<String>()
-            .replace(' ', "-")
-    };
-    headings.map(slug).collect()
+    let mut anchors = BTreeSet::new();
+    let mut in_block = false;
+    for line in text.lines() {
+        if line.trim_start().starts_with("```") {
+            in_block = !in_block;
+        } else if line.starts_with('#') && !in_block {
+            let heading = line.trim_start_matches('#').trim().to_lowercase();
+            let kept = heading.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
+            let slug = kept.collect::<String>().replace(' ', "-");
+            let mut names = std::iter::once(slug.clone()).chain((1..).map(|i| format!("{slug}-{i}")));
+            let free = names.find(|name| !anchors.contains(name));
+            anchors.extend(free);
+        }
+    }
+    anchors
 }
 
 #[test]
-fn links_lead_somewhere() {
+fn links_have_targets() {
     let mut broken = String::new();
-    for page in pages() {
+    let others = pages_below(&["crates", "editors", "fuzz", "bench", "examples"]);
+    for page in pages().into_iter().chain(others).chain(["CHANGELOG.md".to_owned()]) {
         let text = fs::read_to_string(root().join(&page)).unwrap();
         let here = root().join(&page);
         for target in
@@ -385,7 +437,7 @@ fn links_lead_somewhere() {
             }
         }
     }
-    assert!(broken.is_empty(), "{broken}");
+    assert!(broken.is_empty(), "links without a target:\n{broken}");
 }
 
 /// The recording among the examples is what the vehicle of the demo says.

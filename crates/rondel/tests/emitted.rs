@@ -4,7 +4,8 @@
 
 mod support;
 
-use support::{Finished, Folder, rondel_with_input};
+use rondel_runtime::Emit;
+use support::{Finished, Folder, library, rondel_with_input};
 
 fn check(arguments: &[&str], input: &str) -> Finished {
     rondel_with_input(
@@ -20,17 +21,19 @@ fn verdicts(text: &str) -> Vec<String> {
     text.lines().map(cut).collect()
 }
 
-/// Checks that explanations, and a snapshot after any line, change no verdict.
+/// Checks that explanations, and a snapshot after any line, change no verdict. Returns the verdicts.
 #[track_caller]
-fn assert_same_otherwise(spec: &str, folder: &Folder, lines: &[impl AsRef<str>], all: &[String]) {
+fn same_verdicts(specification: &str, lines: &[impl AsRef<str>]) -> Vec<String> {
     let text = |lines: &[_]| lines.iter().map(AsRef::as_ref).collect::<String>();
-    assert_eq!(verdicts(&check(&["--explain", spec], &text(lines)).stdout), all);
-    let snapshot = folder.path("cut.snapshot");
+    let [plain, explaining] =
+        [false, true].map(|explain| library::plan(specification, Emit::Change, explain).unwrap());
+    let all = verdicts(&library::check(&plain, &text(lines)));
+    assert_eq!(verdicts(&library::check(&explaining, &text(lines))), all);
     for cut in 0..lines.len() {
-        let one = check(&["--snapshot-to", &snapshot, spec], &text(&lines[..cut]));
-        let two = check(&["--resume", &snapshot, spec], &text(&lines[cut..]));
-        assert_eq!(verdicts(&(one.stdout + &two.stdout)), all, "{cut}");
+        let (before, after) = lines.split_at(cut);
+        assert_eq!(verdicts(&library::check_cut(&plain, &text(before), &text(after))), all, "{cut}");
     }
+    all
 }
 
 const SHARED: &str = r#"
@@ -44,15 +47,12 @@ property r = not flag.on
 
 #[test]
 fn verdicts_of_one_time_come_in_the_order_of_properties_and_keys() {
-    let folder = Folder::new();
-    let spec = folder.file("shared.rondel", SHARED);
     let mut lines = vec!["{\"topic\": \"flag\", \"data\": {\"on\": false}}\n".to_owned()];
     for id in ["delta", "a longer name", "b", "c"] {
         lines.push(format!("{{\"topic\": \"m\", \"data\": {{\"id\": \"{id}\", \"v\": 1}}}}\n"));
     }
     lines.push("{\"topic\": \"flag\", \"data\": {\"on\": true}}\n".to_owned());
-    let whole = check(&[&spec], &lines.concat());
-    let all = verdicts(&whole.stdout);
+    let all = same_verdicts(SHARED, &lines);
     let last: Vec<&str> = all[all.len() - 9..].iter().map(String::as_str).collect();
     let expected = |property: &str, id: &str| {
         format!(
@@ -64,29 +64,25 @@ fn verdicts_of_one_time_come_in_the_order_of_properties_and_keys() {
     order.extend(keys.iter().map(|id| expected("q", id)));
     order.push("{\"property\":\"r\",\"time\":0,\"step\":5,\"verdict\":\"violated\"".to_owned());
     assert_eq!(last, order);
-    assert_same_otherwise(&spec, &folder, &lines, &all);
 }
 
 #[test]
 fn the_order_does_not_depend_on_where_a_trace_is_cut() {
-    let folder = Folder::new();
     let text = "topic m { id: string }  topic flag { on: bool }\n\
         property ahead for each id in m.id = always[0, 1 s] not flag.on\n\
         property back = once[0.5 s, 1 s] on(flag)\n";
-    let spec = folder.file("cut.rondel", text);
     let lines = [
         "{\"topic\": \"m\", \"time\": 0, \"id\": \"a\"}\n",
         "{\"topic\": \"flag\", \"time\": 1, \"on\": false}\n",
         "{\"topic\": \"m\", \"time\": 2, \"id\": \"a\"}\n",
         "{\"topic\": \"m\", \"time\": 4, \"id\": \"a\"}\n",
     ];
-    let all = verdicts(&check(&[&spec], &lines.concat()).stdout);
+    let all = same_verdicts(text, &lines);
     assert!(all.iter().filter(|line| line.contains("\"time\":2")).count() > 1, "{all:?}");
-    assert_same_otherwise(&spec, &folder, &lines, &all);
 }
 
 #[test]
-fn a_violation_that_goes_on_is_explained_where_it_begins() {
+fn a_continuing_violation_is_explained_where_it_begins() {
     let lines = "{\"v\": 1}\n{\"v\": 5}\n{\"v\": 6}\n{\"v\": 7}\n";
     let every = check(&["--explain", "--emit", "every", "-f", "v < 3"], lines);
     let explained: Vec<bool> = every.stdout.lines().map(|line| line.contains("\"evidence\"")).collect();
@@ -96,7 +92,7 @@ fn a_violation_that_goes_on_is_explained_where_it_begins() {
 }
 
 #[test]
-fn a_machine_that_was_inconclusive_is_not_reported_so_again_at_the_end() {
+fn an_inconclusive_machine_is_not_reported_again_at_the_end() {
     let folder = Folder::new();
     for (name, each, id) in [("one", "", ""), ("each", "for each id in m.id ", "\"id\": \"a\", ")] {
         let text = format!(
@@ -108,7 +104,7 @@ fn a_machine_that_was_inconclusive_is_not_reported_so_again_at_the_end() {
         let came = check(&[&spec], &line);
         came.expect_status(4);
         assert_eq!(came.stdout.matches("inconclusive").count(), 1, "{}", came.stdout);
-        // Where it was satisfied, the end is news.
+        // After a satisfied verdict the end is a change.
         let came = check(&[&spec], &format!("{{{id}\"w\": false, \"v\": false}}\n"));
         came.expect_status(4);
         let verdicts: Vec<bool> = came.stdout.lines().map(|line| line.contains("inconclusive")).collect();

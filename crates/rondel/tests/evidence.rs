@@ -1,4 +1,4 @@
-//! What `--explain` shows of a violation, case by case: `tests/evidence/cases.txt`.
+//! Output of `--explain` for violations, case by case: `tests/evidence/cases.txt`.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // the helpers are tests as well
 
@@ -18,7 +18,7 @@ fn part(case: &str, name: &str) -> String {
 }
 
 #[test]
-fn every_case_shows_what_makes_it_so() {
+fn every_violation_shows_its_causes() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/evidence/cases.txt");
     let text = std::fs::read_to_string(&path).unwrap();
     let (mut wrong, mut count) = (String::new(), 0);

@@ -2,18 +2,15 @@
 
 #![allow(clippy::print_stderr, clippy::unwrap_used, clippy::expect_used, clippy::panic)] // the helpers are tests as well
 
-#[path = "../../rondel-net/tests/broker/mod.rs"]
-mod broker;
 mod support;
 
 use std::collections::HashSet;
 use std::process::Command;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
-use broker::Broker;
+use rondel_testkit::{Broker, LIMIT, Process, Random, fresh_seeds};
 use support::network::arguments;
-use support::process::{LIMIT, Process};
-use support::{Folder, rondel, rondel_with_input};
+use support::{Folder, rondel, rondel_with_input, start_rondel};
 
 /// Properties whose verdicts show every message that is missing or taken twice. None of them is decided by the wall
 /// clock, which goes on while a monitor is dead.
@@ -28,28 +25,8 @@ fn message(n: usize) -> String {
     format!("{{\"t\":{}.{:03},\"n\":{n},\"id\":{},\"v\":{}}}\n", n / 1000, n % 1000, n % 7, n % 11 < 4)
 }
 
-/// The state of a generator of numbers (xorshift).
-struct Random(u64);
-
-impl Random {
-    /// A generator whose seed is printed; `RONDEL_SEED` repeats a run.
-    fn new(what: &str) -> Random {
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_nanos() as u64;
-        let seed = std::env::var("RONDEL_SEED").map_or(now | 1, |seed| seed.parse().unwrap());
-        eprintln!("{what}: RONDEL_SEED={seed}");
-        Random(seed)
-    }
-
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % limit
-    }
-}
-
 /// A deployment that counts every message once.
-fn deployment(folder: &Folder, broker: &Broker, (version, qos): (&str, u8)) -> String {
+fn deployment(folder: &Folder, broker: &Broker, version: &str, qos: u8) -> String {
     folder.file("p.rondel", SPECIFICATION);
     folder.file(
         "rondel.yaml",
@@ -64,7 +41,35 @@ fn deployment(folder: &Folder, broker: &Broker, (version, qos): (&str, u8)) -> S
 }
 
 fn monitor(deployment: &str, snapshot: &str) -> Process {
-    Process::rondel(["run", deployment, "--snapshot-to", snapshot, "--summary", "json"])
+    start_rondel(["run", deployment, "--snapshot-to", snapshot, "--summary", "json"])
+}
+
+/// The same with a store of verdicts.
+fn storing_monitor(deployment: &str, snapshot: &str, store: &str) -> Process {
+    let run = ["run", deployment, "--snapshot-to", snapshot, "--store", store, "--summary", "json"];
+    start_rondel(run)
+}
+
+/// Whether it is the verdict on an obligation that is open at the end: it stays open in a run.
+fn is_open(line: &str) -> bool {
+    line.contains("\"soon\"") && !line.contains("\"step\"")
+}
+
+/// Checks that a store has every verdict, and none twice.
+fn check_store(store: &str, expected: &[&str]) {
+    let id = |line: &str| {
+        let json: serde_json::Value = serde_json::from_str(line).unwrap();
+        json["id"].as_str().unwrap().to_owned()
+    };
+    let sql = "SELECT lower(hex(id)) AS id FROM verdicts";
+    let stored = rondel(["query", store, "--sql", sql, "--format", "json", "--limit", "10000000"]);
+    let rows: Vec<String> = stored.expect_status(0).stdout.lines().map(id).collect();
+    let distinct: HashSet<&String> = rows.iter().collect();
+    assert_eq!(rows.len(), distinct.len(), "none is stored twice");
+    let wanted: HashSet<String> = expected.iter().map(|line| id(line)).collect();
+    assert!(rows.iter().all(|id| wanted.contains(id)), "no other is stored");
+    let missing = expected.iter().filter(|line| !is_open(line) && !distinct.contains(&id(line)));
+    assert_eq!(missing.count(), 0, "of {} verdicts", expected.len());
 }
 
 /// Prints what is published on topics.
@@ -80,8 +85,6 @@ fn reader(broker: &Broker, topics: &str) -> Process {
 /// Waits until every verdict has come that a run without a kill has, and no other. Returns how many these are, and how
 /// many came again.
 fn await_verdicts(reader: &mut Process, run: &mut Process, expected: &[&str]) -> (usize, usize) {
-    // Obligations that are open at the end stay open in the run.
-    let is_open = |line: &str| line.contains("\"soon\"") && !line.contains("\"step\"");
     let mut missing: HashSet<&str> = expected.iter().copied().filter(|line| !is_open(line)).collect();
     let all: HashSet<&str> = expected.iter().copied().collect();
     let deadline = Instant::now() + LIMIT;
@@ -95,7 +98,7 @@ fn await_verdicts(reader: &mut Process, run: &mut Process, expected: &[&str]) ->
         if !line.starts_with('{') {
             continue;
         }
-        assert!(all.contains(line.as_str()), "a verdict that nobody expects: {line}");
+        assert!(all.contains(line.as_str()), "unexpected verdict: {line}");
         missing.remove(line.as_str());
         repeats += usize::from(!seen.insert(line));
     }
@@ -104,15 +107,16 @@ fn await_verdicts(reader: &mut Process, run: &mut Process, expected: &[&str]) ->
 
 /// Publishes messages at so many a second while a monitor is killed so many times. Its verdicts must be those of a
 /// run without a kill, repeated ones with the same id.
-fn crashes(test: &str, setting: (&str, u8), kills: usize, rate: usize) {
+fn crashes(test: &str, seed: u64, version: &str, qos: u8, kills: usize, rate: usize) {
     let Some(broker) = Broker::start(test) else { return };
-    let mut random = Random::new(&format!("{test} {setting:?}"));
+    let mut random = Random::new(seed);
     let folder = Folder::new();
-    let deployment = deployment(&folder, &broker, setting);
+    let deployment = deployment(&folder, &broker, version, qos);
     let snapshot = folder.path("state");
     let mut reader = reader(&broker, "verdict/#");
-    // What is published before the first run has subscribed does not reach it.
-    let mut run = monitor(&deployment, &snapshot);
+    // The broker keeps messages for a session only once it has subscribed.
+    let store = folder.path("verdicts.db");
+    let mut run = storing_monitor(&deployment, &snapshot, &store);
     run.wait_stderr("ready");
     let count = rate * kills / 4;
     let network = ["--mqtt-broker".to_owned(), format!("127.0.0.1:{}", broker.port)];
@@ -125,7 +129,7 @@ fn crashes(test: &str, setting: (&str, u8), kills: usize, rate: usize) {
     for _ in 0..kills {
         std::thread::sleep(Duration::from_millis(random.below(250)));
         run.kill();
-        run = monitor(&deployment, &snapshot);
+        run = storing_monitor(&deployment, &snapshot, &store);
         if random.below(5) > 0 {
             run.wait_stderr("ready");
         }
@@ -138,8 +142,9 @@ fn crashes(test: &str, setting: (&str, u8), kills: usize, rate: usize) {
     let (all, repeats) = await_verdicts(&mut reader, &mut run, &expected);
     run.terminate();
     let finished = run.finish();
-    eprintln!("{test} {setting:?}: {count} messages, {all} verdicts, {repeats} repeated");
+    eprintln!("{test} MQTT {version}, QoS {qos}: {count} messages, {all} verdicts, {repeats} repeated");
     finished.expect_status(0);
+    check_store(&store, &expected);
     let summary = finished.stderr.lines().rev().find(|line| line.starts_with('{')).unwrap();
     let summary: serde_json::Value = serde_json::from_str(summary).unwrap();
     for property in summary["properties"].as_array().unwrap() {
@@ -157,21 +162,25 @@ fn crashes(test: &str, setting: (&str, u8), kills: usize, rate: usize) {
 
 #[test]
 fn a_monitor_that_is_killed_at_any_time_misses_nothing_at_qos_1() {
-    crashes("a_monitor_that_is_killed_at_any_time_misses_nothing_at_qos_1", ("5", 1), 5, 2000);
+    let test = "a_monitor_that_is_killed_at_any_time_misses_nothing_at_qos_1";
+    fresh_seeds(test, 1).for_each(|seed| crashes(test, seed, "5", 1, 5, 2000));
 }
 
 #[test]
 fn a_monitor_that_is_killed_at_any_time_misses_nothing_at_qos_2() {
-    crashes("a_monitor_that_is_killed_at_any_time_misses_nothing_at_qos_2", ("5", 2), 5, 2000);
+    let test = "a_monitor_that_is_killed_at_any_time_misses_nothing_at_qos_2";
+    fresh_seeds(test, 1).for_each(|seed| crashes(test, seed, "5", 2, 5, 2000));
 }
 
 /// A snapshot that cannot be written, by a disk that is full or in a folder that is gone, keeps messages with the broker.
 /// With `durability: snapshot`: the broker keeps what is published between two runs, if the first one ended in order.
 #[test]
-fn what_the_broker_kept_between_two_runs_is_judged() {
-    let Some(broker) = Broker::start("what_the_broker_kept_between_two_runs_is_judged") else { return };
+fn messages_kept_by_the_broker_between_two_runs_are_checked() {
+    let Some(broker) = Broker::start("messages_kept_by_the_broker_between_two_runs_are_checked") else {
+        return;
+    };
     let folder = Folder::new();
-    let file = deployment(&folder, &broker, ("5", 1));
+    let file = deployment(&folder, &broker, "5", 1);
     let text = std::fs::read_to_string(&file).unwrap().replace("durability: exactly", "durability: snapshot");
     let file = folder.file("rondel.yaml", text);
     let snapshot = folder.path("state");
@@ -184,7 +193,7 @@ fn what_the_broker_kept_between_two_runs_is_judged() {
     let start = || {
         let kept = ["--resume", &snapshot, "--snapshot-to", &snapshot, "--snapshot-every", "1"];
         let mut run =
-            Process::rondel([&["run", &file, "--summary", "json", "--count", "10"], &kept[..]].concat());
+            start_rondel([&["run", &file, "--summary", "json", "--count", "10"], &kept[..]].concat());
         run.wait_stderr("ready");
         run
     };
@@ -226,7 +235,7 @@ fn nothing_is_acknowledged_while_the_snapshot_cannot_be_written() {
     let test = "nothing_is_acknowledged_while_the_snapshot_cannot_be_written";
     let Some(broker) = Broker::start(test) else { return };
     let folder = Folder::new();
-    let deployment = deployment(&folder, &broker, ("5", 1));
+    let deployment = deployment(&folder, &broker, "5", 1);
     let mut verdicts = reader(&broker, "verdict/#");
     let mut reports = reader(&broker, "reports");
     std::fs::create_dir(folder.path("states")).unwrap();
@@ -245,11 +254,10 @@ fn nothing_is_acknowledged_while_the_snapshot_cannot_be_written() {
     };
     // The marks of 3,000 messages alone are larger.
     publish(0..3000);
+    // Reported once: on a busy machine the verdicts before it may not be accepted in time, at first.
     let line = run.wait_stderr("cannot write the snapshot");
-    assert!(
-        line.contains("File too large") && line.contains("not acknowledged before it is written"),
-        "{line}"
-    );
+    assert!(line.contains("File too large") || line.contains("not accepted in time"), "{line}");
+    assert!(line.contains("not acknowledged before it is written"), "{line}");
     let report = reports.wait_stdout("\"report\":\"unsaved\"");
     assert!(report.contains("\"acknowledged\":false"), "{report}");
     run.terminate();
@@ -295,7 +303,7 @@ fn a_run_ends_at_once_when_its_next_snapshot_is_due_much_later() {
         return;
     };
     let folder = Folder::new();
-    let file = deployment(&folder, &broker, ("5", 1));
+    let file = deployment(&folder, &broker, "5", 1);
     let text = std::fs::read_to_string(&file).unwrap();
     let text = text.replace("durability: exactly", "durability: { level: exactly, every: 1 min }");
     let file = folder.file("rondel.yaml", text);
@@ -340,14 +348,15 @@ fn settings_that_cannot_keep_the_promise_are_refused() {
     let to = folder.path("state");
     run("none", &["--snapshot-to", &to]).expect_status(2).expect_stderr(&["leave --snapshot-to out"]);
     let nowhere = folder.path("nowhere/state");
-    let told = run("{ level: exactly, every: 50 ms }", &["--snapshot-to", &nowhere]);
-    told.expect_status(3).expect_stderr(&["cannot write the snapshot", "No such file or directory"]);
+    let refused = run("{ level: exactly, every: 50 ms }", &["--snapshot-to", &nowhere]);
+    refused.expect_status(3).expect_stderr(&["cannot write the snapshot", "No such file or directory"]);
 }
 
 #[test]
 #[ignore = "takes minutes"]
 fn two_hundred_kills() {
-    for setting in [("5", 1), ("5", 2), ("3.1.1", 1), ("3.1.1", 2)] {
-        crashes("two_hundred_kills", setting, 50, 1000);
+    for (version, qos) in [("5", 1), ("5", 2), ("3.1.1", 1), ("3.1.1", 2)] {
+        fresh_seeds("two_hundred_kills", 1)
+            .for_each(|seed| crashes("two_hundred_kills", seed, version, qos, 50, 1000));
     }
 }

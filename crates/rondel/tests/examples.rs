@@ -16,7 +16,7 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples").canonicalize().unwrap()
 }
 
-/// What becomes violated on the recording of the same name.
+/// Checks the recording of the same name, and shows violations only.
 fn violations(name: &str) -> Finished {
     let (spec, trace) = (example(&format!("{name}.rondel")), example(&format!("{name}.jsonl")));
     rondel(["check", "--quiet", "--emit", "violations", &spec, &trace])
@@ -81,7 +81,7 @@ violated      drive[14.2 s]                                     time 14.35 s, ab
 }
 
 #[test]
-fn what_a_chain_comes_to_is_there_for_programs() {
+fn json_summary_has_the_statistics_of_a_chain() {
     let (spec, trace) = (example("driving_chain.rondel"), example("driving_chain.jsonl"));
     let finished = rondel([
         "check",
@@ -113,7 +113,7 @@ fn what_a_chain_comes_to_is_there_for_programs() {
 }
 
 #[test]
-fn the_flights() {
+fn example_of_flights_has_its_violations() {
     violations("flights").expect_status(1).expect_stdout(
         "\
 violated      sequence_order[\"AFR1\"]           step         6   time 3 s, severity critical
@@ -123,7 +123,7 @@ violated      known[\"KLM9\"]                    step         9   time 4.5 s
 }
 
 #[test]
-fn the_takeover() {
+fn example_of_a_takeover_has_its_violations() {
     violations("takeover").expect_status(1).expect_stdout(
         "\
 violated      gear_change_at_standstill        step       118   time 4.2 s, severity critical, requirement SYS-017
@@ -133,7 +133,7 @@ violated      odometry_alive                                    time 4.2 s
 }
 
 #[test]
-fn the_requests() {
+fn example_of_requests_has_its_violations() {
     violations("requests").expect_status(1).expect_stdout(
         "\
 violated      only_after_grant[\"b\"]            step         2   time 1.5 s

@@ -6,8 +6,7 @@ mod support;
 
 use serde_json::{Value, json};
 use support::network::{arguments, free_endpoint, zenoh, zenoh_listening};
-use support::process::Process;
-use support::{Folder, rondel, rondel_with_input};
+use support::{Folder, rondel, rondel_with_input, start_rondel};
 
 const SPEC: &str = "topic pose { robot: string, mode: string, speed: float }\n\
     property slow_change = changed(pose.mode) -> pose.speed < 1\n\
@@ -31,7 +30,7 @@ const SHARED: &str = "warning: pose: messages alternate between 3 values of `rob
     message with earlier ones of any value; `for each robot in pose.robot` keeps them apart\n";
 
 #[test]
-fn a_summary_says_for_how_long() {
+fn a_summary_has_durations_of_violations() {
     let (folder, name) = (Folder::new(), "a.rondel");
     let (spec, trace) = (folder.file(name, SPEC), folder.file("a.jsonl", fleet(120)));
     let checked = rondel(["check", "-e", "violations", &spec, &trace]);
@@ -57,7 +56,7 @@ fn a_summary_says_for_how_long() {
     assert_eq!((&property(1)["longest"], &property(1)["first"]["instance"]), (&longest, &json!("[\"r1\"]")));
     let least = property(2)["least_robustness"].as_f64().unwrap();
     assert!((least + 0.36).abs() < 1e-9, "{least}");
-    // A future operator does not tell when it is satisfied again.
+    // A future operator does not show when it is satisfied again.
     assert_eq!([&property(3)["in_violation"], &property(3)["longest"]], [&Value::Null; 2]);
     assert_eq!(property(4).get("in_violation"), None);
     assert_eq!(property(4)["measured"].as_str().map(|text| text.starts_with("violated at")), Some(true));
@@ -102,7 +101,7 @@ fn recordings_without_times_count_steps() {
     assert!(checked.stdout.contains(expected), "{}", checked.stdout);
 }
 
-/// Where messages are missing, by the numbers of their publisher, nobody knows for how long.
+/// The numbers of the publisher show that messages are missing, but not for how long the violation lasted.
 #[test]
 fn messages_that_are_missing_end_a_violation() {
     let line = |n: u64| {
@@ -118,7 +117,7 @@ fn messages_that_are_missing_end_a_violation() {
 }
 
 #[test]
-fn a_run_says_it_too() {
+fn a_run_reports_durations_too() {
     let folder = Folder::new();
     let spec = folder.file("a.rondel", SPEC);
     let endpoint = free_endpoint();
@@ -135,7 +134,7 @@ fn a_run_says_it_too() {
         "120",
     ];
     let run = ["--format", "json"];
-    let mut run = Process::rondel(arguments(&[&own[..], &run].concat(), &zenoh_listening("peer", &endpoint)));
+    let mut run = start_rondel(arguments(&[&own[..], &run].concat(), &zenoh_listening("peer", &endpoint)));
     run.wait_stderr("ready");
     let message = |(i, line): (usize, &str)| {
         let line: Value = serde_json::from_str(line).unwrap();
@@ -176,7 +175,7 @@ fn the_first_violation_of_a_quantifier_has_its_values() {
          topic ask { id: int } topic grant { id: int }\n\
          property exclusive = forall r, s, z. enter{robot: r, zone: z} and \
          (not leave{robot: s, zone: z} since[0, 100 s] enter{robot: s, zone: z}) -> r == s\n\
-         property asked = forall x. grant{id: x} -> once[0, 10 s] ask{id: x}\n",
+         property requested = forall x. grant{id: x} -> once[0, 10 s] ask{id: x}\n",
     );
     let lines = [
         json!({"topic": "enter", "time": 1, "data": {"robot": "a", "zone": "dock"}}),

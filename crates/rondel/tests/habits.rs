@@ -7,8 +7,7 @@ mod support;
 use std::process::Command;
 
 use support::network::{arguments, free_endpoint, zenoh_listening};
-use support::process::Process;
-use support::{Folder, RONDEL, finish, rondel, rondel_with_input};
+use support::{Folder, RONDEL, finish, rondel, rondel_with_input, start_rondel};
 
 #[test]
 fn completions_and_manual() {
@@ -80,10 +79,10 @@ fn calendar_times_are_local_dates_in_text_and_seconds_in_json() {
 fn a_hang_up_does_not_end_a_run() {
     let endpoint = free_endpoint();
     let network = zenoh_listening("peer", &endpoint);
-    let mut run = Process::rondel(arguments(&["run", "-f", "v", "-t", "zenoh:demo/state"], &network));
+    let mut run = start_rondel(arguments(&["run", "-f", "v", "-t", "zenoh:demo/state"], &network));
     run.wait_stderr("ready");
     run.signal("HUP");
-    run.wait_stderr("the run continues");
+    run.wait_stderr("reloaded within");
     run.terminate();
     run.finish().expect_status(0).expect_stderr(&["received 0"]);
 }
@@ -93,7 +92,7 @@ fn log_lines_have_a_date_and_time_and_a_level() {
     let endpoint = free_endpoint();
     let network = zenoh_listening("peer", &endpoint);
     let own = ["--log", "debug", "run", "-f", "v", "-t", "zenoh:demo/state"];
-    let mut run = Process::rondel(arguments(&own, &network));
+    let mut run = start_rondel(arguments(&own, &network));
     run.wait_stderr("ready");
     run.terminate();
     let finished = run.finish();
@@ -115,19 +114,19 @@ fn log_lines_have_a_date_and_time_and_a_level() {
 }
 
 #[test]
-fn a_run_that_is_stopped_before_it_joined_says_so() {
-    // Nobody listens on this port.
+fn a_run_stopped_before_joining_reports_it() {
+    // A port without a listener.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let broker = listener.local_addr().unwrap().to_string();
     drop(listener);
-    let mut run = Process::rondel(["run", "-f", "v", "-t", "mqtt:a", "--mqtt-broker", &broker, "--strict"]);
+    let mut run = start_rondel(["run", "-f", "v", "-t", "mqtt:a", "--mqtt-broker", &broker, "--strict"]);
     run.wait_stderr("trying again");
     run.terminate();
     run.finish().expect_status(5).expect_stderr(&["stopped before the network was joined"]);
 }
 
 #[test]
-fn a_deployment_is_told_from_a_specification() {
+fn a_deployment_instead_of_a_specification_is_named() {
     let folder = Folder::new();
     let deployment = folder.file("d.yaml", "specification: a.rondel\nzenoh: {}\nverdicts: { to: stdout }\n");
     for command in [&["explain"][..], &["test"], &["fmt"], &["fmt", "--check"]] {
@@ -140,7 +139,7 @@ fn a_deployment_is_told_from_a_specification() {
 }
 
 #[test]
-fn files_in_the_wrong_place_are_told_apart() {
+fn files_in_the_wrong_place_are_named() {
     let folder = Folder::new();
     let spec = folder.file("a.rondel", "topic t { x: float }\nproperty p = t.x > 1\n");
     let recording = folder.file("a.jsonl", "");
@@ -157,7 +156,7 @@ fn files_in_the_wrong_place_are_told_apart() {
 }
 
 #[test]
-fn what_is_never_written_is_not_explained() {
+fn explanation_shows_no_expanded_operators() {
     let folder = Folder::new();
     let spec = folder.file(
         "a.rondel",

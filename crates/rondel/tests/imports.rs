@@ -140,7 +140,7 @@ fn a_mistake_names_its_file_and_line() {
 }
 
 #[test]
-fn what_cannot_be_imported() {
+fn impossible_imports_are_refused() {
     let folder = folder();
     let refused = |import: &str, expected: &[&str]| {
         let main = folder.file("specs/main.rondel", format!("# first\nuse \"{import}\"\n{MAIN}"));
@@ -173,7 +173,7 @@ fn what_cannot_be_imported() {
 #[test]
 fn links_and_pipes() {
     let folder = folder();
-    // What lies beside a link is imported, and a file counts once however it is written.
+    // Imports are relative to the link, and a file counts once, whatever path names it.
     let link = std::path::PathBuf::from(folder.path("link.rondel"));
     std::os::unix::fs::symlink(folder.path("specs/common/topics.rondel"), &link).unwrap();
     let main = folder.file(

@@ -7,9 +7,9 @@ mod support;
 
 use std::path::Path;
 
+use rondel_testkit::Process;
 use support::network::{dds, dds_domain, free_endpoint, independent, python, router, zenoh};
-use support::process::Process;
-use support::{Emitted, Folder, letters, rondel_with_input};
+use support::{Emitted, Folder, letters, rondel_with_input, start_rondel};
 
 const MESSAGES: usize = 2000;
 
@@ -74,7 +74,7 @@ fn zenoh_with_a_router_in_python() {
     let Some(python) = python("zenoh_with_a_router_in_python") else { return };
     let endpoint = free_endpoint();
     // A router that is not ours: a session in router mode that subscribes to something else.
-    let options = ["nobody/publishes/this", "--mode", "router", "--listen", &endpoint, "--quiet", "600"];
+    let options = ["never/published", "--mode", "router", "--listen", &endpoint, "--quiet", "600"];
     let mut router = independent(&python, "zenoh_subscribe.py", &options);
     router.wait_stdout("ready");
     through_a_router(&python, &endpoint);
@@ -114,7 +114,7 @@ fn dds_in_python_of_another_type() {
              verdicts: {{ emit: every, to: dds:verdict }}\n"
         ),
     );
-    let run = Process::rondel(["run", &deployment, "--wait-subscribers", "60"]);
+    let run = start_rondel(["run", &deployment, "--wait-subscribers", "60"]);
     let options = ["verdict", "--domain", &domain, "--print", "--quiet", "60", "--count", &count];
     let mut subscriber = independent(&python, "dds_subscribe.py", &options);
     subscriber.wait_stdout("ready");
@@ -135,8 +135,8 @@ fn from_dds_in_python_to_zenoh_in_python() {
 }
 
 #[test]
-fn a_publisher_in_python_says_how_far_it_is() {
-    let Some(python) = python("a_publisher_in_python_says_how_far_it_is") else { return };
+fn a_publisher_in_python_states_its_progress() {
+    let Some(python) = python("a_publisher_in_python_states_its_progress") else { return };
     let (folder, endpoint) = (Folder::new(), free_endpoint());
     folder.file(
         "v.rondel",
@@ -148,7 +148,7 @@ fn a_publisher_in_python_says_how_far_it_is() {
          topics:\n  gear: {{ source: zenoh:vehicle/gear, time: stamp }}\n  speed: {{ source: zenoh:speed, time: stamp }}\n\
          alignment: {{ max_wait: none, absent_after: never, progress: zenoh:vehicle/progress }}\n"
     ));
-    let mut run = Process::rondel(["run", &deployment, "--format", "json", "--summary", "json"]);
+    let mut run = start_rondel(["run", &deployment, "--format", "json", "--summary", "json"]);
     run.wait_stderr("ready");
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/progress.py");
     let publisher = independent(&python, example.to_str().unwrap(), &[&endpoint]);

@@ -2,16 +2,14 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // the helpers are tests as well
 
-#[path = "../../rondel-net/tests/broker/mod.rs"]
-mod broker;
 mod support;
 
 use std::path::PathBuf;
 use std::process::Command;
 
-use broker::Broker;
-use support::process::Process;
-use support::{Folder, rondel};
+use rondel_runtime::Emit;
+use rondel_testkit::Broker;
+use support::{Folder, library, rondel, start_rondel};
 
 const PRESS: &str = "
 topic press \"spBv1.0/plant/+/press/#\"
@@ -39,26 +37,9 @@ property fresh = room.time - prev(room.time) < 60
 property order = room.records[n == \"urn:dev:ow:10e2/temp\"].t <= room.time
 ";
 
-/// The Python of RONDEL_TEST_PYTHON, or else of `.venv`, with the writers. Otherwise the test is skipped, loudly; where a
-/// Python is named, or on CI, it fails.
+/// Returns the Python with independent writers, if there is one.
 fn python(test: &str) -> Option<PathBuf> {
-    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let candidate = std::env::var_os("RONDEL_TEST_PYTHON").map(PathBuf::from);
-    let candidate = candidate.or_else(|| Some(root.join(".venv/bin/python3")).filter(|path| path.exists()));
-    let works = |path: &PathBuf| {
-        let packages = Command::new(path).args(["-c", "import pysparkplug, kpn_senml, mcap"]).output();
-        packages.is_ok_and(|output| output.status.success())
-    };
-    if let Some(python) = candidate.filter(works) {
-        return Some(python);
-    }
-    let message = format!(
-        "{test}: SKIPPED, NOT TESTED: no Python with pysparkplug and kpn-senml; `make .venv/ready` installs them"
-    );
-    assert!(["CI", "RONDEL_TEST_PYTHON"].iter().all(|name| std::env::var_os(name).is_none()), "{message}");
-    // Past the capture of the test's output.
-    let _ = Command::new("sh").args(["-c", "echo \"$0\" >&2", &message]).status();
-    None
+    rondel_testkit::python(test, "pysparkplug, kpn_senml, mcap")
 }
 
 /// A folder with the recordings that a script writes from a seed, and a specification.
@@ -76,40 +57,35 @@ fn written(python: &PathBuf, script: &str, seed: u64, specification: &str) -> Fo
 /// That messages have the verdicts of what their writer wrote, with random messages.
 fn agree(python: &PathBuf, script: &str, specification: &str, verdicts: usize) {
     let seed = std::env::var("RONDEL_SEED").ok().and_then(|seed| seed.parse().ok());
+    let plan = library::plan(specification, Emit::Every, false).unwrap();
     for seed in seed.map_or(1..=6, |seed: u64| seed..=seed) {
         let folder = written(python, script, seed, specification);
-        let check = |file: &str| {
-            let spec = folder.path("spec.rondel");
-            rondel(["check", "--format", "json", "-e", "every", "-q", &spec, &folder.path(file)])
-        };
-        let (expected, found) = (check("lines.jsonl"), check("whole.mcap"));
-        let place = expected.stdout.lines().zip(found.stdout.lines()).find(|(one, other)| one != other);
-        assert_eq!(place, None, "{script} RONDEL_SEED={seed}: {}{}", expected.stderr, found.stderr);
-        assert_eq!(
-            found.stdout.len(),
-            expected.stdout.len(),
-            "{script} RONDEL_SEED={seed}: {}",
-            found.stderr
-        );
+        let lines = std::fs::read_to_string(folder.path("lines.jsonl")).unwrap();
+        let expected = library::check(&plan, &lines);
+        let (spec, whole) = (folder.path("spec.rondel"), folder.path("whole.mcap"));
+        let found = rondel(["check", "--format", "json", "-e", "every", "-q", &spec, &whole]);
+        let place = expected.lines().zip(found.stdout.lines()).find(|(one, other)| one != other);
+        assert_eq!(place, None, "{script} RONDEL_SEED={seed}: {}", found.stderr);
+        assert_eq!(found.stdout.len(), expected.len(), "{script} RONDEL_SEED={seed}: {}", found.stderr);
         assert!(found.stdout.lines().count() >= verdicts, "{script} RONDEL_SEED={seed}: {}", found.stderr);
     }
 }
 
 #[test]
-fn sparkplug_has_the_verdicts_of_what_it_means() {
-    let Some(python) = python("sparkplug_has_the_verdicts_of_what_it_means") else { return };
+fn sparkplug_has_the_verdicts_of_its_values() {
+    let Some(python) = python("sparkplug_has_the_verdicts_of_its_values") else { return };
     agree(&python, "sparkplug.py", PRESS, 5_000);
 }
 
 #[test]
-fn senml_has_the_verdicts_of_what_it_means() {
-    let Some(python) = python("senml_has_the_verdicts_of_what_it_means") else { return };
+fn senml_has_the_verdicts_of_its_values() {
+    let Some(python) = python("senml_has_the_verdicts_of_its_values") else { return };
     agree(&python, "senml.py", ROOM, 2_500);
 }
 
 #[test]
-fn packs_of_a_broker_have_the_verdicts_of_what_they_mean() {
-    let Some(python) = python("packs_of_a_broker_have_the_verdicts_of_what_they_mean") else { return };
+fn packs_of_a_broker_have_the_verdicts_of_their_values() {
+    let Some(python) = python("packs_of_a_broker_have_the_verdicts_of_their_values") else { return };
     for seed in 1..=3 {
         let folder = written(&python, "senml.py", seed, ROOM);
         let deployment = "specification: spec.rondel\nmqtt: { broker: 127.0.0.1 }\n\
@@ -124,10 +100,10 @@ fn packs_of_a_broker_have_the_verdicts_of_what_they_mean() {
     }
 }
 
-/// What `tap` writes has the verdicts of the messages, though most metrics come with an alias alone.
+/// The output of `tap` has the verdicts of the messages, though most metrics come with an alias only.
 #[test]
-fn tapped_metrics_have_the_verdicts_of_what_they_mean() {
-    let name = "tapped_metrics_have_the_verdicts_of_what_they_mean";
+fn tapped_metrics_have_the_verdicts_of_their_messages() {
+    let name = "tapped_metrics_have_the_verdicts_of_their_messages";
     let (Some(python), Some(broker)) = (python(name), Broker::start(name)) else { return };
     // Without times, which are those of today.
     let specification: String =
@@ -136,7 +112,7 @@ fn tapped_metrics_have_the_verdicts_of_what_they_mean() {
     let at = format!("127.0.0.1:{}", broker.port);
     let tap = |recording: &str, address: &str, count: &str| {
         let shown = ["tap", "--format", "json", "--count", count, "--mqtt-broker", &at, address];
-        let mut tap = Process::rondel(shown);
+        let mut tap = start_rondel(shown);
         tap.wait_stderr("ready");
         let sent = ["replay", "--to", "mqtt", "--as-fast-as-possible", "--mqtt-broker", &at, recording];
         rondel(sent).expect_status(0);

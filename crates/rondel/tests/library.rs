@@ -124,7 +124,7 @@ fn two() -> (Folder, String, String) {
 }
 
 #[test]
-fn what_is_no_recording_in_a_folder_is_named_and_not_waited_for() {
+fn other_files_in_a_folder_are_named_and_skipped() {
     let (folder, spec, drives) = two();
     assert!(Command::new("mkfifo").arg(folder.path("drives/pipe.jsonl")).status().unwrap().success());
     folder.file("drives/.hidden.jsonl", "{}");
@@ -181,7 +181,7 @@ fn names_do_not_reach_the_terminal_raw() {
 }
 
 #[test]
-fn what_cannot_be_chosen_is_wrong_usage_and_said_once() {
+fn impossible_selections_are_usage_errors() {
     let (_folder, spec, drives) = two();
     let (a, b) = (format!("{drives}/a.jsonl"), format!("{drives}/b.jsonl"));
     for (options, said) in [

@@ -6,9 +6,9 @@ mod support;
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use rondel_testkit::Process;
 use support::network::{arguments, free_endpoint, zenoh};
-use support::process::Process;
-use support::{Folder, rondel, rondel_with_input};
+use support::{Folder, rondel, rondel_with_input, start_rondel};
 
 const SPECIFICATION: &str = "topic door { t: time, request: bool, answer: bool }
 property answered = rising(door.request) -> eventually[0, 200 ms] door.answer
@@ -24,7 +24,7 @@ fn monitor(folder: &Folder, endpoint: &str, further: &str) -> Process {
              topics: {{ door: {{ source: zenoh:demo/door, time: t }} }}\nverdicts: {{ to: stdout }}\n{further}"
         ),
     );
-    let mut monitor = Process::rondel(["run", "--format", "json", "--summary", "json", &deployment]);
+    let mut monitor = start_rondel(["run", "--format", "json", "--summary", "json", &deployment]);
     monitor.wait_stderr("ready");
     monitor
 }
@@ -46,7 +46,7 @@ fn messages_with_impossible_times_are_counted_and_stop_no_deadline() {
         now + 1
     );
     publish(&endpoint, &lines);
-    // What was refused may have been an answer.
+    // The refused message may have been an answer.
     monitor.wait_stdout("\"inconclusive\"");
     let second = format!(
         "{{\"t\":{},\"request\":false,\"answer\":false}}\n{{\"t\":{},\"request\":true,\"answer\":false}}\n",

@@ -4,9 +4,9 @@
 
 mod support;
 
+use rondel_testkit::Process;
 use support::network::{arguments, dds, dds_domain, free_endpoint, router, zenoh, zenoh_listening};
-use support::process::Process;
-use support::{Emitted, Finished, Folder, letter, letters, rondel, rondel_with_input};
+use support::{Emitted, Finished, Folder, letter, letters, rondel, rondel_with_input, start_rondel};
 
 /// Enough that queues fill and batches are formed, few enough for an unoptimised build.
 const MESSAGES: usize = 3000;
@@ -42,7 +42,7 @@ fn monitor(topic: &str, verdicts: &str, network: &[String]) -> Process {
 }
 
 fn tap(address: &str, count: usize, network: &[String]) -> Process {
-    let mut tap = Process::rondel(arguments(&["tap", address, "--count", &count.to_string()], network));
+    let mut tap = start_rondel(arguments(&["tap", address, "--count", &count.to_string()], network));
     tap.wait_stderr("ready");
     tap
 }
@@ -134,13 +134,13 @@ fn from_zenoh_to_dds_in_one_process() {
 #[test]
 fn two_domains_do_not_mix() {
     let (one, other) = (dds(&dds_domain()), dds(&dds_domain()));
-    let mut run = Process::rondel(arguments(&["run", "-f", "v", "--topic", "dds:state"], &one));
+    let mut run = start_rondel(arguments(&["run", "-f", "v", "--topic", "dds:state"], &one));
     run.wait_stderr("ready");
     let finished = rondel_with_input(
         arguments(&["publish", "--to", "dds:state", "--wait", "1"], &other),
         b"{\"v\":true}\n",
     );
-    finished.expect_stderr(&["nobody has subscribed to dds:state"]);
+    finished.expect_stderr(&["no subscriber on dds:state"]);
     end(run, 0, 0);
 }
 
@@ -210,7 +210,7 @@ fn a_router_that_is_killed_and_started_again() {
     let mut first = router(&endpoint);
     let client = zenoh("client", &endpoint);
     let mut run = monitor("zenoh:state", "zenoh:verdict", &client);
-    let mut tap = Process::rondel(arguments(&["tap", "zenoh:verdict"], &client));
+    let mut tap = start_rondel(arguments(&["tap", "zenoh:verdict"], &client));
     tap.wait_stderr("ready");
     run.wait_stderr("ready");
     publish("zenoh:state", &client, "{\"v\":true}\n");
@@ -218,7 +218,7 @@ fn a_router_that_is_killed_and_started_again() {
 
     first.kill();
     let _second = router(&endpoint);
-    // The monitor and the subscriber come back in their own time; a verdict that finds nobody is lost.
+    // The monitor and the subscriber come back in their own time; a verdict without a subscriber is lost.
     let mut step = 0;
     for _ in 0..100 {
         publish("zenoh:state", &client, "{\"v\":true}\n");
@@ -257,7 +257,7 @@ fn several_properties_have_a_topic_each() {
         "--wait-subscribers",
         "60",
     ];
-    let mut run = Process::rondel(arguments(&own, &zenoh_listening("peer", &endpoint)));
+    let mut run = start_rondel(arguments(&own, &zenoh_listening("peer", &endpoint)));
     let peer = zenoh("peer", &endpoint);
     let mut both = tap("zenoh:verdict/both", 3, &peer);
     let mut ever = tap("zenoh:verdict/ever", 3, &peer);
@@ -292,7 +292,7 @@ fn a_deployment_file_over_both_networks() {
              verdicts:\n  emit: violations\n  to: [stdout]\n  properties: {{ standing: [stdout, zenoh:demo/standing] }}\n"
         ),
     );
-    let mut run = Process::rondel(["run", &deployment, "--format", "json"]);
+    let mut run = start_rondel(["run", &deployment, "--format", "json"]);
     run.wait_stderr("ready");
     let peer = zenoh("peer", &endpoint);
     publish("dds:speed", &dds(&domain), "{\"stamp\":1500.5,\"value\":12}\n");
@@ -306,7 +306,7 @@ fn a_deployment_file_over_both_networks() {
 }
 
 #[test]
-fn signals_end_it_gracefully() {
+fn signals_end_a_run_gracefully() {
     for signal in ["TERM", "INT"] {
         let endpoint = free_endpoint();
         let own = [
@@ -322,7 +322,7 @@ fn signals_end_it_gracefully() {
             "-e",
             "every",
         ];
-        let mut run = Process::rondel(arguments(&own, &zenoh_listening("peer", &endpoint)));
+        let mut run = start_rondel(arguments(&own, &zenoh_listening("peer", &endpoint)));
         run.wait_stderr("ready");
         let (input, expected) = messages();
         publish("zenoh:state", &zenoh("peer", &endpoint), input);
@@ -339,7 +339,7 @@ fn signals_end_it_gracefully() {
 #[test]
 fn tap_ends_gracefully_too() {
     let endpoint = free_endpoint();
-    let mut tap = Process::rondel(arguments(&["tap", "zenoh:state"], &zenoh_listening("peer", &endpoint)));
+    let mut tap = start_rondel(arguments(&["tap", "zenoh:state"], &zenoh_listening("peer", &endpoint)));
     tap.wait_stderr("ready");
     publish("zenoh:state", &zenoh("peer", &endpoint), "one\ntwo\n");
     assert_eq!(tap.take_stdout(2), ["one", "two"]);
@@ -348,11 +348,11 @@ fn tap_ends_gracefully_too() {
 }
 
 #[test]
-fn run_ends_after_so_many_messages() {
+fn run_stops_after_n_messages() {
     let endpoint = free_endpoint();
     let own =
         ["run", "-f", "v", "--topic", "zenoh:state", "--count", "3", "--summary", "json", "-e", "violations"];
-    let mut run = Process::rondel(arguments(&own, &zenoh_listening("peer", &endpoint)));
+    let mut run = start_rondel(arguments(&own, &zenoh_listening("peer", &endpoint)));
     run.wait_stderr("ready");
     publish("zenoh:state", &zenoh("peer", &endpoint), "{\"v\":true}\n{\"v\":false}\n{\"v\":true}\n");
     let finished = run.finish();
@@ -368,13 +368,13 @@ fn run_ends_after_so_many_messages() {
 fn on_change_only_changes_leave() {
     let endpoint = free_endpoint();
     let own = ["run", "-f", "v", "--topic", "zenoh:state", "--publish", "stdout", "--format", "json"];
-    let mut run = Process::rondel(arguments(&own, &zenoh_listening("peer", &endpoint)));
+    let mut run = start_rondel(arguments(&own, &zenoh_listening("peer", &endpoint)));
     run.wait_stderr("ready");
     let input: String = "TTTFFT".chars().map(|c| format!("{{\"v\":{}}}\n", c == 'T')).collect();
     publish("zenoh:state", &zenoh("peer", &endpoint), input);
     let finished = end(run, 6, 3);
     assert_eq!(letters(&finished.stdout), "TFT");
-    assert_eq!(finished.verdicts().iter().map(|v| v.step).collect::<Vec<_>>(), [0, 3, 5]);
+    assert_eq!(Emitted::all(&finished.stdout).iter().map(|v| v.step).collect::<Vec<_>>(), [0, 3, 5]);
 }
 
 #[test]
@@ -410,7 +410,7 @@ fn time_passes_where_no_message_comes() {
     let spec = folder.file("alive.rondel", ALIVE);
     let endpoint = free_endpoint();
     let own = ["run", &spec, "--topic", "zenoh:demo/state", "--time-from", "t", "--format", "json"];
-    let mut run = Process::rondel(arguments(&own, &zenoh_listening("peer", &endpoint)));
+    let mut run = start_rondel(arguments(&own, &zenoh_listening("peer", &endpoint)));
     run.wait_stderr("ready");
     publish("zenoh:demo/state", &zenoh("peer", &endpoint), "{\"t\":5}\n");
     time_passes(&run.take_stdout(2));
@@ -418,7 +418,7 @@ fn time_passes_where_no_message_comes() {
     finished.expect_stderr(&["alive: violated 1 time, first at time 5.3 s"]);
 }
 
-/// What time brings must not wait in a packet that no message fills.
+/// Verdicts due to time alone do not wait for a packet to fill.
 #[test]
 fn time_passes_on_dds() {
     let folder = Folder::new();
@@ -427,7 +427,7 @@ fn time_passes_on_dds() {
     let tap = tap("dds:verdict", 2, &network);
     let own = ["run", &spec, "--topic", "dds:state", "--publish", "dds:verdict", "--time-from", "t"];
     let wait = ["--wait-subscribers", "60"];
-    let mut run = Process::rondel(arguments(&[&own[..], &wait].concat(), &network));
+    let mut run = start_rondel(arguments(&[&own[..], &wait].concat(), &network));
     run.wait_stderr("ready");
     publish("dds:state", &network, "{\"t\":5}\n");
     let finished = tap.finish();

@@ -23,7 +23,7 @@ fn opened_at(uri: &str, text: &str) -> String {
     ))
 }
 
-fn asked(id: u32, method: &str) -> String {
+fn request(id: u32, method: &str) -> String {
     framed(&format!(
         r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{{"textDocument":{{"uri":"{URI}"}}}}}}"#
     ))
@@ -50,7 +50,7 @@ fn served_with(options: &[&str], input: &str) -> (Finished, Vec<serde_json::Valu
 #[test]
 fn diagnostics_have_codes_advice_and_places_in_utf_16() {
     let text = "topic a { x: int, t: text }\nproperty p = a.t == \"\u{1f980}\" and a.y > 0\n";
-    let (finished, messages) = served(&(asked(1, "initialize") + &opened(text)));
+    let (finished, messages) = served(&(request(1, "initialize") + &opened(text)));
     finished.expect_status(0);
     assert_eq!(messages[0]["result"]["capabilities"]["positionEncoding"], "utf-16");
     let shown = messages[1]["params"]["diagnostics"].as_array().unwrap();
@@ -66,7 +66,7 @@ fn diagnostics_have_codes_advice_and_places_in_utf_16() {
 #[test]
 fn documents_are_formatted_as_by_fmt() {
     let text = "topic a{x:int}\nproperty p=a.x>0\n";
-    let (finished, messages) = served(&(opened(text) + &asked(7, "textDocument/formatting")));
+    let (finished, messages) = served(&(opened(text) + &request(7, "textDocument/formatting")));
     finished.expect_status(0);
     let expected = rondel_with_input(["fmt", "-"], text.as_bytes()).stdout;
     let answer = messages.iter().find(|m| m["id"] == 7).unwrap();
@@ -86,7 +86,7 @@ fn half_written_texts_are_answered() {
 
 #[test]
 fn malformed_input_is_refused() {
-    let (finished, messages) = served(&(framed("{") + &asked(1, "rondel/unknown")));
+    let (finished, messages) = served(&(framed("{") + &request(1, "rondel/unknown")));
     finished.expect_status(0);
     assert_eq!(messages[0]["error"]["code"], -32700);
     assert_eq!(messages[1]["error"]["code"], -32601);
@@ -100,7 +100,7 @@ fn malformed_input_is_refused() {
 #[test]
 fn exit_after_shutdown_is_success() {
     let exit = framed(r#"{"jsonrpc":"2.0","method":"exit"}"#);
-    served(&(asked(1, "shutdown") + &exit)).0.expect_status(0);
+    served(&(request(1, "shutdown") + &exit)).0.expect_status(0);
     served(&exit).0.expect_status(1);
 }
 
@@ -116,7 +116,7 @@ fn imports_are_sought_beside_the_document() {
         messages[0]["params"]["diagnostics"].as_array().unwrap().clone()
     };
     assert_eq!(shown("use \"topics.rondel\"\nproperty p = a.x > 0\n"), Vec::<serde_json::Value>::new());
-    // What is wrong in this text is in its place, what is wrong in an imported one at the import.
+    // Errors in this text are at their place, errors in an imported text at the import.
     let own = shown("use \"topics.rondel\"\nproperty p = a.y > 0\n");
     assert_eq!((own.len(), &own[0]["range"]["start"]["line"]), (1, &serde_json::json!(1)), "{own:?}");
     let other =
@@ -193,7 +193,7 @@ fn declarations_and_uses_are_found_across_files() {
     let lines: Vec<&serde_json::Value> =
         all["result"].as_array().unwrap().iter().map(|place| &place["range"]["start"]["line"]).collect();
     assert_eq!(lines, [1, 2, 1]);
-    // What another file declares is renamed there.
+    // A declaration of another file is renamed there.
     let refused = answered_at(&uri, "rename", text, r#","newName":"m""#);
     assert!(refused["error"]["message"].as_str().unwrap().contains("line 3: rename it there"), "{refused}");
 }
@@ -343,12 +343,12 @@ fn properties_show_how_they_are_evaluated() {
 }
 
 #[test]
-fn tests_say_whether_they_pass() {
+fn tests_have_a_lens_with_their_result() {
     let text = "topic a { x: int }\nproperty p = a.x < 3\n\
         test \"good\" { at 0 s a { x: 1 } expect p satisfied }\n\n\
         test \"bad\" { at 0 s a { x: 1 } expect p violated at 0 s expect p violated }\n";
     let lenses = |text: &str| {
-        let (finished, messages) = served(&(opened(text) + &asked(4, "textDocument/codeLens")));
+        let (finished, messages) = served(&(opened(text) + &request(4, "textDocument/codeLens")));
         finished.expect_status(0);
         messages.iter().find(|message| message["id"] == 4).unwrap()["result"].clone()
     };
@@ -367,7 +367,7 @@ fn tests_say_whether_they_pass() {
 }
 
 #[test]
-fn what_may_follow_is_offered() {
+fn completion_offers_members_and_words() {
     let labels = |text: &str| -> Vec<String> {
         let answer = answered("completion", text, "");
         let items = answer["result"].as_array().unwrap();
@@ -379,6 +379,8 @@ fn what_may_follow_is_offered() {
     assert_eq!(offered("property p = near and pose.at.x|"), ["x", "y"]);
     assert_eq!(offered("property p = in(m, |"), ["off", "on"]);
     assert!(offered("@|").contains(&"time".to_owned()));
+    let causes = offered("property q = near\n@because_of(|) property r = near\n");
+    assert_eq!(causes, ["q", "r", "m"]);
     assert_eq!(labels("use std.|\n"), ["patterns"]);
     assert_eq!(offered("# a comment |"), Vec::<String>::new());
     let local = offered("property p for each robot in pose.id = near and |\nproperty q = near\n");
@@ -412,8 +414,8 @@ fn the_declarations_of_a_document_are_listed() {
 }
 
 #[test]
-fn what_cannot_be_answered_is_said() {
-    let (_, messages) = served(&asked(1, "textDocument/hover"));
+fn impossible_requests_are_errors() {
+    let (_, messages) = served(&request(1, "textDocument/hover"));
     assert!(messages[0]["error"]["message"].as_str().unwrap().contains("is not open"), "{messages:?}");
     assert_eq!(answered_at("file:///a.rye", "hover", "{x |> 1}", "")["result"], serde_json::Value::Null);
     // Any position of any half of a text.

@@ -212,7 +212,7 @@ fn a_first_specification_holds_for_its_bag() {
     rondel(["topics", &cut]).expect_status(3).expect_stderr(&["it is looked at up to there"]);
 }
 
-/// What is missing in one of several recordings counts, whichever it is.
+/// Missing messages count, whichever of several recordings lacks them.
 #[test]
 fn messages_that_are_missing_in_one_of_two_files() {
     let Some(python) = python("messages_that_are_missing_in_one_of_two_files") else { return };

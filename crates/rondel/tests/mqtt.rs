@@ -2,16 +2,13 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // the helpers are tests as well
 
-#[path = "../../rondel-net/tests/broker/mod.rs"]
-mod broker;
 mod support;
 
 use std::process::Stdio;
 
-use broker::Broker;
+use rondel_testkit::Broker;
 use support::network::arguments;
-use support::process::Process;
-use support::{Emitted, Folder, rondel, rondel_with_input};
+use support::{Emitted, Folder, rondel, rondel_with_input, start_rondel};
 
 const MESSAGES: usize = 3000;
 
@@ -36,7 +33,7 @@ fn assert_verdicts<'a>(lines: impl Iterator<Item = &'a str>, expected: &str) {
 fn a_deployment_between_independent_clients() {
     let name = "a_deployment_between_independent_clients";
     let guarded = Broker::with(name, |port, folder| {
-        let file = folder.0.join("passwords");
+        let file = folder.as_path().join("passwords");
         let mut making = std::process::Command::new("mosquitto_passwd");
         let made = making.args(["-b", "-c"]).arg(&file).args(["me", "secret"]).output().unwrap();
         assert!(made.status.success(), "{made:?}");
@@ -63,7 +60,7 @@ fn a_deployment_between_independent_clients() {
         // The broker keeps the verdicts for a reader that has been there.
         let reader = ["-i", "reader", "-c", "-t", "verdict"];
         assert!(client("mosquitto_sub", &[&reader[..], &["-E"]].concat()).status().unwrap().success());
-        let mut run = Process::rondel(["run", &deployment]);
+        let mut run = start_rondel(["run", &deployment]);
         run.wait_stderr("ready");
         let (input, expected) = messages();
         let mut publishing =
@@ -84,7 +81,7 @@ fn a_deployment_between_independent_clients() {
 fn topics_are_listed_with_their_encodings() {
     let Some(broker) = Broker::start("topics_are_listed_with_their_encodings") else { return };
     let network = at(&broker);
-    let mut topics = Process::rondel(arguments(&["topics", "--for", "4", "--format", "json"], &network));
+    let mut topics = start_rondel(arguments(&["topics", "--for", "4", "--format", "json"], &network));
     topics.wait_stderr("looking at mqtt:#");
     for (topic, payload) in [("plant/state", "{\"v\": 1}\n{\"v\": 22}\n"), ("lamp", "on\n")] {
         let to = format!("mqtt:{topic}");
@@ -100,7 +97,7 @@ fn topics_are_listed_with_their_encodings() {
     assert_eq!((&state["size"]["min"], &state["size"]["max"]), (&8.into(), &9.into()), "{line}");
 }
 
-/// A value of another type is unknown; one that is not expected to be plain is told how it can be read.
+/// A value of another type is unknown; for one that is not expected to be plain, a message names the encoding that reads it.
 #[test]
 fn plain_payloads_are_read_by_their_type() {
     let Some(broker) = Broker::start("plain_payloads_are_read_by_their_type") else { return };
@@ -120,7 +117,7 @@ fn plain_payloads_are_read_by_their_type() {
             broker.port
         ),
     );
-    let mut run = Process::rondel(["run", &deployment, "--emit", "change"]);
+    let mut run = start_rondel(["run", &deployment, "--emit", "change"]);
     run.wait_stderr("ready");
     let publish = |topic: &str, payload: &str| {
         let sent = broker.client("mosquitto_pub", &["-q", "1", "-t", topic, "-m", payload]).status();
@@ -166,7 +163,7 @@ fn publish_run_and_tap_by_their_options() {
         let on = |topic: &str| format!("{mqtt}:{topic}");
         let mut run = support::network::monitor("v", &on("state"), &on("verdict"), &network);
         run.wait_stderr("ready");
-        let mut tap = Process::rondel(arguments(&["tap", &on("#"), "--count", "6000"], &network));
+        let mut tap = start_rondel(arguments(&["tap", &on("#"), "--count", "6000"], &network));
         tap.wait_stderr("ready");
         let (input, expected) = messages();
         rondel_with_input(arguments(&["publish", "--to", &on("state")], &network), input.as_bytes())
@@ -181,11 +178,11 @@ fn publish_run_and_tap_by_their_options() {
 }
 
 #[test]
-fn a_broker_that_goes_away_is_spoken_of_and_counted() {
-    let Some(mut broker) = Broker::start("a_broker_that_goes_away_is_spoken_of_and_counted") else { return };
+fn a_lost_broker_is_reported_and_counted() {
+    let Some(mut broker) = Broker::start("a_lost_broker_is_reported_and_counted") else { return };
     let own =
         ["run", "-f", "v", "--topic", "mqtt:state", "--publish", "stdout", "--format", "json", "-e", "every"];
-    let mut run = Process::rondel(arguments(&own, &at(&broker)));
+    let mut run = start_rondel(arguments(&own, &at(&broker)));
     run.wait_stderr("ready");
     broker.kill();
     run.wait_stderr("broke: the broker closed the connection; reconnecting");
@@ -199,8 +196,8 @@ fn a_broker_that_goes_away_is_spoken_of_and_counted() {
 }
 
 #[test]
-fn what_is_refused() {
-    let Some(broker) = Broker::with("what_is_refused", |port, _| {
+fn wrong_settings_and_brokers_are_refused() {
+    let Some(broker) = Broker::with("wrong_settings_and_brokers_are_refused", |port, _| {
         format!("listener {port} 127.0.0.1\nallow_anonymous false\n")
     }) else {
         return;
@@ -209,10 +206,10 @@ fn what_is_refused() {
         .expect_status(5)
         .expect_stderr(&["refuses the connection: not authorized"]);
     let inside = "mqtt://me:secret@localhost".to_owned();
-    let told = rondel(["tap", "mqtt:state", "--mqtt-broker", &inside]);
-    told.expect_status(2).expect_stderr(&["the password in a file or an environment variable"]);
-    let nobody = ["--mqtt-broker".to_owned(), format!("127.0.0.1:{}", broker::free_port())];
-    let options = [&nobody[..], &["--exit-on-unreachable".to_owned()]].concat();
+    let refused = rondel(["tap", "mqtt:state", "--mqtt-broker", &inside]);
+    refused.expect_status(2).expect_stderr(&["the password in a file or an environment variable"]);
+    let no_broker = ["--mqtt-broker".to_owned(), format!("127.0.0.1:{}", rondel_testkit::free_port())];
+    let options = [&no_broker[..], &["--exit-on-unreachable".to_owned()]].concat();
     rondel(arguments(&["tap", "mqtt:state"], &options))
         .expect_status(5)
         .expect_stderr(&["connection refused; check that the broker is running"]);
@@ -227,8 +224,8 @@ fn what_is_refused() {
 
 /// Two monitors with one client id take over from each other: the cause is named.
 #[test]
-fn two_monitors_with_one_client_id_learn_why_their_connections_break() {
-    let test = "two_monitors_with_one_client_id_learn_why_their_connections_break";
+fn two_monitors_with_one_client_id_name_the_cause() {
+    let test = "two_monitors_with_one_client_id_name_the_cause";
     let Some(broker) = Broker::start(test) else { return };
     for version in ["3.1.1", "5"] {
         let monitor = || {
@@ -243,7 +240,7 @@ fn two_monitors_with_one_client_id_learn_why_their_connections_break() {
                 "--mqtt-version",
                 version,
             ];
-            Process::rondel(arguments(&own, &at(&broker)))
+            start_rondel(arguments(&own, &at(&broker)))
         };
         let mut both = [monitor(), monitor()];
         let line = both[0].wait_stderr("another client may use the client id 'same', too: give each its own");
@@ -253,8 +250,8 @@ fn two_monitors_with_one_client_id_learn_why_their_connections_break() {
 
 /// Only with snapshots does a run leave behind what it took from the session at the broker.
 #[test]
-fn a_run_that_takes_what_was_kept_without_a_snapshot_says_so() {
-    let Some(broker) = Broker::start("a_run_that_takes_what_was_kept_without_a_snapshot_says_so") else {
+fn a_run_with_kept_messages_but_no_snapshot_warns() {
+    let Some(broker) = Broker::start("a_run_with_kept_messages_but_no_snapshot_warns") else {
         return;
     };
     let folder = Folder::new();
@@ -268,7 +265,7 @@ fn a_run_that_takes_what_was_kept_without_a_snapshot_says_so() {
             ),
         );
         let to = ["--snapshot-to".to_owned(), folder.path("state.snapshot")];
-        let mut run = Process::rondel(arguments(&["run", &deployment], if snapshot { &to } else { &[] }));
+        let mut run = start_rondel(arguments(&["run", &deployment], if snapshot { &to } else { &[] }));
         run.wait_stderr("ready");
         run.terminate();
         let ended = run.finish();
@@ -280,15 +277,15 @@ fn a_run_that_takes_what_was_kept_without_a_snapshot_says_so() {
 /// A monitor whose verdicts the broker does not accept says so: they are dropped, and the status is 5.
 #[test]
 fn verdicts_that_the_broker_refuses_are_dropped() {
-    let configure = |port: u16, folder: &broker::Folder| {
-        let list = folder.write("acl", "topic read #\ntopic write state\n");
-        format!("listener {port} 127.0.0.1\nallow_anonymous true\nacl_file {}\n", list.display())
+    let configure = |port: u16, folder: &rondel_testkit::Folder| {
+        let list = folder.file("acl", "topic read #\ntopic write state\n");
+        format!("listener {port} 127.0.0.1\nallow_anonymous true\nacl_file {list}\n")
     };
     let Some(broker) = Broker::with("verdicts_that_the_broker_refuses_are_dropped", configure) else {
         return;
     };
     let own = ["run", "-f", "v", "--emit", "every", "--topic", "mqtt:state", "--publish", "mqtt:verdict"];
-    let mut run = Process::rondel(arguments(&[&own[..], &["--count", "3"]].concat(), &at(&broker)));
+    let mut run = start_rondel(arguments(&[&own[..], &["--count", "3"]].concat(), &at(&broker)));
     run.wait_stderr("ready");
     let lines = "{\"v\":true}\n{\"v\":true}\n{\"v\":false}\n";
     let mut publishing = broker

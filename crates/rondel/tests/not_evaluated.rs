@@ -9,9 +9,9 @@ use std::process::Command;
 
 use rondel_recording::{McapWriter, MessageHead, WriterOptions};
 use rondel_runtime::Reason;
+use rondel_testkit::Process;
 use support::network::{arguments, free_endpoint, zenoh, zenoh_listening};
-use support::process::Process;
-use support::{Finished, Folder, RONDEL, rondel, rondel_with_input};
+use support::{Finished, Folder, RONDEL, rondel, rondel_with_input, start_rondel};
 
 /// The specification of most rows: no message that is evaluated violates it.
 const BELOW: &str = "topic v \"v\"\nproperty ok = v.v < 5\n";
@@ -24,7 +24,7 @@ struct Row {
     options: &'static [&'static str],
     /// A deployment around the specification `spec.rondel`, if one is needed.
     deployment: Option<&'static str>,
-    /// What the summary says.
+    /// Sentence of the summary.
     sentence: &'static str,
 }
 
@@ -37,7 +37,8 @@ enum Recorded {
 const ONE: (&str, u64, &[u8]) = ("json", 1, br#"{"v":1}"#);
 const TWO: (&str, u64, &[u8]) = ("json", 2, br#"{"v":2}"#);
 
-/// How each reason comes about. A new reason needs a row here to compile.
+/// Case that produces a reason. A new reason needs a row here to compile.
+#[expect(clippy::too_many_lines, reason = "a row for each reason")]
 fn row(reason: Reason) -> Row {
     let row = |recording, sentence| Row {
         specification: BELOW,
@@ -266,9 +267,14 @@ fn formulas_in_the_playground_are_not_satisfied_over_messages_that_were_not_eval
             continue;
         }
         let (specification, recording) = files(&folder, &row);
-        let asked = rondel_with_input(["repl", &specification, &recording], b"ok\n");
-        assert!(!asked.stdout.contains("satisfied"), "{reason:?} {} {}", asked.stdout, asked.stderr);
-        assert!(asked.stdout.contains("not evaluated: "), "{reason:?} {} {}", asked.stdout, asked.stderr);
+        let printed = rondel_with_input(["repl", &specification, &recording], b"ok\n");
+        assert!(!printed.stdout.contains("satisfied"), "{reason:?} {} {}", printed.stdout, printed.stderr);
+        assert!(
+            printed.stdout.contains("not evaluated: "),
+            "{reason:?} {} {}",
+            printed.stdout,
+            printed.stderr
+        );
     }
 }
 
@@ -308,7 +314,7 @@ fn replayed(reason: Reason) -> (u64, i32, &'static str) {
 }
 
 #[test]
-fn replay_publishes_what_was_recorded_and_says_what_is_missing() {
+fn replay_publishes_recorded_messages_and_reports_missing_ones() {
     for reason in Reason::ALL {
         let (folder, row) = (Folder::new(), row(reason));
         let (_, recording) = files(&folder, &row);
@@ -339,7 +345,7 @@ fn live_runs_show_reasons_in_their_summary() {
             row.deployment.unwrap_or_default()
         );
         let deployment = folder.file("rondel.yaml", deployment);
-        let mut run = Process::rondel(["run", &deployment, "--strict", "--summary", "json"]);
+        let mut run = start_rondel(["run", &deployment, "--strict", "--summary", "json"]);
         run.wait_stderr("ready");
         let mut tap = Command::new(RONDEL);
         let own =

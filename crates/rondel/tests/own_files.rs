@@ -50,7 +50,7 @@ fn a_cut_file_among_several_is_named_and_the_others_are_checked() {
             file(&folder, &format!("e_{i}.mcap"), "t/s", &[(2 * i, 1), (2 * i + 1, 6 - 2 * i as u32)], &[])
         })
         .collect();
-    // What is left when the process is killed just after a split: nothing but the header.
+    // Recordings of a process killed just after a split: nothing but the header.
     let beginning = std::fs::read(&files[0]).unwrap()[..37].to_vec();
     let cuts = ["e_3.mcap", "e_4.mcap"].map(|name| folder.file(name, &beginning));
     let all: Vec<&str> = files.iter().chain(&cuts).map(String::as_str).collect();
@@ -79,7 +79,7 @@ fn a_cut_file_among_several_is_named_and_the_others_are_checked() {
 
 /// Messages that the recorder knows to be missing make a satisfied check inconclusive.
 #[test]
-fn what_a_recorder_missed_counts() {
+fn messages_that_a_recorder_missed_count() {
     let folder = Folder::new();
     let spec = folder.file("s.rondel", "topic s \"t/s\" { v: int }\nproperty low = s.v < 5\n");
     let note = |name: &'static str, count: u64| (name, count.to_string());

@@ -2,17 +2,14 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // the helpers are tests as well
 
-#[path = "../../rondel-net/tests/broker/mod.rs"]
-mod broker;
 mod support;
 
 use std::io::Write as _;
 use std::process::Stdio;
 
-use broker::Broker;
+use rondel_testkit::Broker;
 use support::network::{arguments, dds_domain, free_endpoint, independent, python, zenoh, zenoh_listening};
-use support::process::Process;
-use support::{Folder, rondel, rondel_with_input};
+use support::{Folder, rondel, rondel_with_input, start_rondel};
 
 const SPEC: &str = "\
 topic pose \"fleet/{robot}/pose\" { x: float }
@@ -32,7 +29,7 @@ const MESSAGES: [(&str, u32, &str, f64); 7] = [
     ("fleet/r17/pose", 4, "x", 9.0),
 ];
 
-/// Whether the output names the two violations, and no other.
+/// Expects the two violations in the output, and no others.
 #[track_caller]
 fn expect_violations(shown: &str) {
     let violated: Vec<&str> = shown.lines().filter(|line| line.contains("violated")).collect();
@@ -99,7 +96,7 @@ fn topics_of_recorded_messages_are_matched() {
         let endpoint = free_endpoint();
         let bag = folder.path(&format!("{}.mcap", addresses.len()));
         let own = [&["record", "--output", &bag, "--count", "7"], addresses].concat();
-        let mut recording = Process::rondel(arguments(&own, &zenoh_listening("peer", &endpoint)));
+        let mut recording = start_rondel(arguments(&own, &zenoh_listening("peer", &endpoint)));
         recording.wait_stderr("ready");
         publish_all("zenoh", &zenoh("peer", &endpoint), &MESSAGES);
         recording.finish().expect_status(0);
@@ -123,14 +120,14 @@ fn publish_all(name: &str, network: &[String], messages: &[(&str, u32, &str, f64
 }
 
 #[test]
-fn zenoh_is_asked_for_all_names() {
+fn zenoh_subscribes_to_all_names() {
     let folder = Folder::new();
     let endpoint = free_endpoint();
     let spec = folder.file("a.rondel", SPEC);
     let more = ["--topic", "pose=zenoh:fleet/{robot}/pose", "--topic", "speed=zenoh:fleet/{robot}/speed"];
     let own =
         [&["run", &spec, "--publish", "stdout", "--emit", "violations", "--count", "6"], &more[..]].concat();
-    let mut run = Process::rondel(arguments(&own, &zenoh_listening("peer", &endpoint)));
+    let mut run = start_rondel(arguments(&own, &zenoh_listening("peer", &endpoint)));
     run.wait_stderr("ready");
     publish_all("zenoh", &zenoh("peer", &endpoint), &meant());
     let finished = run.finish();
@@ -138,7 +135,7 @@ fn zenoh_is_asked_for_all_names() {
     expect_violations(&finished.stdout);
 }
 
-/// The messages but for those of the battery: nobody asks for it, and its publisher would wait for somebody.
+/// The messages except those of the battery: it has no subscriber, and its publisher would wait for one.
 fn meant() -> Vec<(&'static str, u32, &'static str, f64)> {
     MESSAGES.into_iter().filter(|(topic, ..)| !topic.ends_with("battery")).collect()
 }
@@ -155,9 +152,9 @@ fn topics_of_dds_are_found_as_their_publishers_come() {
     );
     let deployment = folder.file("rondel.yaml", deployment);
     let network = ["--dds-domain".to_owned(), domain, "--dds-interface".to_owned(), "lo".to_owned()];
-    let mut run = Process::rondel(["run", &deployment, "--count", "6"]);
+    let mut run = start_rondel(["run", &deployment, "--count", "6"]);
     run.wait_stderr("ready");
-    // Not meant: a parameter is one segment. Nobody receives it, so that its publisher does not wait.
+    // This does not match, as a parameter is one segment. Without a subscriber the publisher must not wait.
     let other = ["publish", "--to", "dds:fleet/r1/arm/pose", "--wait", "0"];
     let other = rondel_with_input(arguments(&other, &network), b"{\"x\":0}\n");
     assert!(!other.stderr.contains("panicked"), "{}", other.stderr);
@@ -178,7 +175,7 @@ fn topics_of_dds_are_found_as_their_publishers_come() {
     expect_violations(&said.stdout);
 }
 
-/// What robots say, by their names: `r2` says what it must not.
+/// Messages of robots by name: that of `r2` violates the property.
 const SAID: &str = "topic chatter \"/fleet/{robot}/chatter\" : std_msgs/msg/String\n\
     property short for each r in chatter.robot = chatter.data != \"n 4\"\n";
 
@@ -195,7 +192,7 @@ fn topics_of_ros_2_over_zenoh_are_matched() {
              }}\ntopics:\n  chatter: \"ros2:/fleet/{{robot}}/chatter\"\nverdicts: {{ emit: violations, to: stdout }}\n"
         ),
     );
-    let mut run = Process::rondel(["run", &deployment, "--count", "10"]);
+    let mut run = start_rondel(["run", &deployment, "--count", "10"]);
     run.wait_stderr("ready");
     for (topic, count) in [("/fleet/r1/chatter", "4"), ("/fleet/r2/chatter", "6")] {
         let options = [topic, "--count", count, "--domain", "9", "--connect", &endpoint];
@@ -236,7 +233,7 @@ fn topics_of_ros_2_over_dds_are_found() {
     let recorded = ["record", &deployment, "--output", &bag, "--count", "10"];
     // One after the other: publishers wait for one subscription only.
     let [live, _] = [&live_command[..], &recorded].map(|command| {
-        let mut receiving = Process::rondel(command);
+        let mut receiving = start_rondel(command);
         receiving.wait_stderr("ready");
         publish();
         let finished = receiving.finish();
@@ -246,7 +243,7 @@ fn topics_of_ros_2_over_dds_are_found() {
     let said = rondel(["check", &spec, &bag, "--emit", "violations", "--quiet"]);
     said.expect_status(1);
     // Replayed under the names of its topics.
-    let mut again = Process::rondel(live_command);
+    let mut again = start_rondel(live_command);
     again.wait_stderr("ready");
     rondel(["replay", &deployment, &bag, "--as-fast-as-possible", "--wait", "60"]).expect_status(0);
     let again = again.finish();
@@ -277,8 +274,8 @@ fn a_type_without_the_fields_is_not_taken() {
         let topic = format!("fleet/{name}/pose");
         independent(&python, "dds_typed.py", &[&topic, "--kind", kind, "--domain", &domain])
     };
-    let mut run = Process::rondel(["run", &file, "--count", "2"]);
-    run.wait_stderr("waiting for a publisher of dds:fleet/{robot}/pose, to learn its type");
+    let mut run = start_rondel(["run", &file, "--count", "2"]);
+    run.wait_stderr("waiting for a publisher of dds:fleet/{robot}/pose, to resolve its type");
     let mut wrong = publisher("r1", "track");
     run.wait_stderr("has no such field");
     let mut right = publisher("r2", "pose");
@@ -308,7 +305,7 @@ fn tap_prints_the_names_of_topics_that_match() {
         let addresses =
             [format!("{network}:fleet/{{robot}}/pose"), format!("{network}:fleet/{{robot}}/speed")];
         let own = ["tap", &addresses[0], &addresses[1], "--format", "json", "--count", "6"];
-        let mut tap = Process::rondel(arguments(&own, &listening));
+        let mut tap = start_rondel(arguments(&own, &listening));
         tap.wait_stderr("ready");
         publish_all(network, &publishing, &meant());
         let finished = tap.finish();
@@ -321,10 +318,10 @@ fn tap_prints_the_names_of_topics_that_match() {
     }
 }
 
-/// Nobody names the type: the first publisher of a topic that matches describes it. A topic of another type is counted.
+/// No type is configured: the first publisher of a topic that matches describes it. A topic of another type is counted.
 #[test]
-fn the_type_of_topics_that_match_is_learnt() {
-    let Some(python) = python("parameters: the_type_of_topics_that_match_is_learnt") else { return };
+fn the_type_of_matching_topics_is_resolved() {
+    let Some(python) = python("parameters: the_type_of_matching_topics_is_resolved") else { return };
     let (folder, domain) = (Folder::new(), dds_domain().to_string());
     folder.file(
         "a.rondel",
@@ -337,8 +334,8 @@ fn the_type_of_topics_that_match_is_learnt() {
              topics: {{ pose: {{ source: \"dds:fleet/{{robot}}/pose\", encoding: cdr }} }}\nverdicts: {{ emit: violations, to: stdout }}\n"
         ),
     );
-    let mut run = Process::rondel(["run", &file]);
-    run.wait_stderr("waiting for a publisher of dds:fleet/{robot}/pose, to learn its type");
+    let mut run = start_rondel(["run", &file]);
+    run.wait_stderr("waiting for a publisher of dds:fleet/{robot}/pose, to resolve its type");
     let publisher = |name: &str, kind: &str| {
         let topic = format!("fleet/{name}/pose");
         independent(&python, "dds_typed.py", &[&topic, "--kind", kind, "--domain", &domain])
@@ -376,7 +373,7 @@ fn recordings_are_replayed_under_their_names() {
     let spec = folder.path("a.rondel");
     let own =
         [&["run", &spec, "--publish", "stdout", "--emit", "violations", "--count", "6"], &more[..]].concat();
-    let mut run = Process::rondel(arguments(&own, &zenoh_listening("peer", &endpoint)));
+    let mut run = start_rondel(arguments(&own, &zenoh_listening("peer", &endpoint)));
     run.wait_stderr("ready");
     let line = |(topic, time, field, value): &(&str, u32, &str, f64)| {
         format!("{{\"topic\":\"{topic}\",\"time\":{time},\"data\":{{\"{field}\":{value}}}}}\n")
@@ -393,8 +390,8 @@ fn recordings_are_replayed_under_their_names() {
 }
 
 #[test]
-fn brokers_are_asked_for_all_names() {
-    let Some(broker) = Broker::start("brokers_are_asked_for_all_names") else { return };
+fn brokers_deliver_all_names() {
+    let Some(broker) = Broker::start("brokers_deliver_all_names") else { return };
     let folder = Folder::new();
     // Part of a segment: the filter delivers more than the address means.
     let spec = folder.file(
@@ -409,7 +406,7 @@ fn brokers_are_asked_for_all_names() {
         broker.port
     );
     let deployment = folder.file("rondel.yaml", deployment);
-    let mut run = Process::rondel(["run", &deployment, "--count", "6"]);
+    let mut run = start_rondel(["run", &deployment, "--count", "6"]);
     run.wait_stderr("ready");
     let others = [("fleet/s1/pose", 0, "x", 0.0), ("fleet/r/pose", 0, "x", 0.0)];
     for (topic, _, field, value) in others.into_iter().chain(MESSAGES) {

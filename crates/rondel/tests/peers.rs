@@ -8,9 +8,9 @@ mod support;
 use std::path::PathBuf;
 use std::process::Command;
 
+use rondel_testkit::Process;
 use support::network::{dds_domain, free_endpoint};
-use support::process::Process;
-use support::{Finished, Folder, rondel};
+use support::{Finished, Folder, rondel, start_rondel};
 
 const SPECIFICATION: &str = "topic chatter \"/fleet/chatter\" : std_msgs/msg/String\n\
      topic speed \"/fleet/speed\" : geometry_msgs/msg/Twist\n\
@@ -50,7 +50,7 @@ fn verdicts_of(peer: &Peer, network: &str, lost: usize, expected: &[&str]) -> Fi
     );
     rondel(["validate", &deployment]).expect_status(0);
     let count = (20 - lost).to_string();
-    let mut run = Process::rondel(["run", &deployment, "--count", &count, "--wait-subscribers", "60"]);
+    let mut run = start_rondel(["run", &deployment, "--count", &count, "--wait-subscribers", "60"]);
     // A client of Zenoh needs its router.
     run.wait_stderr("listening");
     let mut texts = peer.start("subscribe", "/fleet/text", "string", expected.len());
@@ -93,7 +93,7 @@ fn hiroz_over_zenoh() {
         .expect_stderr(&["received 18, checked 18, undecodable 0", "chatter: 2 messages lost"]);
 }
 
-/// Of a type that Rondel does not know: the node of the publisher is asked, also by a run that began before it.
+/// A type that Rondel does not know is resolved by the node of the publisher, also for a run that began before it.
 #[test]
 #[ignore = "needs the programs that `make test-peers` builds"]
 fn hiroz_describes_its_type() {
@@ -113,8 +113,8 @@ fn hiroz_describes_its_type() {
              zenoh: {{ mode: router, listen: {endpoint} }}\ntopics: {{ battery: ros2:/fleet/battery }}\n"
         ),
     );
-    let mut run = Process::rondel(["run", &deployment, "--count", "10", "--strict"]);
-    run.wait_stderr("waiting for a publisher of ros2:/fleet/battery, to learn its type");
+    let mut run = start_rondel(["run", &deployment, "--count", "10", "--strict"]);
+    run.wait_stderr("waiting for a publisher of ros2:/fleet/battery, to resolve its type");
     let mut publisher = peer.start("publish", "/fleet/battery", "battery", 10);
     publisher.wait_stdout("sent");
     publisher.finish().expect_status(0);

@@ -102,7 +102,7 @@ fn fields_and_verdicts_are_drawn() {
 }
 
 #[test]
-fn what_cannot_be_drawn_is_named() {
+fn impossible_pictures_are_refused() {
     let folder = Folder::new();
     let spec = folder.file("a.rondel", "topic t { x: int } property p = t.x < 3");
     let trace = folder.file("a.jsonl", "{\"time\":1,\"topic\":\"t\",\"x\":1}\n");
@@ -117,7 +117,7 @@ fn what_cannot_be_drawn_is_named() {
         finished.expect_status(status);
         assert!(finished.stderr.contains(said), "{arguments:?}: {}", finished.stderr);
     }
-    // What is drawn of a recording that cannot be read on says that it is a part.
+    // The picture of a damaged recording says that it shows a part.
     let whole = std::fs::read_to_string(&trace).unwrap();
     for (begin, said) in [(whole.as_str(), "a part only, NOT read to its end: "), ("", "NOT read: ")] {
         let damaged = folder.file("damaged.jsonl", format!("{begin}nonsense\n"));

@@ -1,15 +1,12 @@
-//! `rondel publish`, and the end of publishing: what is said of messages that nobody has confirmed.
+//! `rondel publish`, and the report of unconfirmed messages at the end of publishing.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // the helpers are tests as well
 
-#[path = "../../rondel-net/tests/broker/mod.rs"]
-mod broker;
 mod support;
 
-use broker::Broker;
+use rondel_testkit::Broker;
 use support::network::{arguments, dds, dds_domain, free_endpoint, zenoh, zenoh_listening};
-use support::process::Process;
-use support::rondel_with_input;
+use support::{rondel_with_input, start_rondel};
 
 /// The options of a participant at a broker.
 fn at(broker: &Broker) -> Vec<String> {
@@ -17,10 +14,10 @@ fn at(broker: &Broker) -> Vec<String> {
 }
 
 /// Each line that comes through a pipe is published while the pipe stays open, and a signal ends the wait for more.
-fn lines_leave_as_they_come(topic: &str, to: &[String], from: &[String]) {
-    let mut tap = Process::rondel(arguments(&["tap", topic], from));
+fn lines_are_published_as_they_arrive(topic: &str, to: &[String], from: &[String]) {
+    let mut tap = start_rondel(arguments(&["tap", topic], from));
     tap.wait_stderr("ready");
-    let mut publisher = Process::rondel(arguments(&["publish", "--to", topic, "--wait", "60"], to));
+    let mut publisher = start_rondel(arguments(&["publish", "--to", topic, "--wait", "60"], to));
     for line in ["{\"n\":1}\n", "{\"n\":2}\n{\"n\":3}\n{\"n\":", "4}\n"] {
         publisher.write(line.as_bytes());
         let came = tap.take_stdout(line.matches('\n').count());
@@ -36,22 +33,26 @@ fn lines_leave_as_they_come(topic: &str, to: &[String], from: &[String]) {
 #[test]
 fn lines_leave_a_slow_pipe_at_once_on_mqtt() {
     let Some(broker) = Broker::start("lines_leave_a_slow_pipe_at_once_on_mqtt") else { return };
-    lines_leave_as_they_come("mqtt:state", &at(&broker), &at(&broker));
+    lines_are_published_as_they_arrive("mqtt:state", &at(&broker), &at(&broker));
 }
 
 #[test]
 fn lines_leave_a_slow_pipe_at_once_on_dds() {
     let domain = dds_domain();
-    lines_leave_as_they_come("dds:state", &dds(&domain), &dds(&domain));
+    lines_are_published_as_they_arrive("dds:state", &dds(&domain), &dds(&domain));
 }
 
 #[test]
 fn lines_leave_a_slow_pipe_at_once_on_zenoh() {
     let endpoint = free_endpoint();
-    lines_leave_as_they_come("zenoh:state", &zenoh("peer", &endpoint), &zenoh_listening("peer", &endpoint));
+    lines_are_published_as_they_arrive(
+        "zenoh:state",
+        &zenoh("peer", &endpoint),
+        &zenoh_listening("peer", &endpoint),
+    );
 }
 
-/// A monitor that ends while its broker is stopped says how many verdicts nobody has confirmed.
+/// A monitor that ends while its broker is stopped reports the number of unconfirmed verdicts.
 #[test]
 fn verdicts_that_a_stopped_broker_has_not_confirmed_are_counted() {
     let test = "verdicts_that_a_stopped_broker_has_not_confirmed_are_counted";
@@ -60,7 +61,7 @@ fn verdicts_that_a_stopped_broker_has_not_confirmed_are_counted() {
     let network = [at(&broker), dds(&domain)].concat();
     for format in ["json", "text"] {
         let own = ["run", "-f", "v", "--emit", "every", "--topic", "dds:state", "--publish", "mqtt:verdict"];
-        let mut run = Process::rondel(arguments(&[&own[..], &["--summary", format]].concat(), &network));
+        let mut run = start_rondel(arguments(&[&own[..], &["--summary", format]].concat(), &network));
         run.wait_stderr("ready");
         broker.freeze();
         let input = "{\"v\":true}\n".repeat(20);
@@ -79,9 +80,9 @@ fn verdicts_that_a_stopped_broker_has_not_confirmed_are_counted() {
         broker.unfreeze();
     }
     // The same for `rondel publish`.
-    let mut publisher = Process::rondel(arguments(&["publish", "--to", "mqtt:state"], &at(&broker)));
+    let mut publisher = start_rondel(arguments(&["publish", "--to", "mqtt:state"], &at(&broker)));
     publisher.write(b"{}\n");
-    let mut tap = Process::rondel(arguments(&["tap", "mqtt:state", "--count", "1"], &at(&broker)));
+    let mut tap = start_rondel(arguments(&["tap", "mqtt:state", "--count", "1"], &at(&broker)));
     tap.wait_stderr("ready");
     publisher.write(b"{}\n");
     tap.finish();

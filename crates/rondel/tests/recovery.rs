@@ -9,17 +9,17 @@ use std::process::ChildStdin;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use rondel_testkit::{LIMIT, Process};
 use serde_json::Value;
-use support::Folder;
 use support::network::{
     arguments, dds, dds_domain, free_endpoint, independent, python, router, zenoh, zenoh_listening,
 };
-use support::process::{LIMIT, Process};
+use support::{Folder, start_rondel};
 
-/// How long a participant is stopped: longer than the publisher waits for it.
+/// Time for which a participant is stopped: longer than the publisher waits for it.
 const STOPPED: Duration = Duration::from_millis(2500);
 
-/// How long nothing comes once everything has, on a busy machine too.
+/// Silence after which everything has come, on a busy machine too.
 const QUIET: Duration = Duration::from_secs(4);
 
 /// Messages of 4 KiB, so that they fill the buffers of a connection soon.
@@ -37,7 +37,7 @@ fn publisher_with(endpoint: &str, count: usize, more: &[&str]) -> (Process, Join
     let own =
         ["publish", "--to", "zenoh:state", "--rate", "2000", "--wait", "60", "--slow-consumer", "500 ms"];
     let own = [&own[..], more].concat();
-    let mut publisher = Process::rondel(arguments(&own, &zenoh_listening("peer", endpoint)));
+    let mut publisher = start_rondel(arguments(&own, &zenoh_listening("peer", endpoint)));
     let mut input = publisher.take_input();
     let writer = std::thread::spawn(move || {
         messages(0..count).for_each(|message| writeln!(input, "{message}").unwrap());
@@ -62,7 +62,7 @@ fn a_zenoh_tap_that_was_stopped_gets_every_message_in_order() {
     const COUNT: usize = 8000;
     let endpoint = free_endpoint();
     let (publisher, writer) = publisher(&endpoint, COUNT);
-    let mut tap = Process::rondel(arguments(&["tap", "zenoh:state"], &zenoh("peer", &endpoint)));
+    let mut tap = start_rondel(arguments(&["tap", "zenoh:state"], &zenoh("peer", &endpoint)));
     let first = tap.take_stdout(10);
     // The first message that a subscriber gets is where it begins.
     let begin = serde_json::from_str::<Value>(&first[0]).unwrap()["n"].as_u64().unwrap() as usize;
@@ -84,7 +84,7 @@ fn a_zenoh_monitor_that_was_stopped_checks_every_message() {
     let text = "topic state { n: int }\nproperty p = (state.n >= 0) since (state.n >= 0)\n";
     let specification = folder.file("p.rondel", text);
     let own = ["run", &specification, "--emit", "every", "--topic", "zenoh:state", "--summary", "json"];
-    let mut run = Process::rondel(arguments(&own, &zenoh("peer", &endpoint)));
+    let mut run = start_rondel(arguments(&own, &zenoh("peer", &endpoint)));
     run.take_stdout(10);
     stop_for_a_while(&run);
     run.take_stdout(COUNT - 200);
@@ -127,7 +127,7 @@ fn a_zenoh_publisher_that_ends_waits_for_a_monitor_that_was_stopped() {
     let text = "topic state { n: int }\nproperty p = state.n == prev(state.n) + 1\n";
     let specification = folder.file("p.rondel", text);
     let own = ["run", &specification, "--emit", "every", "--topic", "zenoh:state", "--summary", "json"];
-    let mut run = Process::rondel(arguments(&own, &zenoh("peer", &endpoint)));
+    let mut run = start_rondel(arguments(&own, &zenoh("peer", &endpoint)));
     run.take_stdout(10);
     stop_for_a_while(&run);
     let published = ending.join().unwrap();
@@ -147,19 +147,19 @@ fn a_zenoh_publisher_that_ends_waits_for_a_monitor_that_was_stopped() {
     assert_eq!(summary["properties"][0]["violations"], 0, "{summary}");
 }
 
-/// Nobody fetches the messages: the publisher names those that nobody confirms.
+/// No monitor fetches the messages: the publisher reports the unconfirmed ones.
 #[test]
-fn a_zenoh_publisher_that_ends_reports_what_a_stopped_monitor_did_not_confirm() {
+fn a_zenoh_publisher_reports_unconfirmed_messages_of_a_stopped_monitor_at_its_end() {
     const COUNT: usize = 3000;
     let endpoint = free_endpoint();
     let (publisher, writer) = publisher(&endpoint, COUNT);
-    let mut tap = Process::rondel(arguments(&["tap", "zenoh:state"], &zenoh("peer", &endpoint)));
+    let mut tap = start_rondel(arguments(&["tap", "zenoh:state"], &zenoh("peer", &endpoint)));
     tap.take_stdout(10);
     tap.signal("STOP");
     drop(writer.join().unwrap());
     let published = publisher.finish();
     published.expect_status(5);
-    // What lay in the buffers of the connection is not known to be lost, and not known to have come.
+    // Messages in the buffers of the connection may be lost or not.
     let count = |words: &str| {
         let line = published.stderr.lines().find(|line| line.contains(words));
         let line = line.unwrap_or_else(|| panic!("no {words:?} in\n{}", published.stderr));
@@ -183,11 +183,11 @@ fn a_zenoh_monitor_checks_every_message_over_a_restart_of_the_router() {
     let client = zenoh("client", &endpoint);
     let specification = folder.file("p.rondel", "topic state { n: int }\nproperty p = state.n >= 0\n");
     let own = ["run", &specification, "--emit", "every", "--topic", "zenoh:state", "--summary", "json"];
-    let mut run = Process::rondel(arguments(&[&own[..], &["--format", "json"]].concat(), &client));
+    let mut run = start_rondel(arguments(&[&own[..], &["--format", "json"]].concat(), &client));
     run.wait_stderr("ready");
     let rate = RATE.to_string();
     let own = ["publish", "--to", "zenoh:state", "--wait", "60", "--rate", &rate];
-    let mut publisher = Process::rondel(arguments(&own, &client));
+    let mut publisher = start_rondel(arguments(&own, &client));
     let mut input = publisher.take_input();
     let (stop, until) = std::sync::mpsc::channel::<()>();
     let writer = std::thread::spawn(move || {
@@ -229,9 +229,9 @@ fn numbers(lines: &[String]) -> Vec<usize> {
 }
 
 #[test]
-fn an_advanced_publisher_of_zenoh_sends_again_what_was_missed() {
+fn an_advanced_publisher_of_zenoh_resends_missed_messages() {
     const COUNT: usize = 8000;
-    let Some(python) = python("an_advanced_publisher_of_zenoh_sends_again_what_was_missed") else { return };
+    let Some(python) = python("an_advanced_publisher_of_zenoh_resends_missed_messages") else { return };
     let (folder, endpoint) = (Folder::new(), free_endpoint());
     let lines: String = messages(0..COUNT).map(|line| line + "\n").collect();
     let file = folder.file("messages", lines);
@@ -239,7 +239,7 @@ fn an_advanced_publisher_of_zenoh_sends_again_what_was_missed() {
     let mut publisher =
         independent(&python, "zenoh_publish.py", &[&own[..], &["--listen", &endpoint]].concat());
     let input = publisher.take_input();
-    let mut tap = Process::rondel(arguments(&["tap", "zenoh:state"], &zenoh("peer", &endpoint)));
+    let mut tap = start_rondel(arguments(&["tap", "zenoh:state"], &zenoh("peer", &endpoint)));
     let begin = numbers(&tap.take_stdout(1))[0];
     stop_for_a_while(&tap);
     let received = numbers(&tap.take_stdout(COUNT - begin - 1));
@@ -252,9 +252,9 @@ fn an_advanced_publisher_of_zenoh_sends_again_what_was_missed() {
 }
 
 #[test]
-fn an_advanced_subscriber_of_zenoh_gets_again_what_it_missed() {
+fn an_advanced_subscriber_of_zenoh_recovers_missed_messages() {
     const COUNT: usize = 8000;
-    let Some(python) = python("an_advanced_subscriber_of_zenoh_gets_again_what_it_missed") else { return };
+    let Some(python) = python("an_advanced_subscriber_of_zenoh_recovers_missed_messages") else { return };
     let endpoint = free_endpoint();
     let (publisher, writer) = publisher(&endpoint, COUNT);
     let own = ["state", "--print", "--quiet", "60", "--advanced", "--connect", &endpoint];
@@ -269,18 +269,18 @@ fn an_advanced_subscriber_of_zenoh_gets_again_what_it_missed() {
 }
 
 #[test]
-fn what_is_not_kept_is_reported_by_everybody() {
+fn publisher_and_subscribers_report_messages_that_are_not_kept() {
     const COUNT: usize = 9000;
     let (folder, endpoint) = (Folder::new(), free_endpoint());
     let (publisher, writer) = publisher_with(&endpoint, COUNT, &["--resend", "0"]);
-    let mut tap = Process::rondel(arguments(&["tap", "zenoh:state"], &zenoh("peer", &endpoint)));
+    let mut tap = start_rondel(arguments(&["tap", "zenoh:state"], &zenoh("peer", &endpoint)));
     let deployment = format!(
         "formula: n >= 0\nzenoh: {{ connect: {endpoint}, mode: peer }}\n\
          topics: {{ trace: {{ source: zenoh:state, time: n }} }}\n\
          alignment: {{ max_wait: 100 ms, ahead: never, behind: never }}\nverdicts: {{ emit: every }}\n"
     );
     let deployment = folder.file("rondel.yaml", deployment);
-    let mut run = Process::rondel(["run", &deployment, "--summary", "json"]);
+    let mut run = start_rondel(["run", &deployment, "--summary", "json"]);
     tap.take_stdout(10);
     run.take_stdout(10);
     tap.signal("STOP");
@@ -314,7 +314,7 @@ fn the_last_messages_of_a_publisher_that_keeps_nothing_are_counted() {
     let (publisher, writer) = publisher_with(&endpoint, COUNT, &["--resend", "0"]);
     let specification = folder.file("p.rondel", "topic state { n: int }\nproperty p = state.n >= 0\n");
     let own = ["run", &specification, "--emit", "every", "--topic", "zenoh:state", "--summary", "json"];
-    let mut run = Process::rondel(arguments(&own, &zenoh("peer", &endpoint)));
+    let mut run = start_rondel(arguments(&own, &zenoh("peer", &endpoint)));
     run.take_stdout(10);
     run.signal("STOP");
     // The publisher stays, and publishes nothing more.
@@ -337,7 +337,7 @@ fn the_last_messages_of_a_publisher_that_keeps_nothing_are_counted() {
 #[test]
 fn the_port_that_was_taken_is_shown() {
     let own = ["run", "-f", "v", "--topic", "zenoh:state", "--zenoh-listen", "tcp/127.0.0.1:0"];
-    let mut run = Process::rondel(own);
+    let mut run = start_rondel(own);
     let line = run.wait_stderr("listening on zenoh tcp/127.0.0.1:");
     let port = line.split("127.0.0.1:").nth(1).and_then(|rest| rest.split(':').next()).unwrap();
     assert!(port.parse::<u16>().unwrap() > 0, "{line}");
@@ -358,7 +358,7 @@ fn a_dds_monitor_that_was_taken_for_gone_checks_every_message() {
     let (folder, domain) = (Folder::new(), dds_domain());
     let network = [dds(&domain), ["--dds-lease", "1 s"].map(str::to_owned).into()].concat();
     let own = ["publish", "--to", "dds:state", "--rate", "2000", "--wait", "60", "--dds-history", "20000"];
-    let mut publisher = Process::rondel(arguments(&own, &network));
+    let mut publisher = start_rondel(arguments(&own, &network));
     let mut input = publisher.take_input();
     let writer = std::thread::spawn(move || {
         messages(0..COUNT).for_each(|message| writeln!(input, "{message}").unwrap());
@@ -368,7 +368,7 @@ fn a_dds_monitor_that_was_taken_for_gone_checks_every_message() {
     let text = "topic state { n: int }\nproperty p = state.n == prev(state.n) + 1\n";
     let specification = folder.file("p.rondel", text);
     let own = ["run", &specification, "--emit", "every", "--topic", "dds:state", "--summary", "json"];
-    let mut run = Process::rondel(arguments(&own, &network));
+    let mut run = start_rondel(arguments(&own, &network));
     run.take_stdout(10);
     run.signal("STOP");
     // Longer than the lease, and than the publisher takes to notice.
@@ -385,7 +385,7 @@ fn a_dds_monitor_that_was_taken_for_gone_checks_every_message() {
     assert!(topic["recovered"].as_u64().unwrap() > 0, "{summary}");
     assert!(lines <= 1, "{lines} gaps, {summary}");
     let outages = summary["outages"].as_array().unwrap();
-    // Nobody knows whether that was all.
+    // Further messages may be missing.
     assert!(!outages.is_empty(), "{summary}");
     assert_eq!(finished.status, Some(5), "{}", finished.stderr);
     assert!(summary["received"].as_u64().unwrap() > COUNT as u64 - 500, "{summary}");

@@ -182,7 +182,7 @@ fn a_definition_that_is_used_is_not_removed() {
     let finished = repl([&trace], &lines);
     finished
         .expect_status(2)
-        .expect_stderr(&["error: `both` uses it: remove that first, or define `fast` anew\n"]);
+        .expect_stderr(&["error: `both` uses it: remove that first, or redefine `fast`\n"]);
     assert_eq!(finished.stderr.lines().count(), 1, "{}", finished.stderr);
     assert_eq!(answers(&finished), ["kept fast", "kept both"]);
 }
@@ -234,7 +234,7 @@ fn constants_show_their_values() {
 }
 
 #[test]
-fn a_field_that_is_no_number_is_told_from_one_that_is_not_listed() {
+fn a_field_that_is_no_number_differs_from_one_that_is_not_listed() {
     let folder = Folder::new();
     let fields: String = (0..20).map(|i| format!("\"f{i}\": {i}, ")).collect();
     let message = |i: i32| {
@@ -371,7 +371,7 @@ fn commands_that_do_not_exist_are_refused() {
         ":from x: write seconds",
     ]);
     assert!(finished.stdout.starts_with("FORMULA"), "{}", finished.stdout);
-    // What follows `:quit` is not read.
+    // Lines after `:quit` are not read.
     assert!(!finished.stdout.contains("max 12"), "{}", finished.stdout);
 }
 
@@ -409,7 +409,7 @@ fn several_recordings_are_shown_one_by_one() {
 }
 
 #[test]
-fn what_cannot_be_read_is_named() {
+fn unreadable_recordings_are_named() {
     let folder = Folder::new();
     let empty = folder.path("nothing");
     std::fs::create_dir(&empty).unwrap();
@@ -421,7 +421,7 @@ fn what_cannot_be_read_is_named() {
     ] {
         repl([trace], &["1 < 2"]).expect_status(status).expect_stderr(&[said]);
     }
-    // What stands before a line that cannot be read is shown.
+    // Messages before a line that cannot be read are shown.
     let broken = folder
         .file("broken.jsonl", "{\"time\": 1, \"v\": 3}\n{\"time\": 2, \"v\": 30\n{\"time\": 3, \"v\": 5}\n");
     let finished = repl([&broken], &["v < 10"]);
@@ -479,7 +479,7 @@ fn no_line_ends_the_command() {
 }
 
 #[test]
-fn what_follows_a_violation_is_seen_that_is_known_only_later() {
+fn bar_continues_after_a_violation_that_is_decided_later() {
     let folder = Folder::new();
     let line = |(time, topic): (usize, &str)| format!("{{\"topic\":\"{topic}\",\"time\":{time},\"x\":1}}\n");
     let trace: String = ["c", "a", "c", "c", "c", "b", "c", "c"].into_iter().enumerate().map(line).collect();

@@ -60,7 +60,7 @@ impl Files {
 }
 
 #[test]
-fn json_holds_what_was_claimed_and_how_it_turned_out() {
+fn json_has_formulas_and_results() {
     let report = Files::new().json(&["a.jsonl"]);
     let claim = &report["properties"][0];
     assert_eq!(claim["name"], "standstill");
@@ -98,8 +98,8 @@ fn a_topic_that_came_in_another_recording_is_not_missing() {
     assert!(closed(0)["remark"].as_str().unwrap().starts_with("in this recording vacuous"));
 }
 
-/// Checks recordings while nobody reads the verdicts.
-fn unheard(files: &Files, recordings: &[&str], options: &[&str]) -> Option<i32> {
+/// Checks recordings without a reader of the verdicts.
+fn without_reader(files: &Files, recordings: &[&str], options: &[&str]) -> Option<i32> {
     let mut check = Command::new(env!("CARGO_BIN_EXE_rondel"));
     check.args(["check", "-q", "-e", "every", "--jobs", "2", &files.0.path("drive.rondel")]);
     check.args(recordings.iter().map(|name| files.0.path(name))).args(options);
@@ -119,10 +119,10 @@ fn a_check_without_a_reader_is_complete_or_not_green() {
         files.0.file(name, format!("{DOOR}{DRIVE}{long}"));
     }
     for recordings in [&["b.jsonl"][..], &["b.jsonl", "c.jsonl", "d.jsonl"]] {
-        assert_eq!(unheard(&files, recordings, &[]), Some(3));
-        let junit = files.0.path("unheard.xml");
+        assert_eq!(without_reader(&files, recordings, &[]), Some(3));
+        let junit = files.0.path("without_reader.xml");
         let wanted = format!("--report=junit={junit}");
-        assert_eq!(unheard(&files, recordings, &[&wanted]), Some(1));
+        assert_eq!(without_reader(&files, recordings, &[&wanted]), Some(1));
         let text = std::fs::read_to_string(&junit).unwrap();
         let cases = 3 * recordings.len();
         let counts = format!("tests=\"{cases}\" skipped=\"0\" failures=\"{}\"", recordings.len());
@@ -130,7 +130,7 @@ fn a_check_without_a_reader_is_complete_or_not_green() {
         assert_eq!(text.matches("name=\"events\" value=\"3007\"").count(), recordings.len(), "{text}");
         // Where a report needs standard output, none passes for a whole one.
         std::fs::remove_file(&junit).unwrap();
-        assert_eq!(unheard(&files, recordings, &[&wanted, "--report=github"]), Some(3));
+        assert_eq!(without_reader(&files, recordings, &[&wanted, "--report=github"]), Some(3));
         assert!(!std::path::Path::new(&junit).exists());
     }
 }
@@ -204,7 +204,7 @@ fn annotations_mark_the_line_of_the_specification() {
 }
 
 #[test]
-fn the_page_stands_by_itself() {
+fn the_page_needs_no_other_file() {
     let (_, page) = Files::new().report(&["a.jsonl"], "html", &[]);
     assert!(page.contains("<svg") && page.contains("SYS-1") && page.contains("speed.value"), "{page}");
     for forbidden in ["<script", "<link", "src=", "@import", "url("] {
@@ -364,7 +364,7 @@ fn a_recording_without_times_is_an_error_also_among_others() {
 }
 
 #[test]
-fn what_makes_the_status_4_fails_in_sarif_too() {
+fn status_4_is_a_failure_in_sarif() {
     let folder = Folder::new();
     let text = "topic speed { value: float }\ntopic door\n@severity(warning) property closed = on(door) -> speed.value < 0.1\n\
                 property calm = speed.value > 100.0 -> speed.value < 0.1\n";
@@ -550,9 +550,9 @@ fn the_reference_describes_every_member_of_a_json_report() {
     let written: Value = serde_json::from_str(&std::fs::read_to_string(&report).unwrap()).unwrap();
     let mut found = std::collections::BTreeSet::new();
     members(&written, "", &mut found);
-    let page = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/command.md");
+    let page = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/command/check.md");
     let page = std::fs::read_to_string(page).unwrap();
-    let described = described(&page, "\n### JSON reports\n");
+    let described = described(&page, "\n## JSON reports\n");
     let missing: Vec<&String> = found.difference(&described).collect();
     assert!(missing.is_empty(), "not in the reference: {missing:#?}");
     // Those that this report does not have are written only where there is something to say.
@@ -573,7 +573,7 @@ fn the_reference_describes_every_member_of_a_json_report() {
 }
 
 #[test]
-fn a_report_shows_what_follows_a_late_verdict_and_prints_no_more() {
+fn a_report_shows_changes_after_a_late_verdict_and_prints_no_more() {
     let folder = Folder::new();
     let specification = folder
         .file("ahead.rondel", "topic a\ntopic b\ntopic c\nproperty p = on(a) -> eventually[0, 2 s] on(b)");

@@ -5,8 +5,7 @@
 mod support;
 
 use support::network::{arguments, free_endpoint, zenoh, zenoh_listening};
-use support::process::Process;
-use support::{Finished, Folder, rondel, rondel_with_input};
+use support::{Finished, Folder, rondel, rondel_with_input, start_rondel};
 
 const SPEC: &str = "topic a { x: float, id: int } topic b { id: int, s: string } topic c { z: int }\n\
     property past = once[0, 2] a.x > 1.0\n\
@@ -39,7 +38,7 @@ fn check(arguments: &[&str], input: &str) -> Finished {
     rondel_with_input([&["check"], arguments, &["-"]].concat(), input.as_bytes())
 }
 
-/// What stands below the first line of a summary, which tells how long it took.
+/// Lines of a summary below the first, which has the duration.
 fn summary(stderr: &str) -> Vec<&str> {
     stderr.lines().skip_while(|line| !line.contains("checked against")).skip(1).collect()
 }
@@ -64,7 +63,7 @@ fn a_trace_in_parts() {
             let three = check(&[on, &common].concat(), &lines[second..].concat());
             let parts = one.stdout.clone() + &two.stdout + &three.stdout;
             if explain.is_some() {
-                // What is shown below begins anew with each part.
+                // The values below a violation begin with each part.
                 let violations = |text: &str| -> Vec<String> {
                     text.lines().filter(|line| line.starts_with("violated")).map(str::to_owned).collect()
                 };
@@ -81,7 +80,7 @@ fn a_trace_in_parts() {
 }
 
 #[test]
-fn what_is_open_stays_open() {
+fn open_obligations_stay_open() {
     let folder = Folder::new();
     let snapshot = folder.path("state.snapshot");
     let formula = ["--format", "json", "-f", "a -> eventually[0, 5] b"];
@@ -95,7 +94,7 @@ fn what_is_open_stays_open() {
 }
 
 #[test]
-fn what_cannot_be_gone_on_from() {
+fn unsuitable_snapshots_are_refused() {
     let folder = Folder::new();
     let snapshot = folder.path("state.snapshot");
     let name = snapshot.clone();
@@ -134,7 +133,7 @@ fn what_cannot_be_gone_on_from() {
 }
 
 #[test]
-fn a_run_goes_on_where_another_ended() {
+fn a_run_resumes_from_the_snapshot_of_another() {
     let folder = Folder::new();
     let name = folder.path("state.snapshot");
     let part = |input: &str, expected: &[&str]| {
@@ -152,7 +151,7 @@ fn a_run_goes_on_where_another_ended() {
         ];
         let kept = ["--resume", &name, "--snapshot-to", &name, "--snapshot-every", "1"];
         let mut run =
-            Process::rondel(arguments(&[&own[..], &kept].concat(), &zenoh_listening("peer", &endpoint)));
+            start_rondel(arguments(&[&own[..], &kept].concat(), &zenoh_listening("peer", &endpoint)));
         run.wait_stderr("ready");
         let publish = ["publish", "--to", "zenoh:demo/state", "--wait", "60"];
         rondel_with_input(arguments(&publish, &zenoh("peer", &endpoint)), input.as_bytes()).expect_status(0);
@@ -168,7 +167,7 @@ fn a_run_goes_on_where_another_ended() {
     let second = part(
         "{\"v\":false}\n{\"v\":false}\n{\"v\":false}\n",
         &[
-            // What was published in between is not known.
+            // Messages published in between are unknown.
             "\"step\":1,\"verdict\":\"inconclusive\"",
             "\"step\":2,\"verdict\":\"inconclusive\"",
             "\"step\":3,\"verdict\":\"violated\"",
@@ -184,7 +183,7 @@ fn a_run_goes_on_where_another_ended() {
 }
 
 #[test]
-fn what_is_missing_between_two_recordings_is_inconclusive() {
+fn missing_messages_between_two_recordings_are_inconclusive() {
     let folder = Folder::new();
     let snapshot = folder.path("state.snapshot");
     let line = |n: u32| {
@@ -210,7 +209,7 @@ fn what_is_missing_between_two_recordings_is_inconclusive() {
 
 /// The messages of both, more than are remembered one by one, and of one publisher.
 #[test]
-fn what_is_in_both_of_two_recordings_is_counted() {
+fn messages_in_both_recordings_are_counted() {
     let folder = Folder::new();
     let snapshot = folder.path("state.snapshot");
     let lines = |numbers: std::ops::Range<u32>| -> String {
@@ -239,7 +238,7 @@ fn what_is_in_both_of_two_recordings_is_counted() {
 
 /// The gear changes at 2, when the vehicle stands since 1; its messages come in the first run, those of the speed in the second.
 #[test]
-fn what_waits_is_there_in_the_next_run() {
+fn waiting_messages_are_restored_in_the_next_run() {
     let folder = Folder::new();
     folder.file(
         "vehicle.rondel",
@@ -258,8 +257,7 @@ fn what_waits_is_there_in_the_next_run() {
     let part = |topic: &str, input: &str, more: &[&str], expected: usize| {
         let endpoint = free_endpoint();
         let file = deployment("none", &endpoint);
-        let mut run =
-            Process::rondel([&["run", &file, "--format", "json", "--resume", &name], more].concat());
+        let mut run = start_rondel([&["run", &file, "--format", "json", "--resume", &name], more].concat());
         run.wait_stderr("ready");
         let publish = ["publish", "--to", topic, "--wait", "60"];
         rondel_with_input(arguments(&publish, &zenoh("client", &endpoint)), input.as_bytes())
@@ -296,12 +294,12 @@ const AFTER: &str = "topic a { v: bool, n: int }\n\
     @time(steps) property edited = once[0, 2] a.v\n\
     @time(steps) property kept = once a.v\n";
 
-/// What is said of it.
+/// Report of the edit.
 const SAID: &str = "the specification was edited since the snapshot: `kept` continues with its state; `new` restarts: \
     it is new; `edited` restarts: its formula, or what that refers to, has changed; removed: gone";
 
 #[test]
-fn an_edited_specification_keeps_what_is_the_same() {
+fn an_edited_specification_keeps_unchanged_properties() {
     let folder = Folder::new();
     let (before, after) = (folder.file("before.rondel", BEFORE), folder.file("after.rondel", AFTER));
     let name = folder.path("state.snapshot");
@@ -309,7 +307,7 @@ fn an_edited_specification_keeps_what_is_the_same() {
     let rest = "{\"topic\":\"a\",\"v\":false,\"n\":1}\n";
     let two = check(&["--resume", &name, "--snapshot-to", &name, "--format", "json", &after], rest);
     two.expect_status(1).expect_stderr(&[SAID, "2 events checked"]);
-    // What was said before the edit is not said again.
+    // Verdicts from before the edit are not repeated.
     assert!(!two.stdout.contains("kept"), "{}", two.stdout);
     assert!(
         two.stdout.contains("\"property\":\"edited\",\"time\":0,\"step\":1,\"verdict\":\"violated\""),
@@ -328,7 +326,7 @@ fn an_edited_specification_keeps_what_is_the_same() {
 }
 
 #[test]
-fn a_run_goes_on_with_an_edited_specification() {
+fn a_run_resumes_with_an_edited_specification() {
     let folder = Folder::new();
     let name = folder.path("state.snapshot");
     let (before, after) = (folder.file("before.rondel", BEFORE), folder.file("after.rondel", AFTER));
@@ -337,7 +335,7 @@ fn a_run_goes_on_with_an_edited_specification() {
         let own = ["run", spec, "--emit", "every", "--format", "json", "--topic", "zenoh:demo/state"];
         let kept = ["--resume", &name, "--snapshot-to", &name];
         let mut run =
-            Process::rondel(arguments(&[&own[..], &kept].concat(), &zenoh_listening("peer", &endpoint)));
+            start_rondel(arguments(&[&own[..], &kept].concat(), &zenoh_listening("peer", &endpoint)));
         run.wait_stderr("ready");
         let publish = ["publish", "--to", "zenoh:demo/state", "--wait", "60"];
         rondel_with_input(arguments(&publish, &zenoh("peer", &endpoint)), input.as_bytes()).expect_status(0);
@@ -354,7 +352,7 @@ fn a_run_goes_on_with_an_edited_specification() {
         &after,
         "{\"v\":false,\"n\":1}\n",
         &[
-            // It was final before, and what begins anew has missed nothing.
+            // `kept` was final before, and a property that restarts has missed nothing.
             ("kept", "\"step\":1,\"verdict\":\"satisfied\""),
             ("edited", "\"step\":1,\"verdict\":\"violated\""),
             ("new", "\"step\":1,\"verdict\":\"satisfied\""),

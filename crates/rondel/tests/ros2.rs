@@ -4,10 +4,10 @@
 
 mod support;
 
+use rondel_testkit::Process;
 use serde_json::Value;
 use support::network::{dds_domain, free_endpoint, independent, python};
-use support::process::Process;
-use support::{Folder, rondel};
+use support::{Folder, rondel, start_rondel};
 
 const SPECIFICATION: &str = "topic chatter \"/fleet/chatter\" : std_msgs/msg/String\n\
      property short = chatter.data != \"n 4\"\n";
@@ -21,7 +21,7 @@ fn folder(sections: &str) -> (Folder, String) {
 }
 
 #[test]
-fn zenoh() {
+fn deployment_reads_and_writes_ros2_over_zenoh() {
     let Some(python) = python("ros2: zenoh") else { return };
     let endpoint = free_endpoint();
     let (_folder, deployment) = folder(&format!(
@@ -30,7 +30,7 @@ fn zenoh() {
     ));
     rondel(["validate", &deployment]).expect_status(0);
     let network = ["--domain", "7", "--connect", &endpoint];
-    let mut run = Process::rondel(["run", &deployment, "--count", "6", "--wait-subscribers", "60"]);
+    let mut run = start_rondel(["run", &deployment, "--count", "6", "--wait-subscribers", "60"]);
     let mut subscriber = independent(
         &python,
         "ros2_zenoh_subscribe.py",
@@ -42,7 +42,7 @@ fn zenoh() {
     let publisher = independent(&python, "ros2_zenoh_publish.py", &[&options, &network[..]].concat());
     publisher.finish().expect_status(0);
     let summary = run.finish();
-    // Messages are missing, so that the run is not without a doubt.
+    // Messages are missing, so the run does not end with success.
     let lost = "chatter: 2 messages lost between";
     summary.expect_status(5).expect_stderr(&["received 6, checked 6, undecodable 0", lost]);
     let verdicts = subscriber.finish();
@@ -74,7 +74,7 @@ fn verdicts_and_diagnostics_over_zenoh() {
     ));
     rondel(["validate", &deployment]).expect_status(0);
     let network = ["--domain", "8", "--connect", &endpoint];
-    let mut run = Process::rondel(["run", &deployment]);
+    let mut run = start_rondel(["run", &deployment]);
     run.wait_stderr("ready");
     let options = ["/diagnostics", "--count", "3", "--type", "diagnostic_msgs/msg/DiagnosticArray"];
     let mut diagnostics = independent(&python, "ros2_zenoh_subscribe.py", &[&options, &network[..]].concat());
@@ -106,7 +106,7 @@ fn verdicts_and_diagnostics_over_zenoh() {
 }
 
 #[test]
-fn dds() {
+fn deployment_reads_and_writes_ros2_over_dds() {
     let Some(python) = python("ros2: dds") else { return };
     let domain = dds_domain().to_string();
     let folder = Folder::new();
@@ -120,7 +120,7 @@ fn dds() {
     let options = ["rt/fleet/verdict", "--domain", &domain, "--count", "2", "--print", "--quiet", "30"];
     let mut subscriber = independent(&python, "dds_subscribe.py", &options);
     subscriber.wait_stdout("ready");
-    let mut run = Process::rondel(["run", &deployment, "--count", "5", "--wait-subscribers", "60"]);
+    let mut run = start_rondel(["run", &deployment, "--count", "5", "--wait-subscribers", "60"]);
     run.wait_stderr("ready");
     let options = ["rt/fleet/chatter", "--domain", &domain, "--count", "5"];
     independent(&python, "dds_publish.py", &options).finish().expect_status(0);
@@ -139,7 +139,7 @@ fn verdicts_and_diagnostics_over_dds() {
          topics:\n  chatter: ros2:/fleet/chatter\nverdicts: {{ to: [\"ros2:/rondel/verdicts\", \"ros2:/diagnostics\"] }}\n"
     ));
     folder.file("texts", "n 0\nn 4\nn 1\n");
-    let mut run = Process::rondel(["run", &deployment]);
+    let mut run = start_rondel(["run", &deployment]);
     run.wait_stderr("ready");
     let options = ["--domain", &domain, "--count", "3"];
     let mut reader = independent(&python, "dds_verdicts.py", &options);
@@ -174,7 +174,7 @@ fn dds_by_the_definition_of_a_type() {
          topics:\n  chatter: ros2:/fleet/chatter\n"
     ));
     folder.file("texts", "n 0\nn 1\nn 4\n");
-    let mut run = Process::rondel(["run", &deployment, "--count", "3"]);
+    let mut run = start_rondel(["run", &deployment, "--count", "3"]);
     run.wait_stderr("ready");
     let file = folder.path("texts");
     let options = ["rt/fleet/chatter", "--domain", &domain, "--file", &file];
@@ -270,11 +270,11 @@ fn a_service_over_dds_that_never_answers() {
              reply: {{ source: \"dds:rr/arm/homeReply\", encoding: cdr }}\n"
         ),
     );
-    let mut run = Process::rondel(["run", &deployment]);
+    let mut run = start_rondel(["run", &deployment]);
     run.wait_stderr("ready");
     let own = ["publish", "--to", "dds:rq/arm/homeRequest", "--wait", "60"];
     let network = ["--dds-domain", &domain, "--dds-interface", "lo"];
-    let mut request = Process::rondel([&own[..], &network].concat());
+    let mut request = start_rondel([&own[..], &network].concat());
     request.write(b"{\"a\": 1}\n");
     request.close_input();
     run.wait_stdout("violated      answered");
@@ -322,9 +322,9 @@ fn a_node_over_dds() {
          topics:\n  chatter: ros2:/fleet/chatter\nverdicts: {{ to: \"ros2:/rondel/verdicts\" }}\n"
     ));
     folder.file("texts", "n 0\n");
-    let mut run = Process::rondel(["run", &deployment]);
+    let mut run = start_rondel(["run", &deployment]);
     run.wait_stderr("ready");
-    // It comes later, and is told what is there.
+    // A participant that joins later receives the graph.
     let mut graph = independent(&python, "dds_graph.py", &["--domain", &domain]);
     graph.wait_stdout("ready");
     let mut nodes = graph.take_stdout(2);
@@ -345,7 +345,7 @@ fn a_node_over_dds() {
 const BATTERY: &str = "topic battery \"/battery\" : rover_msgs/msg/Battery\n\
      property charged = battery.charge < 0.35 and battery.cells[0].volts > 3 and battery.codes[1] == 2\n";
 
-/// A node that publishes a type that nobody else knows, and a deployment that reads it.
+/// A node that publishes a type without a public definition, and a deployment that reads it.
 fn unknown_type(python: &std::path::Path, answer: &str, count: &str) -> (Folder, String, Process) {
     let endpoint = free_endpoint();
     let folder = Folder::new();
@@ -376,8 +376,8 @@ fn a_node_over_zenoh_describes_its_type() {
         "{}",
         said.stdout
     );
-    let run = Process::rondel(["run", &deployment, "--count", "5"]);
-    node.wait_stdout("asked rover_msgs/msg/Battery True");
+    let run = start_rondel(["run", &deployment, "--count", "5"]);
+    node.wait_stdout("queried rover_msgs/msg/Battery True");
     let summary = run.finish();
     summary.expect_status(0).expect_stderr(&[
         "ros2:/battery: messages of rover_msgs/msg/Battery, as its publisher describes them",
@@ -433,7 +433,7 @@ fn a_node_over_zenoh_of_another_version_is_read_by_its_own_type() {
         let options = ["--wait-for-input", "--count", "5", "--answer", answer];
         let mut node = independent(&python, "ros2_zenoh_described.py", &[&place[..], &options].concat());
         node.wait_stdout("ready");
-        let run = Process::rondel(["run", &deployment, "--strict", "--count", "5"]);
+        let run = start_rondel(["run", &deployment, "--strict", "--count", "5"]);
         (folder, node, run)
     };
     let (_folder, mut node, mut run) = run_with("right");
@@ -447,7 +447,7 @@ fn a_node_over_zenoh_of_another_version_is_read_by_its_own_type() {
     node.close_input();
     node.finish();
 
-    // Nobody says how its messages are read: they are counted, and nothing is satisfied.
+    // The type is not described: messages are counted, and nothing is satisfied.
     let (_folder, mut node, mut run) = run_with("none");
     run.wait_stderr("ready");
     node.write(b"send\n");
@@ -466,7 +466,7 @@ fn a_publisher_over_dds_of_another_version_is_read_by_its_own_type() {
         "ros2: {{ middleware: dds, domain: {domain} }}\ndds: {{ interface: lo, domain: {domain} }}\n"
     );
     let (_folder, deployment) = older_version(&networks);
-    let mut run = Process::rondel(["run", &deployment, "--count", "5"]);
+    let mut run = start_rondel(["run", &deployment, "--count", "5"]);
     run.wait_stderr("ready");
     let options = ["rt/battery", "--kind", "battery", "--domain", &domain];
     let mut publisher = independent(&python, "dds_typed.py", &options);
@@ -496,8 +496,8 @@ fn a_publisher_of_ros_2_over_dds_describes_its_type() {
              dds: {{ interface: lo, domain: {domain} }}\ntopics: {{ battery: ros2:/battery }}\n"
         ),
     );
-    let mut run = Process::rondel(["run", &deployment, "--count", "5"]);
-    run.wait_stderr("waiting for a publisher of ros2:/battery, to learn its type");
+    let mut run = start_rondel(["run", &deployment, "--count", "5"]);
+    run.wait_stderr("waiting for a publisher of ros2:/battery, to resolve its type");
     let options = ["rt/battery", "--kind", "battery", "--domain", &domain];
     let mut publisher = independent(&python, "dds_typed.py", &options);
     publisher.write(b"wait\n");

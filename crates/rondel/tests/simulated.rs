@@ -1,4 +1,4 @@
-//! Runs in the time of a simulation, which programs that are not ours tell on `/clock`.
+//! Runs in simulated time, which independent programs publish on `/clock`.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // the helpers are tests as well
 
@@ -6,10 +6,10 @@ mod support;
 
 use std::time::{Duration, Instant};
 
+use rondel_testkit::{LIMIT, Process};
 use serde_json::Value;
 use support::network::{dds_domain, free_endpoint, independent, python};
-use support::process::{LIMIT, Process};
-use support::{Folder, rondel};
+use support::{Folder, rondel, start_rondel};
 
 const SPECIFICATION: &str = "topic chatter \"/fleet/chatter\" : std_msgs/msg/String\n\
      property spoken = once[0, 2 s] on(chatter)\n";
@@ -23,14 +23,14 @@ fn folder(sections: &str) -> (Folder, String) {
     (folder, deployment)
 }
 
-/// A simulation that does what it is told, and a monitor whose verdicts are read.
+/// A simulation that follows commands, and a monitor whose verdicts are read.
 struct Case {
     simulator: Process,
     run: Process,
 }
 
 impl Case {
-    fn tell(&mut self, line: &str) {
+    fn send(&mut self, line: &str) {
         self.simulator.write(format!("{line}\n").as_bytes());
         self.simulator.wait_stdout(line);
     }
@@ -40,7 +40,7 @@ impl Case {
         let start = Instant::now();
         for i in 0.. {
             assert!(start.elapsed() < LIMIT, "no verdict:\n{}", self.run.all_stderr_so_far());
-            self.tell(&line(i));
+            self.send(&line(i));
             if let Some(printed) = self.run.stdout_within(Duration::from_millis(50)) {
                 let verdict: Value = serde_json::from_str(&printed).unwrap();
                 return (verdict["time"].as_f64().unwrap(), verdict["verdict"].as_str().unwrap().to_owned());
@@ -55,7 +55,7 @@ fn follows_the_simulation(mut case: Case) {
     case.run.wait_stderr("ready");
     // Messages on different topics are in no order: the clock must be known before the message.
     for i in 0..10 {
-        case.tell(&format!("clock {}", 100.0 + f64::from(i.min(4)) / 10.0));
+        case.send(&format!("clock {}", 100.0 + f64::from(i.min(4)) / 10.0));
         assert_eq!(case.run.stdout_within(Duration::from_millis(100)), None);
     }
     let (first, verdict) =
@@ -64,28 +64,28 @@ fn follows_the_simulation(mut case: Case) {
     assert!((100.0..=100.4).contains(&first), "{first}");
     // The simulation is paused for longer than the property allows.
     for _ in 0..30 {
-        case.tell("clock 100.4");
+        case.send("clock 100.4");
         assert_eq!(case.run.stdout_within(Duration::from_millis(100)), None);
     }
     let (silent, verdict) = case.verdict(|i| format!("clock {}", 100.5 + f64::from(i) / 10.0));
     assert_eq!(verdict, "violated");
     assert!((silent - first - 2.0).abs() < 1e-6, "{silent}");
-    // It begins anew.
-    case.tell("clock 0");
+    // The simulation restarts.
+    case.send("clock 0");
     case.run.wait_stderr("checking restarts");
-    (0..5).for_each(|i| case.tell(&format!("clock {}", f64::from(i) / 10.0)));
+    (0..5).for_each(|i| case.send(&format!("clock {}", f64::from(i) / 10.0)));
     let (again, verdict) = case.verdict(|i| if i == 0 { "say b".to_owned() } else { "clock 0.4".to_owned() });
     assert_eq!(verdict, "satisfied");
     assert!((0.0..=0.4).contains(&again), "{again}");
     case.run.terminate();
-    let restarted = "the time on /clock went back, and checking began anew, 1 time";
+    let restarted = "the time on /clock went back, and checking restarted, 1 time";
     case.run.finish().expect_status(0).expect_stderr(&["received 2, checked 2, undecodable 0", restarted]);
     case.simulator.close_input();
     case.simulator.finish().expect_status(0);
 }
 
 #[test]
-fn over_zenoh() {
+fn simulated_time_over_zenoh() {
     let Some(python) = python("simulated: over_zenoh") else { return };
     let endpoint = free_endpoint();
     let (_folder, deployment) = folder(&format!(
@@ -94,20 +94,20 @@ fn over_zenoh() {
     let said = rondel(["validate", &deployment]);
     said.expect_status(0);
     assert!(said.stdout.contains("the time on ros2:/clock"), "{}", said.stdout);
-    let run = Process::rondel(["run", &deployment, "--format", "json"]);
+    let run = start_rondel(["run", &deployment, "--format", "json"]);
     let options = ["/fleet/chatter", "--domain", "9", "--connect", &endpoint];
     let simulator = independent(&python, "ros2_zenoh_simulator.py", &options);
     follows_the_simulation(Case { simulator, run });
 }
 
 #[test]
-fn over_dds() {
+fn simulated_time_over_dds() {
     let Some(python) = python("simulated: over_dds") else { return };
     let domain = dds_domain();
     let (_folder, deployment) = folder(&format!(
         "ros2: {{ middleware: dds, domain: {domain}, use_sim_time: true }}\ndds: {{ interface: lo, domain: {domain} }}"
     ));
-    let run = Process::rondel(["run", &deployment, "--format", "json"]);
+    let run = start_rondel(["run", &deployment, "--format", "json"]);
     let simulator = independent(&python, "dds_simulator.py", &["rt/fleet/chatter", "--domain", &domain]);
     follows_the_simulation(Case { simulator, run });
 }
@@ -125,7 +125,7 @@ fn without_a_clock_a_run_is_inconclusive() {
              dds: {{ interface: lo, domain: {domain} }}"
         ));
         let arguments = ["run", &deployment, "--format", "json", "--strict", "--summary", format];
-        let run = Process::rondel(arguments);
+        let run = start_rondel(arguments);
         let simulator = independent(&python, "dds_simulator.py", &["rt/fleet/chatter", "--domain", &domain]);
         let mut case = Case { simulator, run };
         case.simulator.wait_stdout("ready");
@@ -145,7 +145,7 @@ fn a_recording_has_the_clock() {
         "ros2: {{ middleware: dds, domain: {domain}, use_sim_time: true }}\ndds: {{ interface: lo, domain: {domain} }}"
     ));
     let file = folder.path("drive.mcap");
-    let mut record = Process::rondel(["record", &deployment, "-o", &file, "--count", "2"]);
+    let mut record = start_rondel(["record", &deployment, "-o", &file, "--count", "2"]);
     record.wait_stderr("log times are those of this machine");
     let mut simulator = independent(&python, "dds_simulator.py", &["rt/fleet/chatter", "--domain", &domain]);
     simulator.wait_stdout("ready");

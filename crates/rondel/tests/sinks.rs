@@ -1,20 +1,17 @@
-//! A sink that accepts nothing holds up nobody: checking and the other sinks go on, and its account adds up.
+//! A sink that accepts nothing holds up neither checking nor the other sinks, and its account adds up.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // the helpers are tests as well
 
-#[path = "../../rondel-net/tests/broker/mod.rs"]
-mod broker;
 mod support;
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, ChildStdout, Stdio};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use broker::Broker;
+use rondel_testkit::{Broker, Process};
 use serde_json::Value;
-use support::Folder;
 use support::network::{arguments, free_endpoint, zenoh, zenoh_listening};
-use support::process::Process;
+use support::{Folder, start_rondel};
 
 /// A verdict is late if it comes so long after its message. A busy machine may take seconds; a sink that is waited for
 /// would take ten.
@@ -46,10 +43,10 @@ impl Net {
                 broker.port
             ),
         );
-        let mut run = Process::rondel(["run", &deployment, "--format", "json", "--summary", "json"]);
+        let mut run = start_rondel(["run", &deployment, "--format", "json", "--summary", "json"]);
         run.wait_stderr("ready");
         let peer = zenoh("client", &endpoint);
-        let mut on_zenoh = Process::rondel(arguments(&["tap", "zenoh:verdict", "--format", "json"], &peer));
+        let mut on_zenoh = start_rondel(arguments(&["tap", "zenoh:verdict", "--format", "json"], &peer));
         on_zenoh.wait_stderr("ready");
         let mut on_mqtt = broker
             .client("mosquitto_sub", &["-q", "1", "-t", "verdict", "-t", "ready"])
@@ -58,10 +55,10 @@ impl Net {
             .unwrap();
         let mut lines = BufReader::new(on_mqtt.stdout.take().unwrap()).lines();
         // It has subscribed when its own retained message comes.
-        let told = broker.client("mosquitto_pub", &["-t", "ready", "-r", "-m", "{}"]).status().unwrap();
-        assert!(told.success() && lines.next().unwrap().unwrap() == "{}");
+        let published = broker.client("mosquitto_pub", &["-t", "ready", "-r", "-m", "{}"]).status().unwrap();
+        assert!(published.success() && lines.next().unwrap().unwrap() == "{}");
         let feed = ["publish", "--to", "zenoh:state", "--wait", "60", "--rate", "200"];
-        let feed = Process::rondel(arguments(&feed, &peer));
+        let feed = start_rondel(arguments(&feed, &peer));
         let (next, latencies) = (0, Vec::new());
         Net { run, feed, on_zenoh, on_mqtt: (on_mqtt, lines), next, latencies }
     }
@@ -98,7 +95,7 @@ impl Net {
         assert!(pauses.iter().all(|pause| lasted(pause) < LATE.as_secs_f64()), "{summary}");
         assert_eq!(summary["received"], self.next, "{summary}");
         assert!(summary["properties"][0]["withheld"].is_null(), "{summary}");
-        let status = std::mem::replace(&mut self.run, Process::rondel(["--version"])).finish().status;
+        let status = std::mem::replace(&mut self.run, start_rondel(["--version"])).finish().status;
         (status, summary)
     }
 
@@ -125,8 +122,8 @@ fn left(summary: &Value) -> (u64, u64) {
 }
 
 #[test]
-fn a_frozen_broker_holds_up_nobody_and_gets_every_verdict() {
-    let test = "a_frozen_broker_holds_up_nobody_and_gets_every_verdict";
+fn a_frozen_broker_does_not_hold_up_others_and_gets_every_verdict() {
+    let test = "a_frozen_broker_does_not_hold_up_others_and_gets_every_verdict";
     let (Some(broker), folder) = (Broker::start(test), Folder::new()) else { return };
     // For less and for more than a message waits in memory.
     for wait in ["10 s", "300 ms"] {
@@ -147,10 +144,10 @@ fn a_frozen_broker_holds_up_nobody_and_gets_every_verdict() {
 }
 
 #[test]
-fn a_killed_broker_holds_up_nobody_and_its_account_adds_up() {
-    let test = "a_killed_broker_holds_up_nobody_and_its_account_adds_up";
+fn a_killed_broker_does_not_hold_up_others_and_its_account_adds_up() {
+    let test = "a_killed_broker_does_not_hold_up_others_and_its_account_adds_up";
     let (Some(mut broker), folder) = (Broker::start(test), Folder::new()) else { return };
-    // What waits is published when the broker is back, from memory or from a file, or is dropped.
+    // Waiting messages are published when the broker is back, from memory or from a file, or are dropped.
     for (wait, then) in [("10 s", "drop"), ("500 ms", "spool"), ("500 ms", "drop")] {
         let settings = format!("slow_consumer: {{ wait: {wait}, then: {then} }}\n");
         let mut net = Net::start(&broker, &folder, &settings);
@@ -172,8 +169,8 @@ fn a_killed_broker_holds_up_nobody_and_its_account_adds_up() {
 }
 
 #[test]
-fn what_waits_for_a_killed_broker_comes_from_the_next_run() {
-    let test = "what_waits_for_a_killed_broker_comes_from_the_next_run";
+fn next_run_publishes_verdicts_that_waited_for_a_killed_broker() {
+    let test = "next_run_publishes_verdicts_that_waited_for_a_killed_broker";
     let (Some(mut broker), folder) = (Broker::start(test), Folder::new()) else { return };
     let mut net = Net::start(&broker, &folder, "");
     net.check();
@@ -192,9 +189,9 @@ fn what_waits_for_a_killed_broker_comes_from_the_next_run() {
     assert_eq!(summary["spooled"][0]["published"], waiting, "{summary}");
 }
 
-/// The connection of a Zenoh subscriber that takes nothing is closed in the end; nobody waits for that.
+/// The connection of a Zenoh subscriber that takes nothing is closed in the end, and no other subscriber waits for that.
 #[test]
-fn a_stopped_zenoh_subscriber_holds_up_nobody() {
+fn a_stopped_zenoh_subscriber_does_not_hold_up_others() {
     const COUNT: usize = 5000;
     let (folder, endpoint) = (Folder::new(), free_endpoint());
     let file = folder.file(
@@ -205,13 +202,13 @@ fn a_stopped_zenoh_subscriber_holds_up_nobody() {
     let further = ["--publish", "stdout", "--publish", "zenoh:verdict", "--summary", "json", "--resend", "0"];
     let wait = ["--slow-consumer", "10 s"];
     let listening = zenoh_listening("router", &endpoint);
-    let mut run = Process::rondel(arguments(&[&own[..], &further, &wait].concat(), &listening));
+    let mut run = start_rondel(arguments(&[&own[..], &further, &wait].concat(), &listening));
     run.wait_stderr("ready");
     let client = zenoh("client", &endpoint);
-    let mut stopped = Process::rondel(arguments(&["tap", "zenoh:verdict"], &client));
+    let mut stopped = start_rondel(arguments(&["tap", "zenoh:verdict"], &client));
     stopped.wait_stderr("ready");
     let own = ["publish", "--to", "zenoh:state", "--rate", "300", "--wait", "60"];
-    let mut feed = Process::rondel(arguments(&own, &client));
+    let mut feed = start_rondel(arguments(&own, &client));
     let mut input = feed.take_input();
     let writer = std::thread::spawn(move || {
         // Long enough to fill the buffers of a connection soon.

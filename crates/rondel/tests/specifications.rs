@@ -1,4 +1,4 @@
-//! What the command does with a specification alone: its tests, its plan; and the help.
+//! Commands on a specification alone (tests, plan, format), and the help.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // the helpers are tests as well
 
@@ -60,7 +60,7 @@ fn tests_of_a_specification() {
 }
 
 #[test]
-fn what_cannot_be_tested() {
+fn impossible_tests_are_refused() {
     let folder = Folder::new();
     let spec = folder.file("hazard.rondel", HAZARD);
     let without = folder.file("without.rondel", "topic s { v: bool } property p = s.v");
@@ -68,7 +68,7 @@ fn what_cannot_be_tested() {
     rondel(["test", "--filter", "no such", &spec]).expect_status(2).expect_stderr(&["no such"]);
     rondel(["test", &without]).expect_status(2).expect_stderr(&["no test"]);
     rondel(["test"]).expect_status(2);
-    // What is wrong with one file does not keep the tests of another from being run.
+    // Errors in one file do not keep the tests of another from being run.
     let both = rondel(["test", "--filter", "stands", &wrong, &spec]);
     both.expect_status(2).expect_stderr(&["E0301"]);
     assert!(both.stdout.starts_with("ok      it stands"), "{}", both.stdout);
@@ -76,7 +76,7 @@ fn what_cannot_be_tested() {
 
 /// All that keeps a specification from being monitored is said at once, in the order of the places.
 #[test]
-fn every_refusal_is_told() {
+fn every_refusal_is_reported() {
     let folder = Folder::new();
     let spec = folder.file(
         "refused.rondel",
@@ -124,7 +124,7 @@ fn the_plan_of_a_specification() {
 }
 
 #[test]
-fn a_failed_test_names_what_is_not_known() {
+fn a_failed_test_names_unknown_values() {
     let folder = Folder::new();
     let spec = folder.file(
         "late.rondel",
@@ -142,7 +142,7 @@ fn a_failed_test_names_what_is_not_known() {
 }
 
 #[test]
-fn the_plan_of_what_is_divided_by_key() {
+fn explain_shows_the_plan_of_a_property_with_parameters() {
     let folder = Folder::new();
     let spec = folder.file(
         "keys.rondel",
@@ -168,10 +168,16 @@ fn the_plan_of_what_is_divided_by_key() {
 }
 
 #[test]
-fn help() {
+fn help_shows_every_page_of_the_reference() {
     let language = rondel(["help", "language"]);
     language.expect_status(0);
     assert!(language.stdout.starts_with("# Language reference"), "{}", &language.stdout[..200]);
+    // Pages of the reference follow each other, and none is left out.
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/language");
+    for page in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+        let text = std::fs::read_to_string(&page).unwrap();
+        assert!(language.stdout.contains(&text), "{} is not printed", page.display());
+    }
     let check = rondel(["help", "check"]);
     assert_eq!(check.expect_status(0).stdout, rondel(["check", "--help"]).stdout);
     assert!(rondel(["help"]).expect_status(0).stdout.contains("Exit status"));
@@ -179,7 +185,7 @@ fn help() {
 }
 
 #[test]
-fn one_layout() {
+fn fmt_gives_every_specification_one_layout() {
     let folder = Folder::new();
     let wild = "topic  s{v:bool}property p=s.v   // why\n";
     let spec = folder.file("wild.rondel", wild);
@@ -190,7 +196,7 @@ fn one_layout() {
     assert!(shown.stdout.contains("topic s { v: bool }\n") && shown.stdout.contains("// why"));
     rondel(["fmt", "--check", &spec]).expect_status(1).expect_stdout(&format!("{spec}\n"));
     assert_eq!(std::fs::read_to_string(&spec).unwrap(), wild, "looking changes nothing");
-    // What is wrong with one file does not keep another from being laid out.
+    // Errors in one file do not keep another from being formatted.
     rondel(["fmt", &broken, &spec]).expect_status(2).expect_stdout("").expect_stderr(&["broken.rondel:1:"]);
     assert_eq!(std::fs::read_to_string(&spec).unwrap(), shown.stdout);
     assert_eq!(std::fs::read_to_string(&broken).unwrap(), "topic s {");
@@ -202,7 +208,7 @@ fn one_layout() {
 }
 
 #[test]
-fn a_failed_test_says_why() {
+fn a_failed_test_shows_its_reason() {
     let folder = Folder::new();
     let spec = folder.file("hazard.rondel", HAZARD);
     let finished = rondel(["test", "--explain", "--filter", "too late", &spec]);

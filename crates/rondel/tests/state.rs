@@ -1,9 +1,7 @@
-//! The state of a run: present verdicts that can be asked for on Zenoh, and the heartbeat.
+//! The state of a run: present verdicts that can be queried on Zenoh, and the heartbeat.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // the helpers are tests as well
 
-#[path = "../../rondel-net/tests/broker/mod.rs"]
-mod broker;
 mod support;
 
 use std::io::{BufRead as _, BufReader};
@@ -11,14 +9,13 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use broker::Broker;
 use rondel_event::TopicId;
 use rondel_net::adapter::Sample;
 use rondel_net::zenoh::{Mode, Session, Settings};
+use rondel_testkit::{Broker, Process};
 use serde_json::Value;
 use support::network::{arguments, free_endpoint, zenoh};
-use support::process::Process;
-use support::{Folder, rondel};
+use support::{Folder, rondel, start_rondel};
 
 const SPECIFICATION: &str = "topic door { id: string, open: bool }\n\
                              property shut for each id in (door.id) = not door.open\n\
@@ -34,10 +31,10 @@ fn checked(folder: &Folder, endpoint: &str, more: &str, messages: &[(&str, bool)
              topics: {{ door: zenoh:door }}\nverdicts: {{ to: [stdout, zenoh:verdict{more}",
         ),
     );
-    let mut run = Process::rondel(["run", &deployment, "--format", "json", "--summary", "json"]);
+    let mut run = start_rondel(["run", &deployment, "--format", "json", "--summary", "json"]);
     run.wait_stderr("ready");
     let own = ["publish", "--to", "zenoh:door", "--wait", "60"];
-    let mut feed = Process::rondel(arguments(&own, &zenoh("client", endpoint)));
+    let mut feed = start_rondel(arguments(&own, &zenoh("client", endpoint)));
     for (id, open) in messages {
         feed.write(format!("{{\"id\":\"{id}\",\"open\":{open}}}\n").as_bytes());
     }
@@ -64,7 +61,7 @@ fn a_get_and_a_late_subscriber_have_the_present_verdicts() {
     let settings =
         Settings { mode: Some(Mode::Client), connect: vec![endpoint.clone()], ..Settings::default() };
     let session = Session::open(&settings).unwrap();
-    // It takes a moment until a session knows who answers.
+    // A session discovers queryables with a delay.
     let deadline = Instant::now() + Duration::from_secs(20);
     let answers = loop {
         let answers = session.get("verdict/shut", Duration::from_secs(20)).unwrap();
@@ -86,10 +83,8 @@ fn a_get_and_a_late_subscriber_have_the_present_verdicts() {
         "{state}"
     );
     // The subscriber of another program, and of this one.
-    let mut tap = Process::rondel(arguments(
-        &["tap", "zenoh:verdict/*", "--format", "json"],
-        &zenoh("client", &endpoint),
-    ));
+    let mut tap =
+        start_rondel(arguments(&["tap", "zenoh:verdict/*", "--format", "json"], &zenoh("client", &endpoint)));
     let lines = tap.take_stdout(3);
     let data = |line: &String| serde_json::from_str::<Value>(line).unwrap()["data"].clone();
     let mut present = texts(&lines.iter().map(data).collect());
@@ -122,19 +117,18 @@ fn the_heartbeat_has_the_state_of_the_run_on_every_network_of_verdicts() {
     let (mut run, feed) = checked(&folder, &endpoint, &more, &[("a", true), ("b", false)]);
     run.take_stdout(4);
     let options = zenoh("client", &endpoint);
-    let mut tap =
-        Process::rondel(arguments(&["tap", "zenoh:rondel/heartbeat", "--format", "json"], &options));
+    let mut tap = start_rondel(arguments(&["tap", "zenoh:rondel/heartbeat", "--format", "json"], &options));
     let line: Value = serde_json::from_str(&tap.take_stdout(1)[0]).unwrap();
     let lines = BufReader::new(listening.stdout.take().unwrap()).lines();
     let mut beats = lines.map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap());
-    let told = beats.find(|beat| beat["received"] == 2).unwrap();
-    for beat in [&line["data"], &told] {
+    let heartbeat = beats.find(|beat| beat["received"] == 2).unwrap();
+    for beat in [&line["data"], &heartbeat] {
         assert_eq!(texts_of(beat), ["shut violated 1", "mine violated 1"], "{beat}");
         assert!(beat["uptime"].as_f64().unwrap() > 0.0 && beat["lost"] == 0, "{beat}");
         assert_eq!((&beat["ends"], &beat["every"]), (&false.into(), &0.2.into()), "{beat}");
     }
     let next = beats.next().unwrap();
-    assert_eq!(next["heartbeat"].as_u64(), told["heartbeat"].as_u64().map(|number| number + 1));
+    assert_eq!(next["heartbeat"].as_u64(), heartbeat["heartbeat"].as_u64().map(|number| number + 1));
     drop(feed);
     run.terminate();
     let last = beats.find(|beat| beat["ends"] == true).unwrap();

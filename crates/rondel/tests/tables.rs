@@ -6,7 +6,9 @@ mod support;
 
 use std::io::Write as _;
 
-use support::{Finished, Folder, letters, rondel};
+use rondel_recording::TableOptions;
+use rondel_runtime::Emit;
+use support::{Finished, Folder, letters, library, rondel};
 
 const SPECIFICATION: &str = "
 topic gear { report: int, manual: bool, note: string }
@@ -182,8 +184,9 @@ fn one_topic_and_exports_of_plotjuggler() {
 
 #[test]
 fn wrong_rows_are_named_and_skipped() {
+    const SPEED: &str = "topic odom { x: float }\nproperty slow = odom.x < 8\n";
     let folder = Folder::new();
-    let spec = folder.file("speed.rondel", "topic odom { x: float }\nproperty slow = odom.x < 8\n");
+    let spec = folder.file("speed.rondel", SPEED);
     let text = "time,x,note\n0,1,a\n0.1,2\n0.2,3,\"two\nlines\"\nsoon,4,b\n0.4,5,c\n";
     let table = folder.file("rows.csv", text);
     let stopped = check(&spec, &[&table]);
@@ -207,11 +210,18 @@ fn wrong_rows_are_named_and_skipped() {
     }
     let none = check(&spec, &[&folder.file("header.csv", "time,x\n")]);
     none.expect_stderr(&["the recording has no message"]);
-    // Cut anywhere it is no reason to break down.
+    // Cut anywhere it is no reason to break down; the library reads every cut, the command some of them.
+    let plan = library::plan(SPEED, Emit::Every, false).unwrap();
+    let options = TableOptions { only_topic: Some("odom"), ..TableOptions::default() };
     let whole = table_with_quotes().as_bytes();
     for cut in 0..whole.len() {
-        let cut = check(&spec, &["--on-error", "skip", &folder.file("cut.csv", &whole[..cut])]);
-        assert!(matches!(cut.status, Some(0 | 3 | 4)), "{}", cut.stderr);
+        let file = folder.file("cut.csv", &whole[..cut]);
+        let (verdicts, errors) = library::read(&plan, &file, &options);
+        assert!(!verdicts.contains("violated"), "{verdicts} {errors:?}");
+        if cut % 16 == 0 {
+            let cut = check(&spec, &["--on-error", "skip", &file]);
+            assert!(matches!(cut.status, Some(0 | 3 | 4)), "{}", cut.stderr);
+        }
     }
 }
 
@@ -241,7 +251,7 @@ fn a_quotation_mark_that_is_not_closed_is_named() {
     }
     let packed = zstd::encode_all(format!("{begin}\"open\n2,20,x\n").as_bytes(), 3).unwrap();
     check(&spec, &[&folder.file("packed.csv.zst", packed)]).expect_status(3).expect_stderr(&[reason]);
-    // What is closed at the very end is whole.
+    // A quoted cell that is closed at the very end is complete.
     for end in ["\"c\nd\"", "\"c\nd\"\n", "\"\"", "c\""] {
         let table = folder.file("whole.csv", format!("{begin}{end}"));
         rondel(["check", "--summary", "json", &spec, &table])
@@ -302,7 +312,7 @@ fn folders_have_tables_with_times() {
     folder.file("drives/results.csv", "property,verdict\nslow,violated\n");
     let checked = check(&spec, &[&folder.path("drives")]);
     checked.expect_status(1).expect_stderr(&["1 file is no recording", "results.csv"]);
-    // What is chosen tells which columns have times; one that cannot be read is named as it is alone.
+    // The chosen tables show which columns have times; one that cannot be read is named as it is alone.
     folder.file("more/a.csv", "at,x\n0,1\n");
     let chosen = check(&spec, &["--time-field", "at", &folder.path("more")]);
     chosen.expect_status(0);
@@ -330,7 +340,7 @@ fn nan_is_not_a_number() {
         ("t.x < 5", "T?T?", 4),
         ("t.n < 5", "TT?T", 4),
         ("is_nan(t.x)", "FTFT", 1),
-        // It has a value, as in a bag; that there was one of which nothing is known makes it doubtful.
+        // It has a value, as in a bag; an earlier one that is unknown makes it uncertain.
         ("known(t.x)", "TTTT", 4),
         ("t.note == \"NaN\" or t.note == \"a\"", "TTTT", 0),
         ("min(t.r) > 0", "TTT?", 4),

@@ -1,12 +1,12 @@
-//! What `rondel tap` shows of what is published, on Zenoh and DDS over loopback.
+//! Output of `rondel tap` for messages on Zenoh and DDS over loopback.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // the helpers are tests as well
 
 mod support;
 
+use rondel_testkit::Process;
 use support::network::{arguments, dds, dds_domain, free_endpoint, zenoh, zenoh_listening};
-use support::process::Process;
-use support::{Folder, rondel, rondel_with_input};
+use support::{Folder, rondel, rondel_with_input, start_rondel};
 
 /// Publishes these lines on a topic and waits until they are on their way.
 #[track_caller]
@@ -17,7 +17,7 @@ fn publish(endpoint: &str, topic: &str, lines: &str) {
 
 fn tap(endpoint: &str, own: &[&str]) -> Process {
     let own = [&["tap"], own].concat();
-    let mut tap = Process::rondel(arguments(&own, &zenoh_listening("router", endpoint)));
+    let mut tap = start_rondel(arguments(&own, &zenoh_listening("router", endpoint)));
     tap.wait_stderr("ready");
     tap
 }
@@ -26,7 +26,7 @@ fn tap(endpoint: &str, own: &[&str]) -> Process {
 fn tap_deployment(folder: &Folder, endpoint: &str, deployment: &str, own: &[&str]) -> Process {
     let text = format!("zenoh: {{ mode: router, listen: {endpoint} }}\n{deployment}");
     let file = folder.file("rondel.yaml", text);
-    let mut tap = Process::rondel([&["tap", &file], own].concat());
+    let mut tap = start_rondel([&["tap", &file], own].concat());
     tap.wait_stderr("ready");
     tap
 }
@@ -131,7 +131,7 @@ fn sets_are_one_line_and_late_events_are_marked() {
 }
 
 #[test]
-fn a_reader_that_goes_away_ends_it_quietly() {
+fn tap_ends_quietly_when_its_reader_ends() {
     for own in
         [&["zenoh:a", "--format", "json"][..], &["zenoh:a", "zenoh:b", "--aligned", "--time-from", "t"]]
     {
@@ -165,7 +165,7 @@ fn a_reader_that_goes_away_ends_it_quietly() {
 #[test]
 fn all_topics_of_a_pattern_on_dds() {
     let network = dds(&dds_domain());
-    let mut tap = Process::rondel(arguments(&["tap", "dds:rt/*/state", "--count", "3"], &network));
+    let mut tap = start_rondel(arguments(&["tap", "dds:rt/*/state", "--count", "3"], &network));
     tap.wait_stderr("ready");
     for (topic, input) in [
         ("dds:rt/arm/state", "{\"v\":1}\n"),
@@ -184,7 +184,7 @@ fn all_topics_of_a_pattern_on_dds() {
 }
 
 #[test]
-fn what_cannot_be_tapped() {
+fn impossible_taps_are_refused() {
     let folder = Folder::new();
     let file = folder.file("rondel.yaml", "formula: v\ntopics: { trace: zenoh:a }\n");
     for (own, words) in [

@@ -4,7 +4,8 @@
 
 mod support;
 
-use support::{Folder, rondel_with_input};
+use rondel_runtime::Emit;
+use support::{Folder, library, rondel_with_input};
 
 /// The lines of JSON of a property `formula`, in seconds.
 fn json(rows: &[(&str, u64, &str)]) -> String {
@@ -37,7 +38,7 @@ fn the_model_of_time_is_chosen() {
 }
 
 #[test]
-fn the_time_may_stand_in_a_field() {
+fn the_time_may_be_in_a_field() {
     let lines = [
         r#"{"time":7,"header":{"stamp":1.5},"v":true}"#,
         r#"{"time":8,"data":{"header":{"stamp":2.5},"v":false}}"#,
@@ -57,7 +58,7 @@ fn the_time_may_stand_in_a_field() {
 }
 
 #[test]
-fn a_violation_says_why() {
+fn a_violation_is_explained() {
     let input = concat!(
         r#"{"time":1,"a":false,"x":1.5}"#,
         "\n",
@@ -124,38 +125,31 @@ fn verdicts_about_earlier_times() {
 
 #[test]
 fn explaining_changes_no_verdict() {
-    let folder = Folder::new();
-    let spec = folder.file(
-        "some.rondel",
-        "topic s { v: bool, x: int }\n\
+    let specification = "topic s { v: bool, x: int }\n\
          property steps = s.v -> once[1, 3] s.x > 2\n\
          property dense = s.v -> once[0, 3 s] s.x > 2\n\
          property updates = on(s) -> changed(s.x) or s.v since[0, 1 s] s.x == 1\n\
-         property alive = age(s) <= 1500 ms\n",
-    );
+         property alive = age(s) <= 1500 ms\n";
     let line = |i: u64| {
         format!("{{\"time\":{},\"v\":{},\"x\":{}}}\n", i * i % 7 + i, i.is_multiple_of(3), i * 5 % 4)
     };
     let input: String = (0..200).map(line).collect();
-    let check = |explain: &[&str]| {
-        let arguments = ["check", "-q", "-e", "every", "--format", "json", &spec, "-"];
-        rondel_with_input([&arguments[..], explain].concat(), input.as_bytes())
-    };
-    let (bare, explained) = (check(&[]), check(&["--explain"]));
-    assert_eq!(bare.status, explained.status);
+    let [bare, explained] = [false, true].map(|explain| {
+        let plan = library::plan(specification, Emit::Every, explain).unwrap();
+        library::check(&plan, &input)
+    });
     let stripped: String = explained
-        .stdout
         .lines()
         .map(|line| {
             line.split_once(",\"evidence\"").map_or(line.to_owned(), |(l, _)| format!("{l}}}")) + "\n"
         })
         .collect();
-    assert!(explained.stdout.contains("evidence"));
-    assert_eq!(stripped, bare.stdout);
+    assert!(explained.contains("evidence"));
+    assert_eq!(stripped, bare);
 }
 
 #[test]
-fn only_what_explains_a_violation_is_shown() {
+fn only_causes_of_a_violation_are_shown() {
     let folder = Folder::new();
     let spec = folder.file(
         "p.rondel",

@@ -5,8 +5,7 @@
 mod support;
 
 use support::network::{dds_domain, independent, python};
-use support::process::Process;
-use support::{Folder, rondel};
+use support::{Folder, rondel, start_rondel};
 
 const SPECIFICATION: &str = r#"topic track "track" { id: int }
 property on_time = not missed_deadline(track)
@@ -28,9 +27,9 @@ fn a_publisher_of_dds_misses_its_deadline_and_is_gone() {
     let own = ["track", "--domain", &domain, "--kind", "track", "--deadline", "0.2", "--silence", "1"];
     let mut publisher = independent(&python, "dds_typed.py", &own);
     publisher.wait_stdout("ready");
-    let mut run = Process::rondel(["run", &file]);
+    let mut run = start_rondel(["run", &file]);
     run.wait_stderr("ready");
-    let mut tap = Process::rondel(["tap", "--format", "json", "--events", &file]);
+    let mut tap = start_rondel(["tap", "--format", "json", "--events", &file]);
     // The deadline of a reader counts from the first message that it receives.
     tap.wait_stdout("\"event\":\"alive\"");
     publisher.write(b"wait 2\n");
@@ -85,9 +84,9 @@ fn a_disposal_is_seen_by_the_instance_of_its_key() {
         let mut publisher =
             independent(&python, "dds_typed.py", &["track", "--domain", &domain, "--kind", kind]);
         publisher.wait_stdout("ready");
-        let mut run = Process::rondel(["run", &file]);
+        let mut run = start_rondel(["run", &file]);
         run.wait_stderr("ready");
-        let mut tap = Process::rondel(["tap", "--format", "json", "--events", &file]);
+        let mut tap = start_rondel(["tap", "--format", "json", "--events", &file]);
         tap.wait_stdout("\"event\":\"alive\"");
         publisher.write(b"wait 2\n");
         publisher.wait_stdout("matched");
@@ -140,9 +139,9 @@ fn a_missed_deadline_is_seen_by_the_instance_of_its_key() {
         let own = ["track", "--domain", &domain, "--kind", kind, "--deadline", "0.2"];
         let mut publisher = independent(&python, "dds_typed.py", &own);
         publisher.wait_stdout("ready");
-        let mut run = Process::rondel(["run", &file]);
+        let mut run = start_rondel(["run", &file]);
         run.wait_stderr("ready");
-        let mut tap = Process::rondel(["tap", "--format", "json", "--events", &file]);
+        let mut tap = start_rondel(["tap", "--format", "json", "--events", &file]);
         tap.wait_stdout("\"event\":\"alive\"");
         publisher.write(b"wait 2\n");
         publisher.wait_stdout("matched");
@@ -163,7 +162,7 @@ fn a_missed_deadline_is_seen_by_the_instance_of_its_key() {
     }
 }
 
-/// What a network cannot report is said before anything runs.
+/// Events that a network cannot report are refused before the run.
 #[test]
 fn events_that_never_come_are_refused_or_warned_of() {
     let folder = Folder::new();
@@ -193,6 +192,6 @@ fn a_recording_without_events_is_vacuous() {
         .expect_stderr(&["on_time, kept, lives are vacuous: no event came on `track`"]);
     let lines =
         "{\"topic\":\"track\",\"time\":0,\"event\":\"alive\"}\n{\"topic\":\"track\",\"time\":1,\"id\":2}\n";
-    let heard = folder.file("heard.jsonl", lines);
-    rondel(["check", "-q", &specification, &heard]).expect_status(0);
+    let received = folder.file("received.jsonl", lines);
+    rondel(["check", "-q", &specification, &received]).expect_status(0);
 }

@@ -6,11 +6,11 @@ mod support;
 
 use std::path::Path;
 
+use rondel_testkit::Process;
 use support::network::{
     arguments, dds, dds_domain, free_endpoint, independent, python, zenoh, zenoh_listening,
 };
-use support::process::Process;
-use support::{Folder, rondel, rondel_with_input};
+use support::{Folder, rondel, rondel_with_input, start_rondel};
 
 fn example(name: &str) -> String {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(name).to_str().unwrap().to_owned()
@@ -22,7 +22,7 @@ fn json(text: &str) -> serde_json::Value {
 
 /// Publishes once somebody subscribes, and stays.
 fn publisher(topic: &str, network: &[String]) -> Process {
-    let mut publisher = Process::rondel(arguments(&["publish", "--to", topic, "--wait", "60"], network));
+    let mut publisher = start_rondel(arguments(&["publish", "--to", topic, "--wait", "60"], network));
     let lines: String = (0..400).map(|i| format!("{{\"speed\": {}.5, \"on\": true}}\n", i % 10)).collect();
     publisher.write(lines.as_bytes());
     publisher
@@ -50,7 +50,7 @@ fn topics_of_a_recording() {
     rondel(["topics", &two[0], &two[1]]).expect_status(0).expect_stderr(&["in 2 recordings"]);
 }
 
-/// What `rondel init` writes about a recording is satisfied by the recording, but for the outliers that it reports.
+/// A recording satisfies the specification that `rondel init` drafts from it, except for the reported outliers.
 #[test]
 fn drafts_of_recordings_are_satisfied() {
     for name in ["vehicle", "driving_chain", "flights", "mode_manager", "requests", "takeover"] {
@@ -81,6 +81,23 @@ fn drafts_of_recordings_are_satisfied() {
     }
 }
 
+/// A draft of several recordings is checked with all of them, and unreadable lines show in the status.
+#[test]
+fn drafts_of_several_recordings_name_all_of_them() {
+    let folder = Folder::new();
+    let lines = |from: u32| -> String {
+        (from..from + 50).map(|i| format!("{{\"topic\":\"t\",\"time\":{i},\"x\":{}}}\n", i % 2)).collect()
+    };
+    let (first, second) = (folder.file("a.jsonl", lines(0)), folder.file("b.jsonl", lines(100)));
+    let own = folder.path("whole");
+    let written = rondel(["init", &first, &second, "--folder", &own]);
+    written.expect_status(0).expect_stderr(&[&format!("first.rondel {first} {second}")]);
+    rondel(["check", &format!("{own}/first.rondel"), &first, &second]).expect_status(0);
+    let torn = folder.file("c.jsonl", lines(200) + "no message\n");
+    let written = rondel(["init", &first, &torn, "--folder", &folder.path("torn")]);
+    written.expect_status(3).expect_stderr(&["1 line could not be read", "wrote ", "next: rondel check "]);
+}
+
 /// A draft of a recording that is cut off is about what could be read, and the status says so.
 #[test]
 fn drafts_of_cut_recordings_end_with_the_status_of_others() {
@@ -100,7 +117,7 @@ fn drafts_of_cut_recordings_end_with_the_status_of_others() {
 }
 
 #[test]
-fn a_draft_finds_what_is_different() {
+fn a_draft_finds_the_differences() {
     let folder = Folder::new();
     let line = |i: u32, gear: u32| {
         format!("{{\"topic\": \"gear\", \"time\": {}, \"report\": {gear}}}\n", f64::from(i) / 10.0)
@@ -119,7 +136,7 @@ fn a_draft_finds_what_is_different() {
     }
 }
 
-/// What Rondel has recorded is where it was, and a silence at its end is one: `init` writes a deployment that runs, and reports
+/// A recording of Rondel has its networks, and the silence at its end: `init` writes a deployment that runs, and reports
 /// the silence.
 #[test]
 fn a_draft_of_an_own_recording_has_its_networks_and_its_end() {
@@ -151,7 +168,7 @@ with open(sys.argv[1], 'wb') as file:
     assert!(deployment.contains("\"mqtt:plant/7\"") && deployment.contains("\"dds:other\""), "{deployment}");
     rondel(["check", &format!("{draft}/first.rondel"), &file]).expect_status(1);
     rondel(["validate", &format!("{draft}/rondel.yaml")]).expect_stderr(&[]);
-    // What is listed of a recording that is cut is not all of it.
+    // The list of a cut recording is incomplete.
     let bytes = std::fs::read(&file).unwrap();
     std::fs::write(&file, &bytes[..bytes.len() / 2]).unwrap();
     rondel(["topics", &file]).expect_status(3).expect_stderr(&["cut off at byte"]);
@@ -159,7 +176,7 @@ with open(sys.argv[1], 'wb') as file:
 }
 
 #[test]
-fn nothing_is_said_with_where_it_was_looked_for() {
+fn an_empty_search_names_its_topics_and_duration() {
     let endpoint = free_endpoint();
     let listed =
         rondel(arguments(&["topics", "zenoh:a/**", "--for", "1"], &zenoh_listening("router", &endpoint)));
@@ -179,7 +196,7 @@ fn nothing_is_said_with_where_it_was_looked_for() {
 fn topics_on_zenoh_become_a_deployment() {
     let (folder, endpoint) = (Folder::new(), free_endpoint());
     let own = ["init", "--for", "5", "--folder", &folder.path("")];
-    let mut init = Process::rondel(arguments(&own, &zenoh_listening("router", &endpoint)));
+    let mut init = start_rondel(arguments(&own, &zenoh_listening("router", &endpoint)));
     init.wait_stderr("looking at zenoh:**");
     let lines: String = (0..40).map(|i| format!("{{\"v\": {}.5}}\n", i % 10)).collect();
     let own = ["publish", "--to", "zenoh:demo/speed", "--wait", "60"];
@@ -200,7 +217,7 @@ fn topics_on_dds_have_types_and_publishers() {
     let network = dds(&domain);
     let publisher = publisher("dds:plant/state", &network);
     let by_parameter = ["topics", "dds:{place}/state", "--for", "3", "--format", "json"];
-    let mut found = Process::rondel(arguments(&by_parameter, &network));
+    let mut found = start_rondel(arguments(&by_parameter, &network));
     found.wait_stderr("looking at dds:{place}/state for 3 seconds");
     let listed = rondel(arguments(&["topics", "--for", "4", "--format", "json"], &network));
     listed.expect_status(0).expect_stderr(&["1 topic in 4 seconds at dds:* (domain "]);
@@ -220,7 +237,7 @@ fn late_publishers_on_dds_are_drafted_with_their_fields() {
     let Some(python) = python("late_publishers_on_dds_are_drafted_with_their_fields") else { return };
     let (folder, domain) = (Folder::new(), dds_domain());
     let own = ["init", "--for", "15", "--folder", &folder.path("")];
-    let mut init = Process::rondel(arguments(&own, &dds(&domain)));
+    let mut init = start_rondel(arguments(&own, &dds(&domain)));
     init.wait_stderr("looking at dds:*");
     // The first second is over when a participant of another process is there.
     let options = ["pose", "--kind", "pose", "--domain", &domain];
@@ -240,14 +257,14 @@ fn late_publishers_on_dds_are_drafted_with_their_fields() {
     rondel(["validate", &folder.path("rondel.yaml")]).expect_status(0);
 }
 
-/// A type that nobody knows is described by the node of its publisher.
+/// A type without a public definition is described by the node of its publisher.
 #[test]
-fn types_of_ros_2_over_zenoh_are_asked_for() {
-    let Some(python) = python("types_of_ros_2_over_zenoh_are_asked_for") else { return };
+fn types_of_ros_2_over_zenoh_are_resolved() {
+    let Some(python) = python("types_of_ros_2_over_zenoh_are_resolved") else { return };
     let (endpoint, folder) = (free_endpoint(), Folder::new());
     let written = folder.path("new");
     let own = ["init", "zenoh:9/**", "--for", "4", "--folder", &written];
-    let mut init = Process::rondel(arguments(&own, &zenoh_listening("router", &endpoint)));
+    let mut init = start_rondel(arguments(&own, &zenoh_listening("router", &endpoint)));
     init.wait_stderr("looking at zenoh:9/**");
     let options = ["/battery", "--domain", "9", "--connect", &endpoint, "--count", "2000", "--pause", "0.05"];
     let _node = independent(&python, "ros2_zenoh_described.py", &options);
@@ -256,7 +273,7 @@ fn types_of_ros_2_over_zenoh_are_asked_for() {
     assert!(text.contains("charge: float") && text.contains("battery.charge"), "{text}");
     let deployment = std::fs::read_to_string(folder.path("new/rondel.yaml")).unwrap();
     assert!(deployment.contains("rover_msgs::msg::dds_::Battery_/*\", encoding: cdr"), "{deployment}");
-    let mut run = Process::rondel(["run", &folder.path("new/rondel.yaml"), "--count", "5"]);
+    let mut run = start_rondel(["run", &folder.path("new/rondel.yaml"), "--count", "5"]);
     run.wait_stderr("messages of rover_msgs/msg/Battery, as its publisher describes them");
     run.finish().expect_status(0).expect_stderr(&["received 5, checked 5, undecodable 0"]);
 }
@@ -269,7 +286,7 @@ fn topics_of_ros_2_over_zenoh_have_their_names() {
     let network = zenoh_listening("router", &endpoint);
     for command in [&["topics", "--format", "json"][..], &["init", "--folder", &folder.path("")]] {
         let own = [command, &["--for", "5"]].concat();
-        let mut looking = Process::rondel(arguments(&own, &network));
+        let mut looking = start_rondel(arguments(&own, &network));
         looking.wait_stderr("looking at zenoh:**");
         let options = ["/fleet/chatter", "--count", "8", "--stay", "--connect", &endpoint];
         let mut publisher = independent(&python, "ros2_zenoh_publish.py", &options);
@@ -307,7 +324,7 @@ fn topics_of_ros_2_over_dds_are_found_by_their_names() {
     let network = ["--dds-interface".to_owned(), "lo".to_owned()];
     let _publishers = ["dds:rt/fleet/chatter", "dds:fleet/chatter"].map(|topic| {
         let own = ["publish", "--to", topic, "--wait", "60", "--rate", "20"];
-        let mut publisher = Process::rondel(arguments(&own, &dds(&domain)));
+        let mut publisher = start_rondel(arguments(&own, &dds(&domain)));
         let lines: String = (0..600).map(|i| format!("{{\"speed\": {}.5}}\n", i % 10)).collect();
         publisher.write(lines.as_bytes());
         publisher

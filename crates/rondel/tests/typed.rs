@@ -4,9 +4,9 @@
 
 mod support;
 
+use rondel_testkit::Process;
 use support::network::{dds_domain, free_endpoint, independent, python};
-use support::process::Process;
-use support::{Folder, rondel};
+use support::{Folder, rondel, start_rondel};
 
 const SPECIFICATION: &str = "topic gear \"/vehicle/gear\" : autoware_vehicle_msgs/msg/GearReport\n\
      topic battery : rover_msgs/msg/Battery\n\
@@ -42,7 +42,7 @@ fn cdr_on_zenoh() {
              topics:\n  gear: {{ source: zenoh:gear, encoding: cdr, time: stamp }}\n  battery: zenoh+cdr:battery\n"
         ),
     );
-    let mut run = Process::rondel(["run", &deployment, "--count", "4", "--format", "json"]);
+    let mut run = start_rondel(["run", &deployment, "--count", "4", "--format", "json"]);
     run.wait_stderr("ready");
     let publish = |key: &str, messages: &[String]| {
         let options: Vec<&str> = [key, "--connect", &endpoint, "--hex"].into();
@@ -63,7 +63,7 @@ fn cdr_on_zenoh() {
     ]);
 }
 
-/// What `tap` writes of messages in CDR has the verdicts of the messages themselves.
+/// The output of `tap` for messages in CDR has the verdicts of the messages themselves.
 #[test]
 fn messages_that_are_tapped_are_checked_as_live() {
     let Some(python) = python("messages_that_are_tapped_are_checked_as_live") else { return };
@@ -80,7 +80,7 @@ fn messages_that_are_tapped_are_checked_as_live() {
         let messages: Vec<&str> = messages.iter().map(String::as_str).collect();
         independent(&python, "zenoh_publish.py", &[options, messages].concat()).finish().expect_status(0);
     };
-    let mut tap = Process::rondel(["tap", &deployment, "--count", "4", "--format", "json"]);
+    let mut tap = start_rondel(["tap", &deployment, "--count", "4", "--format", "json"]);
     tap.wait_stderr("ready");
     publish("gear", &[gear(1, 2), gear(2, 20), "00010000ffff".to_owned()]);
     publish("battery", &[cdr(&[&f32::INFINITY.to_le_bytes()])]);
@@ -114,7 +114,7 @@ fn messages_that_are_tapped_are_checked_as_live() {
     // One address by its type.
     let listen = ["--zenoh-listen", &endpoint];
     let of_type = ["--type", "autoware_vehicle_msgs/msg/GearReport", "--count", "1"];
-    let mut tap = Process::rondel([&["tap", "zenoh+cdr:gear"], &of_type[..], &listen].concat());
+    let mut tap = start_rondel([&["tap", "zenoh+cdr:gear"], &of_type[..], &listen].concat());
     tap.wait_stderr("ready");
     publish("gear", &[gear(1, 2)]);
     let tapped = tap.finish();
@@ -127,14 +127,14 @@ fn messages_that_are_tapped_are_checked_as_live() {
     rondel(["tap", "zenoh+cdr:gear"]).expect_status(2).expect_stderr(&["zenoh+cdr:gear", "--type"]);
 }
 
-/// Nobody names the type of a topic on DDS.
+/// A topic on DDS without a configured type.
 #[test]
-fn a_topic_on_dds_is_tapped_as_its_publisher_describes_it() {
-    let Some(python) = python("a_topic_on_dds_is_tapped_as_its_publisher_describes_it") else { return };
+fn a_topic_on_dds_is_tapped_by_the_type_of_its_publisher() {
+    let Some(python) = python("a_topic_on_dds_is_tapped_by_the_type_of_its_publisher") else { return };
     let domain = dds_domain();
     let network = ["--dds-domain", &domain, "--dds-interface", "lo"];
     let own = ["tap", "dds+cdr:pose", "--count", "2", "--format", "json"];
-    let mut tap = Process::rondel([&own[..], &network].concat());
+    let mut tap = start_rondel([&own[..], &network].concat());
     tap.wait_stderr("waiting for a publisher of dds:pose");
     let mut publisher =
         independent(&python, "dds_typed.py", &["pose", "--kind", "pose", "--domain", &domain]);
@@ -182,7 +182,7 @@ fn flatbuffers_on_zenoh() {
     let validated = rondel(["validate", &file]);
     validated.expect_status(0);
     assert!(validated.stdout.contains("flatbuffers of demo.Root"), "{}", validated.stdout);
-    let mut run = Process::rondel(["run", &file, "--count", "1", "--format", "json"]);
+    let mut run = start_rondel(["run", &file, "--count", "1", "--format", "json"]);
     run.wait_stderr("ready");
     let options = ["root", "--connect", &endpoint, "--hex", &message];
     independent(&python, "zenoh_publish.py", &options).finish().expect_status(0);
@@ -194,7 +194,7 @@ fn flatbuffers_on_zenoh() {
     }
 }
 
-/// Nobody names the type: the publisher describes it, whenever it comes.
+/// No type is configured: the publisher describes it, whenever it comes.
 #[test]
 fn a_type_that_its_publisher_describes() {
     let Some(python) = python("a_type_that_its_publisher_describes") else { return };
@@ -209,8 +209,8 @@ fn a_type_that_its_publisher_describes() {
     let validated = rondel(["validate", &file]);
     validated.expect_status(0);
     assert!(validated.stdout.contains("cdr of the discovered type"), "{}", validated.stdout);
-    let mut run = Process::rondel(["run", &file, "--count", "5", "--format", "json"]);
-    run.wait_stderr("waiting for a publisher of dds:pose, to learn its type");
+    let mut run = start_rondel(["run", &file, "--count", "5", "--format", "json"]);
+    run.wait_stderr("waiting for a publisher of dds:pose, to resolve its type");
     let options = ["pose", "--kind", "pose", "--domain", &domain];
     let mut publisher = independent(&python, "dds_typed.py", &options);
     publisher.write(b"wait\n");
@@ -246,17 +246,17 @@ fn stopped_while_a_type_is_waited_for() {
         [(vec!["run", &file, "--strict"], none), (record, others), (tap, others)]
     {
         let strict = arguments.contains(&"--strict");
-        let mut waiting = Process::rondel(arguments);
+        let mut waiting = start_rondel(arguments);
         let said = waiting.wait_stderr("waiting for a publisher of dds");
         assert!(said.ends_with(meanwhile), "{said}");
         waiting.wait_stderr(ready);
-        waiting.wait_stderr("never, to learn its type for ");
+        waiting.wait_stderr("never, to resolve its type for ");
         waiting.signal("INT");
         waiting.finish().expect_status(if strict { 4 } else { 0 }).expect_stderr(&[end]);
     }
 }
 
-/// A deployment of two topics on DDS: strings of JSON, and a type that is to be learnt. Violations are recorded.
+/// A deployment of two topics on DDS: strings of JSON, and a type to resolve. Violations are recorded.
 fn one_of_two_types(folder: &Folder, domain: &str, field: &str) -> String {
     folder.file(
         "two.rondel",
@@ -290,8 +290,8 @@ fn other_topics_are_read_while_a_type_is_waited_for() {
     let Some(python) = python("other_topics_are_read_while_a_type_is_waited_for") else { return };
     let (folder, domain) = (Folder::new(), dds_domain());
     let file = one_of_two_types(&folder, &domain, "number");
-    let mut run = Process::rondel(["run", &file, "--count", "7"]);
-    let said = run.wait_stderr("waiting for a publisher of dds:pose, to learn its type");
+    let mut run = start_rondel(["run", &file, "--count", "7"]);
+    let said = run.wait_stderr("waiting for a publisher of dds:pose, to resolve its type");
     assert!(said.ends_with("; the other topics are read meanwhile"), "{said}");
     run.wait_stderr("ready");
     is_read(&mut run, &folder, &domain, 2, "satisfied");
@@ -306,7 +306,7 @@ fn other_topics_are_read_while_a_type_is_waited_for() {
     output.expect_status(0).expect_stderr(&["received 7, checked 7", "few: violated 1 time"]);
     publisher.close_input();
     publisher.finish();
-    // What is recorded of the topic has the type that was learnt.
+    // The recording of the topic has the resolved type.
     let recorded = std::fs::read_dir(folder.path("flights")).unwrap().filter_map(|file| {
         let topics = rondel(["topics", file.unwrap().path().to_str().unwrap()]);
         topics.stdout.contains("demo::Pose").then_some(())
@@ -314,7 +314,7 @@ fn other_topics_are_read_while_a_type_is_waited_for() {
     assert_eq!(recorded.count(), 1);
 }
 
-/// What `tap` writes is JSON: a deployment whose types come from publishers checks it without them.
+/// The output of `tap` is JSON, which a deployment with types from publishers checks without them.
 #[test]
 fn lines_need_no_type_that_publishers_describe() {
     let folder = Folder::new();
@@ -331,10 +331,10 @@ fn lines_need_no_type_that_publishers_describe() {
     assert_eq!(support::letters(&checked.stdout), "TF", "{}", checked.stdout);
 }
 
-/// Of publishers of several types the one is taken that has the fields, whoever was there first.
+/// Among publishers of several types, the type with the fields is chosen, in any order of joining.
 #[test]
-fn of_two_types_the_one_that_fits_is_learnt() {
-    let Some(python) = python("of_two_types_the_one_that_fits_is_learnt") else { return };
+fn fitting_type_of_two_is_resolved() {
+    let Some(python) = python("fitting_type_of_two_is_resolved") else { return };
     let (folder, domain) = (Folder::new(), dds_domain());
     let file = one_of_two_types(&folder, &domain, "number");
     let mut publishers = ["same", "pose", "same"].map(|kind| {
@@ -343,7 +343,7 @@ fn of_two_types_the_one_that_fits_is_learnt() {
         publisher.wait_stdout("ready");
         publisher
     });
-    let mut run = Process::rondel(["run", &file]);
+    let mut run = start_rondel(["run", &file]);
     run.wait_stderr("dds:pose: messages of demo::Pose, as its publisher describes them");
     run.wait_stderr("ready");
     run.terminate();
@@ -360,7 +360,7 @@ fn a_type_that_comes_later_and_does_not_fit() {
     let Some(python) = python("a_type_that_comes_later_and_does_not_fit") else { return };
     let (folder, domain) = (Folder::new(), dds_domain());
     let file = one_of_two_types(&folder, &domain, "nubmer");
-    let mut run = Process::rondel(["run", &file, "--summary", "json"]);
+    let mut run = start_rondel(["run", &file, "--summary", "json"]);
     run.wait_stderr("ready");
     let options = ["pose", "--kind", "pose", "--domain", &domain];
     let mut publisher = independent(&python, "dds_typed.py", &options);
@@ -442,7 +442,7 @@ fn types_of_proto_files() {
 }
 
 #[test]
-fn explain_says_where_a_definition_comes_from() {
+fn explain_names_the_origin_of_a_definition() {
     let folder = folder();
     let (file, msgs) = (folder.path("rover.rondel"), folder.path("msgs"));
     let explained = rondel(["explain", &file, "--schemas", &msgs]);
@@ -516,7 +516,7 @@ fn a_publisher_of_another_type_than_the_declared_one() {
              topics: {{ other: dds:other }}\n"
         ),
     );
-    let mut run = Process::rondel(["run", &file, "--count", "2"]);
+    let mut run = start_rondel(["run", &file, "--count", "2"]);
     run.wait_stderr("ready");
     let mut wrong = independent(&python, "dds_typed.py", &["other", "--kind", "same", "--domain", &domain]);
     run.wait_stderr(
@@ -537,7 +537,7 @@ fn a_publisher_of_another_type_than_the_declared_one() {
 }
 
 #[test]
-fn types_of_several_topics_are_asked_for_together() {
+fn types_of_several_topics_are_resolved_together() {
     let folder = Folder::new();
     let spec = folder.file(
         "a.rondel",
@@ -550,8 +550,8 @@ fn types_of_several_topics_are_asked_for_together() {
         "rondel.yaml",
         format!("specification: {spec}\ndds: {{ domain: {domain}, interface: lo }}\ntopics:\n{sources}verdicts: {{ to: stdout }}\n"),
     );
-    let mut run = Process::rondel(["run", &deployment]);
-    let said = run.wait_stderr("waiting for publishers of dds:a, dds:b, dds:c, to learn their types");
+    let mut run = start_rondel(["run", &deployment]);
+    let said = run.wait_stderr("waiting for publishers of dds:a, dds:b, dds:c, to resolve their types");
     assert!(said.ends_with("; no topic is read before"), "{said}");
     run.terminate();
     run.finish().expect_status(0).expect_stderr(&["received 0, checked 0"]);

@@ -24,24 +24,9 @@ property said = log.level == 4 -> parameters.value < 300
 property roll = parameters.name == \"MC_ROLL_P\" -> parameters.value < 200
 ";
 
-/// The Python of RONDEL_TEST_PYTHON, or else of `.venv`, with pyulog. Otherwise the test is skipped, loudly; where a Python
-/// is named, or on CI, it fails.
+/// Returns the Python with an independent writer, if there is one.
 fn python(test: &str) -> Option<PathBuf> {
-    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let candidate = std::env::var_os("RONDEL_TEST_PYTHON").map(PathBuf::from);
-    let candidate = candidate.or_else(|| Some(root.join(".venv/bin/python3")).filter(|path| path.exists()));
-    let works = |path: &PathBuf| {
-        Command::new(path).args(["-c", "import pyulog"]).output().is_ok_and(|output| output.status.success())
-    };
-    if let Some(python) = candidate.filter(works) {
-        return Some(python);
-    }
-    let message =
-        format!("{test}: SKIPPED, NOT TESTED: no Python with pyulog; `make .venv/ready` installs it");
-    assert!(["CI", "RONDEL_TEST_PYTHON"].iter().all(|name| std::env::var_os(name).is_none()), "{message}");
-    // Past the capture of the test's output.
-    let _ = Command::new("sh").args(["-c", "echo \"$0\" >&2", &message]).status();
-    None
+    rondel_testkit::python(test, "pyulog")
 }
 
 #[test]
@@ -62,7 +47,7 @@ fn logs_of_pyulog_give_the_verdicts_of_its_messages() {
     let checked = check("pyulog.ulg", &[]);
     assert_eq!(checked.stdout, expected.stdout, "{}", checked.stderr);
     assert_eq!(check("own.ulg", &[]).stdout, expected.stdout);
-    // What depends on a dropout is inconclusive.
+    // Verdicts that depend on a dropout are inconclusive.
     let dropout = check("dropout.ulg", &[]);
     let undecided = |text: &str| text.matches("inconclusive").count();
     assert!(undecided(&dropout.stdout) > undecided(&expected.stdout), "{}", dropout.stderr);

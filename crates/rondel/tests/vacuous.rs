@@ -6,8 +6,7 @@ mod support;
 
 use serde_json::{Value, json};
 use support::network::{arguments, free_endpoint, zenoh};
-use support::process::Process;
-use support::{Finished, Folder, rondel, rondel_with_input};
+use support::{Finished, Folder, rondel, rondel_with_input, start_rondel};
 
 /// A specification and recordings.
 struct Checked(Folder);
@@ -58,7 +57,7 @@ const HALT: &str = "topic estop \"fleet/estop\"\ntopic pose\n\
 const POSES: &str = "{\"topic\":\"pose\",\"time\":1}\n{\"topic\":\"pose\",\"time\":3}\n";
 
 #[test]
-fn a_topic_with_an_empty_level_is_never_meant() {
+fn a_topic_with_an_empty_level_is_never_suggested() {
     let fleet = Checked::new("topic pose \"fleet/+/pose\"\nproperty p = pose.v\n");
     let checked = fleet.check("{\"topic\":\"fleet//poses\",\"v\":true}\n", &[]);
     assert!(checked.stdout.contains("vacuous: no message came on `pose`\n"), "{}", checked.stdout);
@@ -135,7 +134,7 @@ fn a_field_that_never_had_a_value() {
 }
 
 #[test]
-fn everything_that_a_property_needs() {
+fn inputs_that_a_property_needs_are_named() {
     let text = "
 topic a { v: float, id: int, tag: string }
 topic b { w: bool, id: int }
@@ -180,7 +179,7 @@ chain path = a -> b by id within 1 s
 }
 
 #[test]
-fn what_came_in_one_recording_or_part_counts() {
+fn messages_of_any_recording_or_part_count() {
     let halt = Checked::new(HALT);
     let first = halt.0.file("first.jsonl", POSES);
     let second =
@@ -324,7 +323,7 @@ fn a_test_of_an_instance_that_never_existed() {
 }
 
 #[test]
-fn a_live_topic_that_nobody_publishes() {
+fn a_live_topic_without_a_publisher() {
     let (folder, endpoint) = (Folder::new(), free_endpoint());
     folder.file("a.rondel", HALT);
     let deployment = format!(
@@ -334,7 +333,7 @@ fn a_live_topic_that_nobody_publishes() {
     );
     let file = folder.file("rondel.yaml", deployment);
     for (strict, status) in [(None, 0), (Some("--strict"), 4)] {
-        let mut run = Process::rondel(["run", &file].into_iter().chain(strict));
+        let mut run = start_rondel(["run", &file].into_iter().chain(strict));
         run.wait_stderr("ready");
         let report: Value = serde_json::from_str(&run.wait_stdout("\"topic\":\"estop\"")).unwrap();
         let expected = json!({"report": "missing", "topic": "estop", "after": 0.05, "properties": ["halt"]});

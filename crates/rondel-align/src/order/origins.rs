@@ -14,7 +14,7 @@ const PUBLISHERS: usize = 4096;
 
 /// The publishers of a topic with their sequence numbers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Origins {
+pub struct SequenceNumbers {
     publishers: BTreeMap<u64, PublisherNumbers>,
     /// Number of events with an origin.
     received: u64,
@@ -34,9 +34,9 @@ struct PublisherNumbers {
     far_back: Option<u64>,
     /// Latest time of an event.
     latest: Option<i64>,
-    /// `Origins::received` at the last event.
+    /// `SequenceNumbers::received` at the last event.
     last_event: u64,
-    /// Whether no higher number has come since a [seam](Origins::join).
+    /// Whether no higher number has come since a [seam](SequenceNumbers::join).
     #[serde(skip)]
     is_joined: bool,
 }
@@ -58,7 +58,7 @@ pub enum NumberOutcome {
     Restarted(u64),
 }
 
-impl Origins {
+impl SequenceNumbers {
     /// Whether restored values are plausible: a snapshot may contain any numbers.
     pub fn is_plausible(&self) -> bool {
         self.received < IMPOSSIBLE && self.publishers.len() <= PUBLISHERS
@@ -211,7 +211,7 @@ mod tests {
     use super::*;
 
     fn numbers(numbers: &[u64]) -> Vec<NumberOutcome> {
-        let mut origins = Origins::default();
+        let mut origins = SequenceNumbers::default();
         numbers.iter().map(|&number| origins.number(Origin { publisher: 7, number })).collect()
     }
 
@@ -239,7 +239,7 @@ mod tests {
     #[test]
     fn numbers_that_overlap_at_a_seam_are_duplicates() {
         use NumberOutcome::*;
-        let mut origins = Origins::default();
+        let mut origins = SequenceNumbers::default();
         let mut number = |number, joins| {
             if joins {
                 origins.join();
@@ -257,7 +257,7 @@ mod tests {
 
     #[test]
     fn the_publisher_with_the_oldest_event_is_forgotten() {
-        let mut origins = Origins::default();
+        let mut origins = SequenceNumbers::default();
         for publisher in (0..PUBLISHERS as u64).chain([0, PUBLISHERS as u64]) {
             origins.number(Origin { publisher, number: 1 });
         }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::delays::{Delays, IMPOSSIBLE};
 use super::frontier::{ENDLESS, Frontiers};
 use super::markers::Markers;
-use super::origins::Origins;
+use super::origins::SequenceNumbers;
 use super::queue::Queue;
 use super::topic::OrderTopic;
 use super::tree::{Position, PositionTree};
@@ -49,7 +49,7 @@ pub(super) struct SavedTopic {
     pub(super) fifo: bool,
     pub(super) stepped_back: bool,
     pub(super) markers: Markers,
-    pub(super) origins: Origins,
+    pub(super) origins: SequenceNumbers,
     pub(super) passed: Option<i64>,
     pub(super) absent: bool,
     pub(super) last_seen: i64,

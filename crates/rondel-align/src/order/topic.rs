@@ -4,7 +4,7 @@ use super::delays::Delays;
 use super::frontier::ENDLESS;
 use super::markers::Markers;
 use super::notice::OrderStatistics;
-use super::origins::Origins;
+use super::origins::SequenceNumbers;
 use super::queue::Queue;
 use super::saved::SavedTopic;
 use super::settings::{MaxWait, TopicOrder};
@@ -27,7 +27,7 @@ pub(super) struct OrderTopic<T> {
     /// Whether a step back of its times was reported.
     pub(super) stepped_back: bool,
     pub(super) markers: Markers,
-    pub(super) origins: Origins,
+    pub(super) origins: SequenceNumbers,
     /// Time up to which other events were released under an earlier, shorter wait.
     pub(super) passed: Option<i64>,
     pub(super) absent: bool,
@@ -53,7 +53,7 @@ impl<T> OrderTopic<T> {
             fifo: settings.fifo,
             stepped_back: false,
             markers: Markers::new(),
-            origins: Origins::default(),
+            origins: SequenceNumbers::default(),
             passed: None,
             absent: false,
             last_seen: i64::MIN,

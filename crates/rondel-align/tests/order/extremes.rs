@@ -3,22 +3,23 @@
 use rondel_align::{LatePolicy, Marker, MaxWait, Order, OrderPolicy, OrderSettings, Origin, TopicOrder};
 use rondel_event::{Timestamp, TopicId};
 
-use crate::{Numbers, again, released};
+use crate::{again, released};
+use rondel_testkit::Random;
 
 const TIMES: [i64; 9] = [i64::MIN, i64::MIN + 1, -1, 0, 1, 1_000, i64::MAX - 1_000, i64::MAX - 1, i64::MAX];
 const DURATIONS: [u64; 7] =
     [0, 1, 1_000, i64::MAX as u64 - 1, i64::MAX as u64, i64::MAX as u64 + 1, u64::MAX];
 
-fn time(numbers: &mut Numbers) -> Timestamp {
+fn time(numbers: &mut Random) -> Timestamp {
     Timestamp::from_nanos(match numbers.below(3) {
         0 => numbers.next() as i64,
         _ => numbers.pick(&TIMES),
     })
 }
 
-fn settings(numbers: &mut Numbers) -> OrderSettings {
-    let maybe = |numbers: &mut Numbers| Some(numbers.pick(&DURATIONS)).filter(|_| numbers.one_in(2));
-    let topic = |numbers: &mut Numbers| TopicOrder {
+fn settings(numbers: &mut Random) -> OrderSettings {
+    let maybe = |numbers: &mut Random| Some(numbers.pick(&DURATIONS)).filter(|_| numbers.one_in(2));
+    let topic = |numbers: &mut Random| TopicOrder {
         max_wait: match numbers.below(3) {
             0 => MaxWait::None,
             1 => MaxWait::Fixed(numbers.pick(&DURATIONS)),
@@ -42,7 +43,7 @@ fn settings(numbers: &mut Numbers) -> OrderSettings {
 }
 
 fn arbitrary(seed: u64) {
-    let mut numbers = Numbers(seed);
+    let mut numbers = Random::new(seed);
     let settings = settings(&mut numbers);
     let (policy, topics) = (settings.policy, settings.topics.len() as u64);
     let mut order = Order::new(settings.clone());
@@ -99,8 +100,5 @@ fn arbitrary(seed: u64) {
 
 #[test]
 fn arbitrary_input_is_handled() {
-    for seed in 0..2_000 {
-        let result = std::panic::catch_unwind(|| arbitrary(seed));
-        assert!(result.is_ok(), "seed {seed}");
-    }
+    rondel_testkit::seeds("arbitrary_input_is_handled", 2_000).for_each(arbitrary);
 }

@@ -154,10 +154,10 @@ impl Naive {
     }
 
     /// Whether it is known, without the clock, that no event can arrive on topic `j` before this tag.
-    fn known(&self, j: usize, (time, i): (i64, usize)) -> bool {
+    fn known(&self, j: usize, tag: (i64, usize)) -> bool {
         // After an event of a fifo topic no earlier one arrives, but others of the same time may.
-        let seen = |latest: i64| (latest, j) >= (time, i);
-        let confirms = |through: i64| (through + 1, j) > (time, i);
+        let seen = |latest: i64| (latest, j) >= tag;
+        let confirms = |through: i64| (through + 1, j) > tag;
         !self.topic(j).in_play
             || self.topics[j].absent
             || self.fifo(j) && self.latest(j).is_some_and(seen)

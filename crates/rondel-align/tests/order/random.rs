@@ -7,7 +7,8 @@ use rondel_align::{
 use rondel_event::{Timestamp, TopicId};
 
 use crate::naive::Naive;
-use crate::{Numbers, again, notices, released};
+use crate::{again, notices, released};
+use rondel_testkit::Random;
 
 fn at(ns: i64) -> Timestamp {
     Timestamp::from_nanos(ns)
@@ -30,10 +31,10 @@ impl Call {
     }
 }
 
-fn settings(numbers: &mut Numbers) -> OrderSettings {
+fn settings(numbers: &mut Random) -> OrderSettings {
     let waits = numbers.one_in(4);
     let all_fifo = numbers.one_in(2);
-    let topic = |numbers: &mut Numbers| TopicOrder {
+    let topic = |numbers: &mut Random| TopicOrder {
         max_wait: match numbers.below(if waits { 2 } else { 6 }) {
             0 | 1 => MaxWait::Fixed(numbers.pick(&[0, 1, 5, 20, 20, 60])),
             2 => MaxWait::Estimated {
@@ -56,7 +57,7 @@ fn settings(numbers: &mut Numbers) -> OrderSettings {
     }
 }
 
-fn calls(numbers: &mut Numbers, topics: u64) -> Vec<Call> {
+fn calls(numbers: &mut Random, topics: u64) -> Vec<Call> {
     let markers = numbers.one_in(2);
     let origins = numbers.one_in(2);
     let (pace, spread) = (numbers.pick(&[1, 4, 12]), numbers.pick(&[0, 3, 10, 50]));
@@ -153,7 +154,7 @@ fn play_naive(naive: &mut Naive, call: &Call) {
 }
 
 /// Checks that the predicted deadlines are correct.
-fn foresees(order: &Order<u64>, numbers: &mut Numbers, now: i64) {
+fn foresees(order: &Order<u64>, numbers: &mut Random, now: i64) {
     let quiet = |until: i64| {
         let mut order = order.clone();
         order.advance(at(until));
@@ -184,13 +185,13 @@ fn foresees(order: &Order<u64>, numbers: &mut Numbers, now: i64) {
 }
 
 fn agrees(seed: u64) {
-    let mut numbers = Numbers(seed);
+    let mut numbers = Random::new(seed);
     let settings = settings(&mut numbers);
     let calls = calls(&mut numbers, settings.topics.len() as u64);
     let mut order = Order::new(settings.clone());
     let mut naive = Naive::new(settings.clone());
     // The calls at which the order is replaced by its restored snapshot.
-    let mut cuts = Numbers(!seed);
+    let mut cuts = Random::new(!seed);
     let often = cuts.pick(&[1, 5, 30]);
     let (mut out, mut notices, mut now) = (Vec::new(), Vec::new(), i64::MIN);
     for (i, call) in calls.iter().enumerate() {
@@ -260,7 +261,7 @@ fn sound(
 }
 
 /// Checks that additional calls of `advance` make no difference.
-fn independent_of_advance(numbers: &mut Numbers, settings: &OrderSettings, calls: &[Call]) {
+fn independent_of_advance(numbers: &mut Random, settings: &OrderSettings, calls: &[Call]) {
     let mut run = |often: u64| {
         let mut order = Order::new(settings.clone());
         let mut now = i64::MIN;
@@ -283,12 +284,5 @@ fn independent_of_advance(numbers: &mut Numbers, settings: &OrderSettings, calls
 
 #[test]
 fn random_streams_agree_with_the_definition() {
-    if let Some(seed) = std::env::var("RONDEL_SEED").ok().and_then(|seed| seed.parse().ok()) {
-        return agrees(seed);
-    }
-    let seeds = std::env::var("RONDEL_SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(3_000);
-    for seed in 0..seeds {
-        let result = std::panic::catch_unwind(|| agrees(seed));
-        assert!(result.is_ok(), "seed {seed}");
-    }
+    rondel_testkit::seeds("random_streams_agree_with_the_definition", 3_000).for_each(agrees);
 }

@@ -3,7 +3,7 @@
 use rondel_align::{SetNotice, SetPolicy, SetSettings, Sets, Unused};
 use rondel_event::{Timestamp, TopicId};
 
-use crate::random::Random;
+use rondel_testkit::Random;
 
 fn at(ns: i64) -> Timestamp {
     Timestamp::from_nanos(ns)
@@ -63,8 +63,8 @@ fn a_silent_topic_is_reported() {
 /// Compares with a check of each topic at each time.
 #[test]
 fn absence_at_random() {
-    for seed in 0..500 {
-        let random = &mut Random(seed);
+    for seed in rondel_testkit::seeds("sets-absence_at_random", 500) {
+        let random = &mut Random::new(seed);
         let topics = 1 + random.below(9) as usize;
         let after: Vec<Option<u64>> =
             (0..topics).map(|_| Some(random.below(50)).filter(|&after| after > 9)).collect();
@@ -177,8 +177,8 @@ fn notices_beyond_the_limit_are_counted() {
 #[test]
 fn arbitrary_input_is_handled() {
     let times = [i64::MIN, i64::MIN + 1, -1, 0, 1, 2, i64::MAX - 1, i64::MAX];
-    for seed in 0..2000 {
-        let random = &mut Random(seed);
+    for seed in rondel_testkit::seeds("sets-arbitrary_input_is_handled", 2000) {
+        let random = &mut Random::new(seed);
         for policy in policies() {
             let topics = random.below(5) as usize;
             let absent_after = vec![Some(0), Some(u64::MAX), Some(1)];

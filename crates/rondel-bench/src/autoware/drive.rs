@@ -32,7 +32,7 @@ pub const SAFE_FAILED: u8 = 5;
 /// Codes of `GearShift`: parking.
 pub const SHIFT_PARKING: u8 = 1;
 
-/// How long after the vehicle the status for operators shows a change, in seconds.
+/// Delay of the status for operators behind the vehicle, in seconds.
 const STATUS_LAG: f64 = 0.1;
 const WHEELBASE: f64 = 2.79;
 
@@ -81,7 +81,7 @@ impl State {
             SAFE_NORMAL
         };
         State {
-            speed: trapezium(t, (7.0, 10.0, 1.5), (36.3, 2.5)) + trapezium(t, (47.0, 6.0, 1.5), (53.0, 1.5)),
+            speed: FIRST_DRIVE.speed(t) + SECOND_DRIVE.speed(t),
             angle: bump(t, 17.5, 22.5) * 0.2 - bump(t, 28.0, 32.0) * 0.25 + 0.004 * (t * 1.7).sin(),
             gear: gear(t),
             mode: if within(4.0, 59.0) { MODE_AUTONOMOUS } else { MODE_MANUAL },
@@ -120,10 +120,25 @@ fn gear(t: f64) -> u8 {
     if (6.0..58.0).contains(&t) { GEAR_DRIVE } else { GEAR_PARK }
 }
 
-/// Returns the speed of one that accelerates from a time up to a speed, and brakes from another time on.
-fn trapezium(t: f64, (start, top, acceleration): (f64, f64, f64), (brake, deceleration): (f64, f64)) -> f64 {
-    let speed = (acceleration * (t - start)).min(top);
-    speed.min(top - deceleration * (t - brake)).max(0.0)
+/// Acceleration from a time up to a speed, and braking from another time on: in seconds, m/s and m/s².
+struct Trapezium {
+    start: f64,
+    top: f64,
+    acceleration: f64,
+    brake: f64,
+    deceleration: f64,
+}
+
+const FIRST_DRIVE: Trapezium =
+    Trapezium { start: 7.0, top: 10.0, acceleration: 1.5, brake: 36.3, deceleration: 2.5 };
+const SECOND_DRIVE: Trapezium =
+    Trapezium { start: 47.0, top: 6.0, acceleration: 1.5, brake: 53.0, deceleration: 1.5 };
+
+impl Trapezium {
+    fn speed(&self, t: f64) -> f64 {
+        let speed = (self.acceleration * (t - self.start)).min(self.top);
+        speed.min(self.top - self.deceleration * (t - self.brake)).max(0.0)
+    }
 }
 
 /// Returns a number that rises from 0 to 1 within a second of `from`, and falls back up to `until`.

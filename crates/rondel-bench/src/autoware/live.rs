@@ -68,8 +68,8 @@ impl Node {
         Ok(Node { publishers, networks })
     }
 
-    /// Waits until somebody has subscribed to every topic, and a moment longer, so that the other side has discovered
-    /// the publishers as well.
+    /// Waits for subscribers on every topic, and for [`SETTLE`] more, so that they have discovered the publishers as
+    /// well.
     ///
     /// # Errors
     /// [`Failure::Late`]
@@ -121,7 +121,8 @@ pub struct Driven {
 /// When the network or the monitor fails.
 pub fn run(
     rondel: &Path,
-    (middleware, examples): (Middleware, &Path),
+    middleware: Middleware,
+    examples: &Path,
     folder: &Path,
     all: &[Message],
 ) -> Result<Driven> {

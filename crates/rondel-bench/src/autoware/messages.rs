@@ -96,7 +96,7 @@ impl Topic {
     }
 }
 
-/// What a message says besides its stamp.
+/// Content of a message besides its stamp.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Body {
     /// The angle of the steered wheels in rad.

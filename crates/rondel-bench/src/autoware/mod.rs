@@ -67,7 +67,7 @@ struct Drive {
     seconds: f64,
 }
 
-/// What carries the messages of ROS 2.
+/// Middleware of the ROS 2 messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Middleware {
     /// Zenoh, in the formats of rmw_zenoh
@@ -161,7 +161,7 @@ struct Route {
 }
 
 impl Autoware {
-    /// Does what was asked for, with this program `rondel`.
+    /// Runs the selected action with this program `rondel`.
     ///
     /// # Errors
     /// When a process or a network fails, and when the violations are not those of the planted faults.
@@ -243,8 +243,8 @@ impl Study {
             .filter(|middleware| !self.recorded && self.middleware.is_none_or(|only| only == *middleware));
         std::thread::scope(|scope| {
             let run = |middleware: Middleware| {
-                let of = (middleware.of_ros2(), self.examples.as_path());
-                (middleware, scope.spawn(move || live::run(rondel, of, folder, all)))
+                let (of, examples) = (middleware.of_ros2(), self.examples.as_path());
+                (middleware, scope.spawn(move || live::run(rondel, of, examples, folder, all)))
             };
             let running: Vec<_> = wanted.map(run).collect();
             let panicked = |_| Failure::Network("the thread of a live drive has panicked".to_owned());

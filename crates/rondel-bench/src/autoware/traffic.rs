@@ -9,7 +9,7 @@ const JITTER: f64 = 0.1;
 /// Part of the messages that take longer.
 const LATE: f64 = 0.01;
 
-/// What to generate.
+/// Parameters of the generated drive.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
     /// The seed of jitter and delays.

@@ -74,7 +74,7 @@ pub struct Released {
     /// The number of events released after one with a later time.
     pub misordered: u64,
     /// The number of late events, which were dropped.
-    pub tardy: u64,
+    pub late: u64,
     /// The number of events that were not released, late ones included.
     pub never: u64,
     /// Microseconds from the time of an event until its release: median, 99th percentile, maximum.
@@ -145,7 +145,7 @@ fn cell(link: &Link, network: Network, period: Duration, delay: Duration, plan: 
         Released {
             setting,
             misordered: outcome.misordered,
-            tardy: outcome.tardy,
+            late: outcome.late,
             never: events.saturating_sub(latencies.len() as u64),
             latency_us: [0.5, 0.99, 1.0].map(|part| quantile(&latencies, part)),
             latencies,
@@ -209,8 +209,8 @@ pub fn marks(cells: &[Cell]) -> Vec<Mark> {
         marks.push(Mark::at_least(format!("{name}: misordered as they come"), arrival, 1.0, ""));
         let by_time = sum(|setting| setting != Setting::Arrival, |result| result.misordered);
         marks.push(Mark::at_most(format!("{name}: misordered in the order of times"), by_time, 0.0, ""));
-        let lost = sum(|setting| setting == Setting::Markers, |result| result.tardy.max(result.never));
-        marks.push(Mark::at_most(format!("{name}: tardy or never released with markers"), lost, 0.0, ""));
+        let lost = sum(|setting| setting == Setting::Markers, |result| result.late.max(result.never));
+        marks.push(Mark::at_most(format!("{name}: late or never released with markers"), lost, 0.0, ""));
         let excess = here().filter_map(Cell::excess_us).max_by(f64::total_cmp);
         let what =
             "median with markers minus the shortest of a setting that lost nothing, worst period and delay";
@@ -247,7 +247,7 @@ fn by_setting(cells: &[Cell]) -> Table {
             "setting",
             "events",
             "misordered",
-            "tardy",
+            "late",
             "never released",
             "p50 ms",
             "p99 ms",
@@ -266,7 +266,7 @@ fn by_setting(cells: &[Cell]) -> Table {
                 setting.name(),
                 group.iter().map(|cell| cell.events).sum::<u64>().to_string(),
                 sum(|result| result.misordered),
-                sum(|result| result.tardy),
+                sum(|result| result.late),
                 sum(|result| result.never),
             ];
             row.extend([0.5, 0.99, 1.0].map(|part| {
@@ -278,7 +278,7 @@ fn by_setting(cells: &[Cell]) -> Table {
     }
     table.note(
         "All settings replay the same arrivals, with the recorded clock. Latency is from the time of an event, before it is delayed or sent, until it \
-         is released; an event that is never released has none. Late events are dropped (`tardy: drop`).",
+         is released; an event that is never released has none. Late events are dropped (`late: drop`).",
     );
     table
 }
@@ -316,11 +316,11 @@ mod tests {
 
     fn result(setting: Setting, never: u64, p50: f64) -> Released {
         let latencies = vec![p50];
-        Released { setting, misordered: 0, tardy: never, never, latency_us: [p50; 3], latencies }
+        Released { setting, misordered: 0, late: never, never, latency_us: [p50; 3], latencies }
     }
 
     #[test]
-    fn marks_compare_with_what_lost_nothing() {
+    fn marks_compare_with_settings_without_misordering() {
         let wait = |ms| Setting::Wait { ms, known: false };
         let settings =
             vec![result(wait(1), 2, 1.0), result(wait(20), 0, 20.0), result(Setting::Markers, 0, 2.5)];

@@ -75,7 +75,7 @@ pub struct Outcome {
     /// The number of events released after one with a later time.
     pub misordered: u64,
     /// The number of late events, which were dropped.
-    pub tardy: u64,
+    pub late: u64,
     /// Nanoseconds from the time of each released event until its release.
     pub latencies: Vec<i64>,
 }
@@ -97,7 +97,7 @@ pub fn replay(arrivals: &[Arrival], setting: Setting) -> Outcome {
     }
     replay.pass(None);
     // Events that wait now are never released.
-    replay.outcome.tardy = replay.order.statistics().iter().map(|topic| topic.dropped).sum();
+    replay.outcome.late = replay.order.statistics().iter().map(|topic| topic.dropped).sum();
     replay.outcome
 }
 
@@ -168,8 +168,8 @@ mod tests {
             marker(1, 103, Some(99), Some(1), 109),
         ];
         let outcome = |setting| {
-            let Outcome { misordered, tardy, latencies } = replay(&arrivals, setting);
-            (misordered, tardy, latencies.iter().map(|ns| ns / MS).collect::<Vec<_>>())
+            let Outcome { misordered, late, latencies } = replay(&arrivals, setting);
+            (misordered, late, latencies.iter().map(|ns| ns / MS).collect::<Vec<_>>())
         };
         let wait = |ms, known| outcome(Setting::Wait { ms, known });
         assert_eq!(outcome(Setting::Arrival), (1, 0, vec![1, 1, 7]));

@@ -27,12 +27,13 @@ mod walk;
 
 use std::sync::Arc;
 
-use rondel_event::{Block, Path, Projection, Segment, Slot, TimeUnit, Timestamp, TopicId};
+use rondel_event::{Block, Path, Projection, Segment, TimeUnit, Timestamp, TopicId};
 
 use crate::cdr::{PlanError, PlanErrorKind};
 use crate::error::{Fault, MessageError, MessageErrorKind, Parsed};
 use crate::fields::Fields;
-use crate::sink::{NoNumber, Refused, Scalar, Sink};
+use crate::sink::{Refused, Scalar, Sink};
+use crate::typed::Report;
 pub(crate) use json::write_json;
 use plan::Node;
 use walk::Walk;
@@ -96,27 +97,20 @@ impl BinaryDecoder {
         time: Option<&Path>,
         time_unit: TimeUnit,
     ) -> Result<BinaryDecoder, Vec<PlanError>> {
-        let mut errors = Vec::new();
-        let root = Arc::new(Node::new(&Fields::new(projection, time), &mut String::new(), &mut errors));
-        if errors.is_empty() {
-            Ok(BinaryDecoder {
-                format,
-                topic,
-                root,
-                time_unit,
-                refused: Refused::default(),
-                scratch: Vec::new(),
-            })
-        } else {
-            Err(errors)
+        let mut report = Report::default();
+        let root = Arc::new(Node::new(&Fields::new(projection, time), &mut report));
+        if !report.errors.is_empty() {
+            return Err(report.errors);
         }
+        let refused = Refused::default();
+        Ok(BinaryDecoder { format, topic, root, time_unit, refused, scratch: Vec::new() })
     }
 
     /// Adds the event in `payload` to the block, which must not be full. `time` is its time unless the
     /// payload contains one.
     ///
     /// [`MessageError`] if the payload is not one value of the encoding, or its time is invalid; the block is then
-    /// unchanged. A field of another type is written as invalid (see [`BinaryDecoder::mistyped`]).
+    /// unchanged. A field of another type is written as invalid (see [`Refused::mistyped`]).
     pub fn decode(&mut self, payload: &[u8], time: Timestamp, block: &mut Block) -> Result<(), MessageError> {
         let sink = Sink::begin(block, self.topic, time, self.time_unit);
         let scratch = std::mem::take(&mut self.scratch);
@@ -130,29 +124,14 @@ impl BinaryDecoder {
         Ok(())
     }
 
-    /// Returns the number of values so far of another type than the program reads.
-    pub fn mistyped(&self) -> u64 {
-        self.refused.count
+    /// Returns the counts of the values that could not be written so far.
+    pub fn refused(&self) -> &Refused {
+        &self.refused
     }
 
-    /// Returns the number of NaN values so far.
-    pub fn not_numbers(&self) -> u64 {
-        self.refused.not_numbers
-    }
-
-    /// Returns the number of array elements omitted so far because they were NaN.
-    pub fn left_out(&self) -> u64 {
-        self.refused.left_out
-    }
-
-    /// Returns the slot of an integer beyond the signed 64-bit range, if one was read so far.
-    pub fn too_large(&self) -> Option<Slot> {
-        self.refused.too_large()
-    }
-
-    /// Returns the first text so far that is not a number although one is read.
-    pub fn no_number(&self) -> Option<NoNumber> {
-        self.refused.no_number
+    /// Returns the counts for values that are written beside this decoder.
+    pub(crate) fn refused_mut(&mut self) -> &mut Refused {
+        &mut self.refused
     }
 }
 

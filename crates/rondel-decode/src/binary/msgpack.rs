@@ -2,7 +2,7 @@
 
 use super::{Format, Reader, Token};
 use crate::error::{Fault, MessageErrorKind, Parsed};
-use crate::sink::{Scalar, sum};
+use crate::sink::{Scalar, instant, sum};
 
 pub(super) struct Msgpack;
 
@@ -173,9 +173,5 @@ fn extension<'m>(reader: &mut Reader<'m>, length: u64) -> Parsed<Scalar<'m>> {
         }
         _ => return Ok(Scalar::Other),
     };
-    Ok(match sum(seconds, nanos) {
-        Ok(nanos) => Scalar::Instant(nanos),
-        Err(MessageErrorKind::TimeOutOfRange) => Scalar::Beyond,
-        Err(_) => Scalar::Other,
-    })
+    Ok(instant(sum(seconds, nanos)))
 }

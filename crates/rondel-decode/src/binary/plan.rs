@@ -2,9 +2,9 @@
 
 use rondel_event::{Named, Quantifier, Slot};
 
-use crate::cdr::PlanError;
 use crate::fields::{Alternatives, Fields, Want};
 use crate::sink::{Target, elements_target};
+use crate::typed::Report;
 
 /// A value of a message and the values in it.
 #[derive(Debug, Default)]
@@ -66,63 +66,57 @@ pub(super) struct Parallel {
 }
 
 impl Node {
-    pub(super) fn new(fields: &Fields<'_>, path: &mut String, errors: &mut Vec<PlanError>) -> Node {
-        let mut below = |segment: &str, fields: &Fields<'_>, errors: &mut Vec<PlanError>| {
-            let length = path.len();
-            if length > 0 && !segment.starts_with('[') {
-                path.push('.');
-            }
-            path.push_str(segment);
-            let node = Node::new(fields, path, errors);
-            path.truncate(length);
+    pub(super) fn new(fields: &Fields<'_>, report: &mut Report) -> Node {
+        let below = |segment: &str, fields: &Fields<'_>, report: &mut Report| {
+            let outer = report.enter(segment);
+            let node = Node::new(fields, report);
+            report.leave(outer);
             node
         };
         let keys = fields.keys.iter().map(|(name, fields)| Key {
             name: (*name).into(),
             head: head(name.as_bytes()),
             number: name.parse().ok().filter(|number: &i64| number.to_string() == *name),
-            node: below(name, fields, errors),
+            node: below(name, fields, report),
         });
         let keys: Box<[Key]> = keys.collect();
         let indices = fields
             .indices
             .iter()
-            .map(|(index, fields)| (u64::from(*index), below(&format!("[{index}]"), fields, errors)));
+            .map(|(index, fields)| (u64::from(*index), below(&format!("[{index}]"), fields, report)));
         let mut indices: Vec<_> = indices.collect();
         indices.sort_by_key(|(index, _)| *index);
         let ends = fields
             .ends
             .iter()
-            .map(|(index, fields)| (u64::from(*index), below(&format!("[-{index}]"), fields, errors)));
+            .map(|(index, fields)| (u64::from(*index), below(&format!("[-{index}]"), fields, report)));
         let ends: Box<[_]> = ends.collect();
-        let mut name = |named: &Named, fields: &Fields<'_>, errors: &mut Vec<PlanError>| {
+        let name = |named: &Named, fields: &Fields<'_>, report: &mut Report| {
             let (tested, alternatives) = Fields::of_name(named).unwrap_or_default();
-            let node = below(&named.to_string(), fields, errors);
-            NamedElement { alternatives, name: Node::new(&tested, &mut String::new(), errors), node }
+            let node = below(&named.to_string(), fields, report);
+            NamedElement { alternatives, name: Node::new(&tested, report), node }
         };
         let named: Box<[_]> =
-            fields.named.iter().map(|(named, fields)| name(named, fields, errors)).collect();
+            fields.named.iter().map(|(named, fields)| name(named, fields, report)).collect();
         let parallel = fields.parallel.iter().map(|((array, named), fields)| {
             let own = named.of_names();
             let (array, names) = ((*array).into(), named.key().to_string().into());
-            Parallel { array, names, element: name(&own, fields, errors) }
+            Parallel { array, names, element: name(&own, fields, report) }
         });
         let parallel: Box<[_]> = parallel.collect();
         let mut tests = Vec::new();
-        for want in &fields.wants {
+        for want in &fields.reads {
             let Want::Elements(quantifier, conditions, slot) = want else { continue };
-            match Fields::of_element(*quantifier, conditions) {
-                Ok((fields, alternatives)) => tests.push(ElementTest {
-                    quantifier: *quantifier,
-                    slot: *slot,
-                    alternatives,
-                    names: Fields::names(conditions, *slot),
-                    node: Node::new(&fields, path, errors),
-                }),
-                Err(kind) => errors.push(PlanError { path: path.as_str().into(), kind }),
-            }
+            let (fields, alternatives) = report.element(*quantifier, conditions);
+            tests.push(ElementTest {
+                quantifier: *quantifier,
+                slot: *slot,
+                alternatives,
+                names: Fields::names(conditions, *slot),
+                node: Node::new(&fields, report),
+            });
         }
-        let targets = fields.wants.iter().filter_map(Target::new).collect();
+        let targets = fields.reads.iter().filter_map(Target::new).collect();
         let tests: Box<[ElementTest]> = tests.into();
         let tested = || tests.iter().filter_map(|test| elements_target(test.slot));
         let members = || keys.iter().flat_map(|key| key.node.all());

@@ -7,7 +7,7 @@ use super::{Format, Reader, Token};
 use crate::elements::{Measurand, Measured, Tested};
 use crate::error::{Fault, MessageErrorKind, Parsed};
 use crate::json::MAX_DEPTH;
-use crate::sink::{Scalar, Sink, Target, float_nanos, sum};
+use crate::sink::{Scalar, Sink, Target, float_nanos, instant, span, sum};
 
 const NS_PER_S: i64 = 1_000_000_000;
 
@@ -349,8 +349,8 @@ impl<'m> Walk<'m, '_> {
         let (single, mut tested) = (test.alternatives.single(), Tested::default());
         self.sink.has_other = false;
         let mut has_other = false;
-        let result = (test.slot, test.quantifier);
-        let mut witness = self.sink.begin_witness(test.slot, test.quantifier);
+        let (slot, quantifier) = (test.slot, test.quantifier);
+        let mut witness = self.sink.begin_witness(slot, quantifier);
         loop {
             match count {
                 Some(count) if passed == count => break,
@@ -360,12 +360,12 @@ impl<'m> Walk<'m, '_> {
             (self.sink.met, self.sink.unknown, self.sink.element) = (0, 0, Measurand::Other);
             self.value::<F>(&test.node, depth + 1).map_err(|fault| fault.in_element(passed))?;
             if let Some(witness) = &mut witness {
-                self.sink.witness(witness, result, (&test.alternatives, &test.names));
+                self.sink.witness(witness, slot, quantifier, &test.alternatives, &test.names);
                 self.sink.has_other = false;
             } else if is_measure {
                 measured.add(self.sink.element);
             } else {
-                let is_met = tested.add(&test.alternatives, single, (self.sink.met, self.sink.unknown));
+                let is_met = tested.add(&test.alternatives, single, self.sink.met, self.sink.unknown);
                 has_other |= self.sink.has_other && !is_met;
                 self.sink.has_other = false;
             }
@@ -376,7 +376,7 @@ impl<'m> Walk<'m, '_> {
             return Ok((passed, 0));
         }
         self.sink.mistyped += u64::from(has_other);
-        Ok((passed, self.sink.elements(result, &measured, &tested)))
+        Ok((passed, self.sink.elements(slot, quantifier, &measured, &tested)))
     }
 
     /// Skips the parts of an array (one value each) or map (two values each). Returns their number.
@@ -436,14 +436,6 @@ fn named(keys: &[Key], next: usize, text: &[u8]) -> Option<usize> {
     if keys.get(next).is_some_and(is) { Some(next) } else { keys.iter().position(is) }
 }
 
-fn span(nanos: Result<i64, MessageErrorKind>) -> Scalar<'static> {
-    match nanos {
-        Ok(nanos) => Scalar::Span(nanos),
-        Err(MessageErrorKind::TimeOutOfRange) => Scalar::Beyond,
-        Err(_) => Scalar::Other,
-    }
-}
-
 /// Returns a number of seconds since 1970 as a time.
 fn since_1970(value: Scalar<'_>) -> Scalar<'_> {
     let nanos = match value {
@@ -451,8 +443,5 @@ fn since_1970(value: Scalar<'_>) -> Scalar<'_> {
         Scalar::Float(seconds) => float_nanos(seconds, NS_PER_S),
         other => return other,
     };
-    match span(nanos) {
-        Scalar::Span(nanos) => Scalar::Instant(nanos),
-        other => other,
-    }
+    instant(nanos)
 }

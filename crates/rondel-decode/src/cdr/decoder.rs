@@ -13,7 +13,7 @@ use super::wide::{Seen, Wide, WideForm};
 use super::write::Writer;
 use crate::fields::Fields;
 use crate::schema::{Extensibility, Schema};
-use crate::sink::{NoNumber, Refused};
+use crate::sink::Refused;
 
 /// Extent of the checks of a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub enum Check {
 /// Decodes the CDR payloads of one topic, in every encoding of DDS-XTypes that its type can have.
 ///
 /// NaN is written as invalid, like null in JSON, and so is an unsigned integer beyond the signed 64-bit range, which
-/// also counts as [`mistyped`](CdrDecoder::mistyped).
+/// also counts as [`mistyped`](Refused::mistyped).
 #[derive(Clone, Debug)]
 pub struct CdrDecoder {
     topic: TopicId,
@@ -140,7 +140,7 @@ impl CdrDecoder {
         time_unit: TimeUnit,
         check: Check,
     ) -> Result<CdrDecoder, Vec<PlanError>> {
-        CdrDecoder::of((topic, schema), projection, time, time_unit, (check, false))
+        CdrDecoder::of(topic, schema, projection, time, time_unit, check, false)
     }
 
     /// Like [`CdrDecoder::new`], for messages of ROS 1: little-endian, without an encapsulation, without padding, and
@@ -156,15 +156,17 @@ impl CdrDecoder {
         time_unit: TimeUnit,
         check: Check,
     ) -> Result<CdrDecoder, Vec<PlanError>> {
-        CdrDecoder::of((topic, schema), projection, time, time_unit, (check, true))
+        CdrDecoder::of(topic, schema, projection, time, time_unit, check, true)
     }
 
     fn of(
-        (topic, schema): (TopicId, &Schema),
+        topic: TopicId,
+        schema: &Schema,
         projection: &Projection,
         time: Option<&Path>,
         time_unit: TimeUnit,
-        (check, is_packed): (Check, bool),
+        check: Check,
+        is_packed: bool,
     ) -> Result<CdrDecoder, Vec<PlanError>> {
         let fields = Fields::new(projection, time);
         let unit_ns = 10_i64.pow(time_unit.nanos_exponent().into());
@@ -296,7 +298,7 @@ impl CdrDecoder {
             _ => walk.run::<PACKED>(steps),
         };
         let (at, own_time) = (walk.at, walk.out.time);
-        let Writer { mistyped: count, not_numbers, left_out, large, no_number, .. } = walk.out;
+        let Writer { mistyped, not_numbers, left_out, large, no_number, .. } = walk.out;
         self.scratch = std::mem::take(&mut walk.out.scratch);
         self.positions = std::mem::take(&mut walk.positions);
         let fault = match walked {
@@ -307,21 +309,9 @@ impl CdrDecoder {
                 Fault { kind: CdrErrorKind::TrailingBytes, at, place: 0 }
             }
             Ok(()) | Err(Stop::Ended) => {
-                self.refused.add(Refused { count, not_numbers, left_out, large, no_number: None });
+                self.refused.add(Refused { mistyped, not_numbers, left_out, large, no_number: None });
                 self.refused.add_text(no_number);
-                if self.plan.has_wide {
-                    self.wide.accept();
-                }
-                if self.trust < TRUST {
-                    self.trust += 1;
-                }
-                if let Some(time) = own_time {
-                    block.set_time(row, time);
-                }
-                for slot in &self.plan.optional[program] {
-                    // A written value stays valid.
-                    block.mark_present(*slot, 1 << row);
-                }
+                self.accept(program, row, own_time, block);
                 return Ok(());
             }
         };
@@ -330,6 +320,24 @@ impl CdrDecoder {
             self.trust = 0;
         }
         Err(self.error(&fault, size))
+    }
+
+    /// Completes the row of a message that was read.
+    #[inline(always)]
+    fn accept(&mut self, program: usize, row: usize, time: Option<Timestamp>, block: &mut Block) {
+        if self.plan.has_wide {
+            self.wide.accept();
+        }
+        if self.trust < TRUST {
+            self.trust += 1;
+        }
+        if let Some(time) = time {
+            block.set_time(row, time);
+        }
+        for slot in &self.plan.optional[program] {
+            // A written value stays valid.
+            block.mark_present(*slot, 1 << row);
+        }
     }
 
     /// Returns the number of messages so far whose form of wide strings was a guess, and the last such form.
@@ -349,29 +357,9 @@ impl CdrDecoder {
         CdrError { offset: fault.at + before, path: path.unwrap_or_else(|| "".into()), kind: fault.kind }
     }
 
-    /// Returns the number of values so far out of the range of their type.
-    pub fn mistyped(&self) -> u64 {
-        self.refused.count
-    }
-
-    /// Returns the number of NaN values so far.
-    pub fn not_numbers(&self) -> u64 {
-        self.refused.not_numbers
-    }
-
-    /// Returns the number of array elements omitted so far because they were NaN.
-    pub fn left_out(&self) -> u64 {
-        self.refused.left_out
-    }
-
-    /// Returns the slot of an integer beyond the signed 64-bit range, if one was read so far.
-    pub fn too_large(&self) -> Option<Slot> {
-        self.refused.too_large()
-    }
-
-    /// Returns the first text so far that is not a number although one is read.
-    pub fn no_number(&self) -> Option<NoNumber> {
-        self.refused.no_number
+    /// Returns the counts of the values that could not be written so far.
+    pub fn refused(&self) -> &Refused {
+        &self.refused
     }
 }
 

@@ -87,7 +87,7 @@ impl<'s> Compiler<'s> {
             })
         };
         let parts = part(is_seconds).zip(part(is_nanos));
-        for want in &fields.wants {
+        for want in &fields.reads {
             match Target::new(want) {
                 Some(target @ (Target::Present(_) | Target::Test(_, Test::Present))) => present.push(target),
                 Some(target) if target.is_time() && parts.is_some() => times.push(target),
@@ -144,7 +144,7 @@ impl<'s> Compiler<'s> {
             cases.extend(value.map(|value| (*number, name.clone(), value)));
         }
         let mut present = Vec::new();
-        for want in &fields.wants {
+        for want in &fields.reads {
             match Target::new(want) {
                 Some(target @ (Target::Present(_) | Target::Test(_, Test::Present))) => present.push(target),
                 _ => self.report.other_type(want, "a union"),
@@ -204,7 +204,7 @@ impl<'s> Compiler<'s> {
             named.extend(self.named(element, by, element, below));
         }
         let (mut whole, mut tests) = (Vec::new(), Vec::new());
-        for want in &fields.wants {
+        for want in &fields.reads {
             match want {
                 want if is_for_all(want) => whole.extend(Target::new(want)),
                 Want::Elements(quantifier, conditions, slot) => {

@@ -9,8 +9,8 @@ use super::plan::{
 };
 use super::schema::Number;
 use crate::elements::{Measurand, Measured, Tested};
-use crate::error::{Fault, MessageErrorKind, Parsed};
-use crate::sink::{Scalar, Sink, Target, sum};
+use crate::error::{Fault, Parsed};
+use crate::sink::{Scalar, Sink, Target, span, sum};
 
 /// State of a walk over a message.
 pub(super) struct Walk<'m, 'w> {
@@ -182,36 +182,32 @@ impl Walk<'_, '_> {
     fn test(&mut self, test: &ElementTest, size: usize, start: usize, count: usize) -> Parsed<u64> {
         let (is_measure, mut measured) = (test.quantifier.is_measure(), Measured::NOTHING);
         let (single, mut tested) = (test.alternatives.single(), Tested::default());
-        let result = (test.slot, test.quantifier);
-        let mut witness = self.sink.begin_witness(test.slot, test.quantifier);
+        let (slot, quantifier) = (test.slot, test.quantifier);
+        let mut witness = self.sink.begin_witness(slot, quantifier);
         for index in 0..count {
             (self.sink.met, self.sink.unknown, self.sink.element) = (0, 0, Measurand::Other);
             self.value(&test.element, start + index * size)
                 .map_err(|fault| fault.in_element(index as u64))?;
             if let Some(witness) = &mut witness {
-                self.sink.witness(witness, result, (&test.alternatives, &test.names));
+                self.sink.witness(witness, slot, quantifier, &test.alternatives, &test.names);
             } else if is_measure {
                 measured.add(self.sink.element);
             } else {
-                tested.add(&test.alternatives, single, (self.sink.met, self.sink.unknown));
+                tested.add(&test.alternatives, single, self.sink.met, self.sink.unknown);
             }
         }
         if witness.is_some() {
             self.sink.seen = None;
             return Ok(0);
         }
-        Ok(self.sink.elements(result, &measured, &tested))
+        Ok(self.sink.elements(slot, quantifier, &measured, &tested))
     }
 }
 
 /// Returns a time of seconds and nanoseconds.
 fn time_of(seconds: Scalar<'_>, nanos: Scalar<'_>) -> Scalar<'static> {
     match (seconds, nanos) {
-        (Scalar::Int(seconds), Scalar::Int(nanos)) => match sum(seconds, nanos) {
-            Ok(total) => Scalar::Span(total),
-            Err(MessageErrorKind::TimeOutOfRange) => Scalar::Beyond,
-            Err(_) => Scalar::Other,
-        },
+        (Scalar::Int(seconds), Scalar::Int(nanos)) => span(sum(seconds, nanos)),
         (Scalar::Large(_), _) => Scalar::Beyond,
         _ => Scalar::Other,
     }

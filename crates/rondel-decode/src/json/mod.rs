@@ -1,9 +1,10 @@
 //! Decodes JSON payloads into the slots that a program reads.
 //!
-//! The slow path ([`scan`], [`plan`]) accepts any well-formed JSON and checks all of it. The fast path ([`shape`]) uses
+//! The slow path ([`scan`], [`mod@walk`]) accepts any well-formed JSON and checks all of it. The fast path ([`shape`]) uses
 //! the layouts of earlier messages of the topic; [`trace`] does so for lines in which messages of many topics
 //! alternate.
 
+mod array;
 mod find;
 mod plan;
 mod scan;
@@ -11,19 +12,23 @@ mod shape;
 mod table;
 mod time;
 mod trace;
+mod walk;
 mod words;
 pub(crate) mod write;
+mod writer;
 
 use rondel_event::{Block, Path, Projection, Slot, TimeUnit, Timestamp, TopicId};
 
-use crate::sink::NoNumber;
-pub(crate) use plan::{Action, Node, Writer, characters, time as time_at, walk};
+use crate::sink::Refused;
+pub(crate) use plan::{Action, Node};
 pub use scan::{JsonError, JsonErrorKind, MAX_DEPTH};
 pub(crate) use scan::{Kind, Scanner, float, unescape};
 use shape::{Run, Shape};
-pub(crate) use time::{Meaning, text as text_time};
+pub(crate) use time::{Meaning, text_time};
 pub(crate) use trace::{Named, TraceShapes};
+pub(crate) use walk::walk;
 pub use write::JsonForm;
+pub(crate) use writer::{Writer, characters, time_at};
 
 /// Returns text as JSON, in quotation marks.
 pub fn quoted(text: &str) -> String {
@@ -54,12 +59,7 @@ pub struct JsonDecoder {
     shapes: Shapes,
     /// Whether payloads are rows of tables, in which a number may be `NaN`.
     takes_nan: bool,
-    mistyped: u64,
-    not_numbers: u64,
-    left_out: u64,
-    /// Column of an integer beyond the signed 64-bit range.
-    large: Option<Slot>,
-    no_number: Option<NoNumber>,
+    refused: Refused,
     /// The first value of another type in a table: the column of the table, and the field by its position.
     member: Option<(Slot, u16)>,
 }
@@ -93,7 +93,7 @@ impl JsonDecoder {
 
     fn of(mut root: Node, topic: TopicId, time: Option<&Path>, time_unit: TimeUnit) -> JsonDecoder {
         if let Some(path) = time {
-            root.at(path).actions.push(Action::Time(time_unit));
+            root.at(path).reads.push(Action::Time(time_unit));
         }
         JsonDecoder {
             topic,
@@ -101,11 +101,7 @@ impl JsonDecoder {
             time_unit,
             shapes: Shapes::default(),
             takes_nan: false,
-            mistyped: 0,
-            not_numbers: 0,
-            left_out: 0,
-            large: None,
-            no_number: None,
+            refused: Refused::default(),
             member: None,
         }
     }
@@ -115,12 +111,12 @@ impl JsonDecoder {
     ///
     /// # Errors
     /// [`JsonError`] if the payload is not JSON or its time is invalid; the block is then unchanged. A missing field is
-    /// no error; a field of another type is written as invalid (see [`JsonDecoder::mistyped`]).
+    /// no error; a field of another type is written as invalid (see [`Refused::mistyped`]).
     pub fn decode(&mut self, payload: &[u8], time: Timestamp, block: &mut Block) -> Result<(), JsonError> {
         if payload.len() <= SHORT && self.shapes.any() {
             let run = self.shapes.run(payload, &[0, payload.len()], block, time);
             if run.rows == 1 {
-                self.mistyped += run.mistyped;
+                self.refused.mistyped += run.mistyped;
                 return Ok(());
             }
         }
@@ -129,18 +125,14 @@ impl JsonDecoder {
         let mut scanner = if self.takes_nan { Scanner::with_nan(payload) } else { Scanner::new(payload) };
         scanner.skip_space();
         let walked = walk(&mut scanner, Some(&self.root), 0, &mut writer).and_then(|()| scanner.end());
-        let (mistyped, left_out, not_numbers) = (writer.mistyped, writer.left_out, writer.not_numbers);
-        let (large, own_time) = (writer.large, writer.time);
-        let (no_number, member) = (writer.no_number, writer.first_mistyped.zip(writer.first_member));
+        let Writer { mistyped, not_numbers, left_out, large, no_number, time: own_time, .. } = writer;
+        let member = writer.first_mistyped.zip(writer.first_member);
         if let Err(error) = walked {
             block.pop();
             return Err(error);
         }
-        self.mistyped += mistyped;
-        self.not_numbers += not_numbers;
-        self.left_out += left_out;
-        self.large = large.or(self.large);
-        self.no_number = self.no_number.or(no_number);
+        self.refused.add(Refused { mistyped, not_numbers, left_out, large, no_number: None });
+        self.refused.add_text(no_number);
         self.member = self.member.or(member);
         if let Some(time) = own_time {
             block.set_time(row, time);
@@ -149,34 +141,14 @@ impl JsonDecoder {
         Ok(())
     }
 
-    /// Returns the number of values so far of another type than the program reads.
-    pub fn mistyped(&self) -> u64 {
-        self.mistyped
-    }
-
-    /// Returns the number of NaN values so far.
-    pub fn not_numbers(&self) -> u64 {
-        self.not_numbers
-    }
-
-    /// Returns the number of array elements omitted so far from conditions and measures because they were null or NaN.
-    pub fn left_out(&self) -> u64 {
-        self.left_out
-    }
-
-    /// Returns the slot of an integer beyond the signed 64-bit range, or of one that a double rounds, if one was read so far.
-    pub fn too_large(&self) -> Option<Slot> {
-        self.large
+    /// Returns the counts of the values that could not be written so far.
+    pub fn refused(&self) -> &Refused {
+        &self.refused
     }
 
     /// Returns of the first value of another type in a table the column of that, and the field by its position.
     pub(crate) fn mistyped_member(&self) -> Option<(Slot, u16)> {
         self.member
-    }
-
-    /// Returns the first text so far that is not a number although one is read.
-    pub fn no_number(&self) -> Option<NoNumber> {
-        self.no_number
     }
 }
 

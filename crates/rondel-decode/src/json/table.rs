@@ -6,8 +6,10 @@ use rondel_event::{Block, Field, Layout, Path, Projection, Segment, Slot, Table,
 use rondel_event::{Timestamp, TopicId};
 
 use super::find::find;
-use super::plan::{Node, Writer, walk};
+use super::plan::Node;
 use super::scan::{Kind, Scanner};
+use super::walk::walk;
+use super::writer::Writer;
 use crate::tables::Slots;
 
 /// Plan for writing a table.

@@ -334,8 +334,8 @@ impl TraceShapes {
                     count += 1;
                     rest &= rest - 1;
                 }
-                let group = (&mut places[..count], &mut goals[..count]);
-                let passed = shape.gather(words, starts, group, block);
+                let (places, goals) = (&mut places[..count], &mut goals[..count]);
+                let passed = shape.gather(words, starts, places, goals, block);
                 let (mut passed_lines, mut passed_rows): (Rows, Rows) = (0, 0);
                 for goal in passed {
                     passed_lines |= 1 << goal.line;
@@ -357,28 +357,9 @@ impl TraceShapes {
             }
         }
 
-        let mut read = Read { lines, refused: lines < wanted, ..Read::default() };
         let end = usize::from(rows[lines]);
-        let mut timeless: Rows = 0;
-        for (index, bits) in &parts[..part_count] {
-            let shape = &self.shapes[usize::from(*index)];
-            if shape.is_event() {
-                let bits = bits & below(end);
-                shape.settle(block, bits);
-                if let Some(named) = &self.named[usize::from(*index)] {
-                    named.write(block, bits);
-                }
-                let (topic, mistyped) = (shape.topic(), shape.mistyped_per_row());
-                timeless |= if shape.is_timed() { 0 } else { bits };
-                if mistyped > 0 {
-                    self.add_mistyped(topic, mistyped * u64::from(bits.count_ones()));
-                }
-            } else {
-                let passed = u64::from((bits & below(lines)).count_ones());
-                self.count_other(self.others[usize::from(*index)], passed);
-            }
-        }
-        read.untimed = timeless;
+        let untimed = self.settle(&parts[..part_count], lines, end, block);
+        let mut timeless = untimed;
         while timeless != 0 {
             let row = timeless.trailing_zeros() as usize;
             block.set_time(row, if row == first { time } else { block.time(row - 1) });
@@ -394,7 +375,34 @@ impl TraceShapes {
         {
             self.usual = Some(index);
         }
-        read
+        Read { lines, refused: lines < wanted, untimed }
+    }
+
+    /// Completes the first lines: makes the rows below `end` that a shape has read events of the block, and counts the
+    /// lines on topics that are not read. `parts` are the shapes, each with its rows or, if its lines are no events, its
+    /// lines. Returns the rows whose lines have no time.
+    #[inline(always)]
+    fn settle(&mut self, parts: &[(u8, Rows)], lines: usize, end: usize, block: &mut Block) -> Rows {
+        let mut untimed: Rows = 0;
+        for (index, bits) in parts {
+            let shape = &self.shapes[usize::from(*index)];
+            if shape.is_event() {
+                let bits = bits & below(end);
+                shape.settle(block, bits);
+                if let Some(named) = &self.named[usize::from(*index)] {
+                    named.write(block, bits);
+                }
+                let (topic, mistyped) = (shape.topic(), shape.mistyped_per_row());
+                untimed |= if shape.is_timed() { 0 } else { bits };
+                if mistyped > 0 {
+                    self.add_mistyped(topic, mistyped * u64::from(bits.count_ones()));
+                }
+            } else {
+                let passed = u64::from((bits & below(lines)).count_ones());
+                self.count_other(self.others[usize::from(*index)], passed);
+            }
+        }
+        untimed
     }
 
     /// Counts lines on a topic that is not read.

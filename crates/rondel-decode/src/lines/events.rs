@@ -1,16 +1,12 @@
 //! Lines that are events of topics: `{"topic": "gear", "time": 12.5, "event": "missed_deadline"}`. Those of an instance
 //! may have its key: `{"topic": "track", "time": 13, "event": "disposed", "key": {"id": 7}}`.
 
-use rondel_event::{Block, Projection, Rows, Segment, TopicEvent};
+use rondel_event::{Block, Rows, TopicEvent};
 
-use super::{LineErrorKind, Lines, Member, Members, Roots};
+use super::form::{Member, Members};
+use super::roots::Roots;
+use super::{LineErrorKind, Lines};
 use crate::json::{JsonError, Kind, Scanner, Writer, walk};
-
-/// Whether a field `event` is read, so that a flat line with this member is a message.
-pub(super) fn reads_field(projection: &Projection) -> bool {
-    let is_event = |segment: &Segment| matches!(segment, Segment::Key(key) if **key == *"event");
-    projection.fields.iter().any(|field| field.path.0.first().is_some_and(is_event))
-}
 
 impl Members {
     /// Whether the line has the members of an event. As the value of one of them decides, such lines must not have a
@@ -46,7 +42,9 @@ impl Lines {
         &mut self,
         line: &[u8],
         members: &Members,
-        (topic, (event, holds)): (usize, (TopicEvent, bool)),
+        topic: usize,
+        event: TopicEvent,
+        holds: bool,
         block: &mut Block,
     ) -> Result<(), (usize, LineErrorKind)> {
         let Some(id) = self.topics[topic].events else {

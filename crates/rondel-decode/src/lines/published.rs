@@ -4,7 +4,8 @@ use std::borrow::Cow;
 
 use rondel_event::{TimeUnit, Timestamp, TopicEvent};
 
-use super::{Form, LineErrorKind, Member, Members};
+use super::LineErrorKind;
+use super::form::{Form, Member, Members};
 use crate::json::{JsonError, Kind, Scanner, time_at, unescape};
 
 /// Contents of a line.

@@ -127,7 +127,7 @@ impl<'d> Compiler<'d> {
             "google.protobuf.Duration" => TimeForm::Duration,
             _ => TimeForm::Either,
         };
-        for want in &fields.wants {
+        for want in &fields.reads {
             match Target::new(want) {
                 Some(target @ Target::Present(_) | target @ Target::Test(_, Test::Present)) => {
                     present.push(target);
@@ -245,7 +245,7 @@ impl<'d> Compiler<'d> {
         let named = named.into();
         let lengths = self.lengths(fields, defaults);
         let mut tests = Vec::new();
-        for want in &fields.wants {
+        for want in &fields.reads {
             match want {
                 Want::Elements(quantifier, conditions, slot) => {
                     let without = match quantifier {
@@ -281,7 +281,7 @@ impl<'d> Compiler<'d> {
         defaults: &mut Vec<(Target, Scalar<'static>)>,
     ) -> Box<[Target]> {
         let targets: Vec<Target> =
-            fields.wants.iter().filter(|want| is_for_all(want)).filter_map(Target::new).collect();
+            fields.reads.iter().filter(|want| is_for_all(want)).filter_map(Target::new).collect();
         defaults.extend(targets.iter().map(|target| (target.clone(), Scalar::Bytes(0))));
         targets.into_iter().filter(|target| matches!(target, Target::Length(..))).collect()
     }
@@ -307,7 +307,7 @@ impl<'d> Compiler<'d> {
         defaults: &mut Vec<(Target, Scalar<'static>)>,
     ) -> Action {
         self.report.no_indices(fields);
-        for want in &fields.wants {
+        for want in &fields.reads {
             if !is_for_all(want) {
                 self.report.other_type(want, "a map");
             }

@@ -37,7 +37,7 @@ use rondel_event::{Block, Path, Projection, Slot, TimeUnit, Timestamp, TopicId};
 use crate::cdr::PlanError;
 use crate::error::MessageError;
 use crate::fields::Fields;
-use crate::sink::{NoNumber, Refused, Sink};
+use crate::sink::{Refused, Sink};
 use compile::Compiler;
 pub use descriptor::{Descriptors, ProtobufType};
 pub(crate) use json::write_json;
@@ -105,28 +105,8 @@ impl ProtobufDecoder {
         Ok(())
     }
 
-    /// Returns the number of values so far that are undefined in their type, or out of the range of their column.
-    pub fn mistyped(&self) -> u64 {
-        self.refused.count
-    }
-
-    /// Returns the number of NaN values so far.
-    pub fn not_numbers(&self) -> u64 {
-        self.refused.not_numbers
-    }
-
-    /// Returns the number of array elements omitted so far because they were NaN.
-    pub fn left_out(&self) -> u64 {
-        self.refused.left_out
-    }
-
-    /// Returns the slot of an integer beyond the signed 64-bit range, if one was read so far.
-    pub fn too_large(&self) -> Option<Slot> {
-        self.refused.too_large()
-    }
-
-    /// Returns the first text so far that is not a number although one is read.
-    pub fn no_number(&self) -> Option<NoNumber> {
-        self.refused.no_number
+    /// Returns the counts of the values that could not be written so far.
+    pub fn refused(&self) -> &Refused {
+        &self.refused
     }
 }

@@ -11,8 +11,8 @@ use super::plan::{
 };
 use super::wire::{LENGTH, Reader};
 use crate::elements::{Measurand, Measured, Tested, Witness};
-use crate::error::{Fault, MessageErrorKind, Parsed};
-use crate::sink::{Scalar, Sink, Target, sum};
+use crate::error::{Fault, Parsed};
+use crate::sink::{Scalar, Sink, Target, span, sum};
 
 const NS_PER_S: i128 = 1_000_000_000;
 
@@ -228,7 +228,7 @@ impl Walk<'_> {
         let quantifier = test.quantifier;
         if let Slot::String(_) = test.slot {
             let mut witness = Witness::from_words(quantifier, *words);
-            sink.witness(&mut witness, (test.slot, quantifier), (&test.alternatives, &test.names));
+            sink.witness(&mut witness, test.slot, quantifier, &test.alternatives, &test.names);
             *words = witness.words();
             return false;
         }
@@ -245,7 +245,7 @@ impl Walk<'_> {
         }
         let mut tested = Tested::from_words(*words);
         let (lacked, left_out) = (u64::from(tested.lacks()), tested.left_out);
-        let is_met = tested.add(&test.alternatives, test.alternatives.single(), (sink.met, sink.unknown));
+        let is_met = tested.add(&test.alternatives, test.alternatives.single(), sink.met, sink.unknown);
         *words = tested.words();
         // The value before the first element is that of an empty list.
         let changes = is_met != (quantifier == Quantifier::All);
@@ -413,11 +413,7 @@ impl Walk<'_> {
                     _ => Scalar::Other,
                 }
             }
-            TimeForm::Timestamp | TimeForm::Either => match sum(seconds, nanos) {
-                Ok(total) => Scalar::Span(total),
-                Err(MessageErrorKind::TimeOutOfRange) => Scalar::Beyond,
-                Err(_) => Scalar::Other,
-            },
+            TimeForm::Timestamp | TimeForm::Either => span(sum(seconds, nanos)),
         };
         plan.targets.iter().try_for_each(|target| self.write(target, value, begin))
     }

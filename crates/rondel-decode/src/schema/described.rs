@@ -37,7 +37,7 @@ fn structure(library: &mut Library, reader: &mut Reader<'_>) -> Result<String, S
         let number = reader.bytes::<1>()?[0];
         let (capacity, string_capacity) = (reader.long()?, reader.long()?);
         let nested = reader.text()?;
-        let member_type = type_of(library, number, (capacity, string_capacity), nested).ok_or_else(|| {
+        let member_type = type_of(library, number, capacity, string_capacity, nested).ok_or_else(|| {
             SchemaError::new(format!("{name}.{member} has the type {number}, which is not read"))
         })?;
         let _default = reader.text()?;
@@ -48,7 +48,7 @@ fn structure(library: &mut Library, reader: &mut Reader<'_>) -> Result<String, S
     Ok(name)
 }
 
-fn type_of(library: &mut Library, number: u8, (capacity, string): (u64, u64), nested: &str) -> Option<Type> {
+fn type_of(library: &mut Library, number: u8, capacity: u64, string: u64, nested: &str) -> Option<Type> {
     let bound = || u32::try_from(capacity).ok().filter(|bound| *bound > 0);
     let mut element = |number| element(library, number, string, nested).map(Box::new);
     Some(if number > SEQUENCE {

@@ -1,13 +1,13 @@
-//! SenML (RFC 8428): lists of measurements, in JSON or in CBOR, which the first byte tells apart.
+//! SenML (RFC 8428): lists of measurements in JSON or CBOR; the first byte selects the format.
 //!
-//! A message is read as one with these members:
+//! A message has these members:
 //!
 //! | member | value |
 //! |---|---|
 //! | `records` | the resolved records: `n` with the base name, `u` or the base unit, `t` with the base time, `ut`, `s` with the base sum, and `v` with the base value, `vs`, `vb` or `vd` |
 //! | `time` | the latest `t` |
 //!
-//! Records that have base fields alone are no elements. A time below 2^28 s is relative to the time of the message. Times
+//! Records with base fields only are no elements. A time below 2^28 s is relative to the time of the message. Times
 //! are read as `time`, or as a number of seconds.
 //!
 //! The pack becomes CBOR, and a [`BinaryDecoder`] reads that. A pack in which a name comes with several times holds a series:
@@ -16,14 +16,14 @@
 mod fault;
 mod record;
 
-use rondel_event::{Block, Path, Projection, Read, Segment, Slot, TimeUnit, Timestamp, TopicId, ValueType};
+use rondel_event::{Block, Path, Projection, Read, Segment, TimeUnit, Timestamp, TopicId, ValueType};
 
 use crate::binary::{self, BinaryDecoder, BinaryFormat, put};
 use crate::cdr::PlanError;
 use crate::error::{Fault, MessageError, MessageErrorKind, Parsed};
 use crate::json::JsonForm;
 use crate::message::Text;
-use crate::sink::NoNumber;
+use crate::sink::Refused;
 pub use fault::PackFault;
 use record::{Records, Times, resolve};
 
@@ -40,7 +40,7 @@ pub struct SenmlDecoder {
 }
 
 impl Times {
-    /// How times are written from which these fields are read.
+    /// Returns the representation of times that the fields of `projection` need.
     fn read(projection: &Projection, time: Option<&Path>) -> Times {
         let is_time =
             |path: &Path| matches!(path.0.last(), Some(Segment::Key(key)) if matches!(&**key, "t" | "time"));
@@ -53,7 +53,7 @@ impl Times {
 }
 
 impl SenmlDecoder {
-    /// A decoder for messages on `topic`, of which the fields of `projection` are read.
+    /// Decoder of the fields in `projection` for messages on `topic`.
     ///
     /// `time` names the field that holds the time of the event; without it the time is the one given to
     /// [`SenmlDecoder::decode`].
@@ -100,29 +100,9 @@ impl SenmlDecoder {
         result
     }
 
-    /// Returns how many values so far had another type than the program reads.
-    pub fn mistyped(&self) -> u64 {
-        self.inner.mistyped()
-    }
-
-    /// Returns how many numbers so far were NaN.
-    pub fn not_numbers(&self) -> u64 {
-        self.inner.not_numbers()
-    }
-
-    /// Returns how many elements of arrays so far were NaN, and were left out.
-    pub fn left_out(&self) -> u64 {
-        self.inner.left_out()
-    }
-
-    /// Returns the slot of an integer beyond the signed 64-bit range, if one was read so far.
-    pub fn too_large(&self) -> Option<Slot> {
-        self.inner.too_large()
-    }
-
-    /// Returns the first text so far that should be a number and is none.
-    pub fn no_number(&self) -> Option<NoNumber> {
-        self.inner.no_number()
+    /// Returns the counts of the values that could not be written so far.
+    pub fn refused(&self) -> &Refused {
+        self.inner.refused()
     }
 }
 

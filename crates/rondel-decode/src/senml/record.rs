@@ -20,7 +20,7 @@ const ABSOLUTE: i64 = (1 << 28) * NS_PER_S;
 /// The version of SenML that RFC 8428 describes; a pack states a higher one if it needs it.
 const VERSION: f64 = 10.0;
 
-/// How times are written.
+/// Representation of times in the resolved pack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Times {
     /// As a number of seconds.

@@ -2,7 +2,7 @@ use super::*;
 use crate::error::MessageErrorKind;
 use crate::json::JsonForm;
 use crate::{Encoding, MessageWriter};
-use rondel_event::{Field, Layout, Named, Value};
+use rondel_event::{Field, Layout, Named, Slot, Value};
 
 fn json(payload: &[u8]) -> Result<String, String> {
     let mut out = Vec::new();

@@ -30,7 +30,6 @@ pub(super) struct Direct {
     seq: Arc<[Target]>,
     /// The numbers of the names of historical metrics in a message.
     historical: Vec<u32>,
-    pub(super) refused: Refused,
 }
 
 impl Direct {
@@ -59,7 +58,7 @@ impl Direct {
             while let Some(below) = only(fields) {
                 fields = below;
             }
-            let targets = fields.wants.iter().map(Target::new).collect::<Option<Vec<_>>>()?;
+            let targets = fields.reads.iter().map(Target::new).collect::<Option<Vec<_>>>()?;
             match &path.0[..] {
                 [Segment::Key(key)] if **key == *"timestamp" => timestamp.extend(targets),
                 [Segment::Key(key)] if **key == *"seq" => seq.extend(targets),
@@ -72,14 +71,7 @@ impl Direct {
             }
         }
         let values = values.into_iter().map(Into::into).collect();
-        Some(Direct {
-            topic,
-            values,
-            timestamp: timestamp.into(),
-            seq: seq.into(),
-            historical: Vec::new(),
-            refused: Refused::default(),
-        })
+        Some(Direct { topic, values, timestamp: timestamp.into(), seq: seq.into(), historical: Vec::new() })
     }
 }
 
@@ -99,8 +91,9 @@ impl Direct {
         payload: &[u8],
         time: Timestamp,
         block: &mut Block,
+        refused: &mut Refused,
     ) -> Result<(), MessageError> {
-        let Direct { topic, values, timestamp, seq, historical, refused } = self;
+        let Direct { topic, values, timestamp, seq, historical } = self;
         let mut sink = Sink::begin(block, *topic, time, TimeUnit::Milliseconds);
         let aliases = rewriter.aliases(place);
         let reading = Reading { values, timestamp, seq, rewriter, place, aliases };
@@ -230,7 +223,7 @@ impl Reading<'_> {
         };
         match value(Reader { at: part.at + size, ..part }, born) {
             Ok(Some(value)) => Short::Value(number, value),
-            // What is wrong is found once more.
+            // The general decoder reads the message again and reports the fault.
             Ok(None) | Err(_) => Short::Other,
         }
     }

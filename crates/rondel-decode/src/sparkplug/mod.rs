@@ -37,7 +37,7 @@ use rondel_event::{Block, NameId, Path, Projection, Slot, TimeUnit, Timestamp, T
 use crate::binary::{self, BinaryDecoder, BinaryFormat};
 use crate::cdr::PlanError;
 use crate::error::MessageError;
-use crate::sink::{NoNumber, Refused};
+use crate::sink::Refused;
 use direct::Direct;
 use reads::Reads;
 use rewriter::{Ended, Rewriter};
@@ -53,13 +53,13 @@ const MEMBERS: [&str; 5] = ["timestamp", "metrics", "seq", "uuid", "body"];
 pub struct SparkplugDecoder {
     inner: BinaryDecoder,
     rewriter: Rewriter,
-    /// How messages of data are read that need not be written again.
+    /// Fast decoder of data messages that need no rewriting; `None` if the fields do not allow it.
     direct: Option<Direct>,
     scratch: Vec<u8>,
 }
 
 impl SparkplugDecoder {
-    /// A decoder for messages on `topic`, of which the fields of `projection` are read.
+    /// Decoder of the fields in `projection` for messages on `topic`.
     ///
     /// `time` names the field that holds the time of the event; without it the time is the one given to
     /// [`SparkplugDecoder::decode`].
@@ -88,7 +88,7 @@ impl SparkplugDecoder {
         self.rewriter.read_commands();
     }
 
-    /// Sets the name of the topic of the messages that follow. `name` tells the one with a number when it comes first.
+    /// Sets the name of the topic of the messages that follow. `name` returns the name of a number that is new.
     #[inline]
     pub fn set_name<N: AsRef<str>>(&mut self, id: Option<NameId>, name: impl FnOnce(NameId) -> Option<N>) {
         self.rewriter.set_name(id, name);
@@ -115,7 +115,8 @@ impl SparkplugDecoder {
     /// as it was then.
     pub fn decode(&mut self, payload: &[u8], time: Timestamp, block: &mut Block) -> Result<(), MessageError> {
         if let (Some(direct), Some(place)) = (&mut self.direct, self.rewriter.place_of_data()) {
-            return direct.decode(&mut self.rewriter, place, payload, time, block);
+            let refused = self.inner.refused_mut();
+            return direct.decode(&mut self.rewriter, place, payload, time, block, refused);
         }
         let mut scratch = std::mem::take(&mut self.scratch);
         scratch.clear();
@@ -151,10 +152,6 @@ impl SparkplugDecoder {
         }
     }
 
-    fn refused(&self) -> Refused {
-        self.direct.as_ref().map_or_else(Refused::default, |direct| direct.refused)
-    }
-
     /// Returns how many historical metrics so far were left out, that would be read were they present ones.
     pub fn historical(&self) -> u64 {
         self.rewriter.history.count
@@ -165,29 +162,9 @@ impl SparkplugDecoder {
         self.rewriter.history.names()
     }
 
-    /// Returns how many values so far had another type than the program reads.
-    pub fn mistyped(&self) -> u64 {
-        self.inner.mistyped() + self.refused().count
-    }
-
-    /// Returns how many numbers so far were NaN.
-    pub fn not_numbers(&self) -> u64 {
-        self.inner.not_numbers() + self.refused().not_numbers
-    }
-
-    /// Returns how many elements of arrays so far were NaN, and were left out.
-    pub fn left_out(&self) -> u64 {
-        self.inner.left_out()
-    }
-
-    /// Returns the slot of an integer beyond the signed 64-bit range, if one was read so far.
-    pub fn too_large(&self) -> Option<Slot> {
-        self.inner.too_large().or(self.refused().too_large())
-    }
-
-    /// Returns the first text so far that should be a number and is none.
-    pub fn no_number(&self) -> Option<NoNumber> {
-        self.inner.no_number().or(self.refused().no_number)
+    /// Returns the counts of the values that could not be written so far.
+    pub fn refused(&self) -> &Refused {
+        self.inner.refused()
     }
 }
 

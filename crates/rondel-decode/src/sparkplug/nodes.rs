@@ -113,7 +113,7 @@ pub(super) struct Aliases {
 
 impl Aliases {
     fn new(mut known: Vec<(u64, Known)>) -> Aliases {
-        // Of an alias that comes twice the last one counts.
+        // The last metric with an alias counts.
         known.reverse();
         known.sort_by_key(|(alias, _)| *alias);
         known.dedup_by_key(|(alias, _)| *alias);

@@ -451,8 +451,8 @@ proptest::proptest! {
             if one.is_ok() {
                 proptest::prop_assert_eq!(one, other);
             }
-            let counts = |of: &SparkplugDecoder| (of.mistyped(), of.not_numbers(), of.too_large());
-            proptest::prop_assert_eq!(counts(&at_once.decoder), counts(&in_steps.decoder));
+            let counts = |of: &Refused| (of.mistyped(), of.not_numbers(), of.too_large());
+            proptest::prop_assert_eq!(counts(at_once.decoder.refused()), counts(in_steps.decoder.refused()));
         }
     }
 }

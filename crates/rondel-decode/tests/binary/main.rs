@@ -9,9 +9,7 @@ mod wire;
 
 use common::conditions::{Coverage, alternatives, meets_number, number_test};
 use common::measures::MEASURES;
-use common::{
-    Found, Random, assert_unchanged, cases, found, found_as_json, measure, path, projection, quantified,
-};
+use common::{Found, assert_unchanged, cases, found, found_as_json, measure, path, projection, quantified};
 use rondel_decode::Encoding;
 use rondel_decode::binary::{BinaryDecoder, BinaryFormat};
 use rondel_decode::json::JsonDecoder;
@@ -19,16 +17,17 @@ use rondel_event::{
     Block, Condition, Countable, Layout, Path, Projection, Quantifier, Read, Segment, Test, TimeUnit,
     Timestamp, TopicId, Value, ValueType,
 };
+use rondel_testkit::Random;
 use serde_json::{Value as Json, json};
 
 const KEYS: [&str; 6] = ["a", "b", "long name of a member", "\u{e4}", "7", "sec"];
 const UNITS: [TimeUnit; 3] = [TimeUnit::Seconds, TimeUnit::Milliseconds, TimeUnit::Nanoseconds];
 
 fn value(random: &mut Random, depth: usize) -> Json {
-    match random.below(if depth > 4 { 7 } else { 12 }) {
+    match random.index(if depth > 4 { 7 } else { 12 }) {
         0 => Json::Null,
         1 => random.one_in(2).into(),
-        2 => (random.next() as i64 >> random.below(64)).into(),
+        2 => (random.next() as i64 >> random.index(64)).into(),
         3 => random.pick(&[0, 1, u64::MAX, 1 << 63, i64::MAX as u64, 255, 65_536]).to_owned().into(),
         // Below a nanosecond, a time in JSON is truncated and one from a double is rounded: equal for these values.
         4 => random
@@ -43,13 +42,13 @@ fn value(random: &mut Random, depth: usize) -> Json {
             .pick(&["12 ms", "2026-11-22T18:04:13.5Z", "1.5", "1e99 h", "0001-01-01T00:00:00Z"])
             .to_owned()
             .into(),
-        7 => match random.below(4) {
+        7 => match random.index(4) {
             0 => json!({"sec": random.next() as i32, "nanosec": random.next() as u32 % 1_000_000_000}),
             1 => json!({"secs": random.next() as i64, "nsecs": 5}),
             2 => json!({"sec": u64::MAX, "nsec": random.next() as i32}),
             _ => json!({"sec": 1, "nanosec": 2.0, "b": 1}),
         },
-        8..10 => Json::Array((0..random.below(6)).map(|_| value(random, depth + 1)).collect()),
+        8..10 => Json::Array((0..random.index(6)).map(|_| value(random, depth + 1)).collect()),
         _ => object(random, depth + 1),
     }
 }
@@ -68,17 +67,17 @@ fn some_path(random: &mut Random, json: &Json) -> Path {
     loop {
         at = match at {
             Json::Object(members) if !members.is_empty() && !random.one_in(8) => {
-                let key = *random.pick(&KEYS);
+                let key = random.pick(&KEYS);
                 path.push(Segment::Key(key.into()));
                 members.get(key).unwrap_or(&Json::Null)
             }
             Json::Array(elements) if random.one_in(4) => {
-                let index = 1 + random.below(3);
+                let index = 1 + random.index(3);
                 path.push(Segment::FromEnd(index as u32));
                 elements.iter().nth_back(index - 1).unwrap_or(&Json::Null)
             }
             Json::Array(elements) if !random.one_in(3) => {
-                let index = random.below(6);
+                let index = random.index(6);
                 path.push(Segment::Index(index as u32));
                 elements.get(index).unwrap_or(&Json::Null)
             }
@@ -88,8 +87,8 @@ fn some_path(random: &mut Random, json: &Json) -> Path {
 }
 
 fn test(random: &mut Random) -> (Path, Test) {
-    let test = match random.below(11) {
-        9 | 10 => match number_test(|end| random.below(end)) {
+    let test = match random.index(11) {
+        9 | 10 => match number_test(|end| random.index(end)) {
             Test::Number(comparison, bound) => Test::Integer(comparison, bound),
             test => test,
         },
@@ -99,9 +98,9 @@ fn test(random: &mut Random) -> (Path, Test) {
         3 => Test::Equals(Value::Float(-1.25)),
         4 => Test::Equals(Value::String("x".into())),
         5 => Test::OtherText("x".into()),
-        _ => number_test(|end| random.below(end)),
+        _ => number_test(|end| random.index(end)),
     };
-    let keys = if random.one_in(2) { vec![] } else { vec![*random.pick(&KEYS)] };
+    let keys = if random.one_in(2) { vec![] } else { vec![random.pick(&KEYS)] };
     (Path::keys(keys), test)
 }
 
@@ -143,25 +142,25 @@ fn number(element: &Json) -> Option<f64> {
 
 fn some_read(random: &mut Random) -> Read {
     use ValueType::{Bool, Duration, Float, Int, String, Time};
-    match random.below(9) {
+    match random.index(9) {
         0 => Read::Presence,
         1 => {
             let kinds = [None, None, Some(Countable::Array), Some(Countable::Text)];
-            Read::length(*random.pick(&kinds))
+            Read::length(random.pick(&kinds))
         }
         2 => {
             if random.one_in(2) {
-                return Read::Elements(*random.pick(&MEASURES), Vec::new());
+                return Read::Elements(random.pick(&MEASURES), Vec::new());
             }
-            let quantifier = *random.pick(&[Quantifier::Any, Quantifier::All, Quantifier::Count]);
+            let quantifier = random.pick(&[Quantifier::Any, Quantifier::All, Quantifier::Count]);
             if random.one_in(8) {
                 return Read::Elements(quantifier, Vec::new());
             }
-            let tests: Vec<_> = (0..1 + random.below(4)).map(|_| test(random)).collect();
-            Read::Elements(quantifier, alternatives(|end| random.below(end), &tests))
+            let tests: Vec<_> = (0..1 + random.index(4)).map(|_| test(random)).collect();
+            Read::Elements(quantifier, alternatives(|end| random.index(end), &tests))
         }
-        3 => Read::Number(*random.pick(&[Float, Int])),
-        _ => Read::Value(*random.pick(&[Bool, Duration, Float, Int, String, Time])),
+        3 => Read::Number(random.pick(&[Float, Int])),
+        _ => Read::Value(random.pick(&[Bool, Duration, Float, Int, String, Time])),
     }
 }
 
@@ -234,24 +233,24 @@ fn definition(json: &Json, path: &Path, read: &Read, coverage: &Coverage) -> Opt
 #[test]
 fn values_of_other_writers_are_read_like_their_json() {
     let (mut compared, coverage) = (0, Coverage::default());
-    for seed in 0..cases() {
-        let mut random = Random(seed);
+    for seed in rondel_testkit::seeds("values_of_other_writers_are_read_like_their_json", 500) {
+        let mut random = Random::new(seed);
         let json = if random.one_in(8) { value(&mut random, 0) } else { object(&mut random, 0) };
-        let reads: Vec<_> = (0..1 + random.below(9))
+        let reads: Vec<_> = (0..1 + random.index(9))
             .map(|_| (some_path(&mut random, &json), some_read(&mut random)))
             .collect();
         let (projection, layout) = projection(reads);
         let time = random.one_in(2).then(|| some_path(&mut random, &json));
-        let unit = *random.pick(&UNITS);
+        let unit = random.pick(&UNITS);
         let mut reference = JsonDecoder::new(TopicId(0), &projection, time.as_ref(), unit);
         let mut expected = Block::new(layout);
         let start = Timestamp::from_nanos(77);
         let text = json.to_string();
         let is_read = reference.decode(text.as_bytes(), start, &mut expected);
-        let mistyped = reference.mistyped();
+        let mistyped = reference.refused().mistyped();
         if is_read.is_ok() {
             reference.decode(text.as_bytes(), start, &mut expected).unwrap();
-            assert_eq!(reference.mistyped(), 2 * mistyped, "seed {seed}, {json}\n{projection:?}");
+            assert_eq!(reference.refused().mistyped(), 2 * mistyped, "seed {seed}, {json}\n{projection:?}");
         }
         for (format, message) in written(&json) {
             let context = format!("seed {seed}, {format:?}, {json}\n{projection:?} {time:?}\n{message:02x?}");
@@ -280,18 +279,18 @@ fn values_of_other_writers_are_read_like_their_json() {
                     compared += 1;
                 }
             }
-            let as_json = found_as_json((encoding, None), (&projection, layout), unit, &message);
+            let as_json = found_as_json(encoding, None, &projection, layout, unit, &message);
             assert_eq!(as_json, found(&projection, &expected, 0), "as JSON, {context}");
             assert_eq!(block.time(0), expected.time(0), "{context}");
-            assert_eq!(decoder.mistyped(), mistyped, "{context}");
+            assert_eq!(decoder.refused().mistyped(), mistyped, "{context}");
         }
     }
-    assert!(compared >= cases(), "only {compared} fields were compared");
+    assert!(rondel_testkit::is_replay() || compared >= cases(), "only {compared} fields were compared");
 }
 
 /// Returns an element that conditions probably fit.
 fn element(random: &mut Random) -> Json {
-    let plain = |random: &mut Random| match random.below(6) {
+    let plain = |random: &mut Random| match random.index(6) {
         0 => Json::Null,
         1 => random.one_in(2).into(),
         2 => random.pick(&["", "x", "\u{20ac}"]).to_owned().into(),
@@ -307,19 +306,19 @@ fn element(random: &mut Random) -> Json {
 #[test]
 fn conditions_on_elements_hold_as_defined() {
     let coverage = Coverage::default();
-    for seed in 0..cases() {
-        let mut random = Random(seed ^ 0x4321);
-        let json = Json::Array((0..random.below(8)).map(|_| element(&mut random)).collect());
+    for seed in rondel_testkit::seeds("conditions_on_elements_hold_as_defined", 500) {
+        let mut random = Random::new(seed ^ 0x4321);
+        let json = Json::Array((0..random.index(8)).map(|_| element(&mut random)).collect());
         // JSON tests plain numbers in the first pass over an array, if nothing else is read.
         let only_numbers = random.one_in(3);
         let read = |_| {
-            let quantifier = *random.pick(&[Quantifier::Any, Quantifier::All, Quantifier::Count]);
+            let quantifier = random.pick(&[Quantifier::Any, Quantifier::All, Quantifier::Count]);
             let test = |random: &mut Random| match only_numbers {
-                true => (Path::default(), number_test(|end| random.below(end))),
+                true => (Path::default(), number_test(|end| random.index(end))),
                 false => test(random),
             };
-            let tests: Vec<_> = (0..1 + random.below(4)).map(|_| test(&mut random)).collect();
-            (Path::default(), Read::Elements(quantifier, alternatives(|end| random.below(end), &tests)))
+            let tests: Vec<_> = (0..1 + random.index(4)).map(|_| test(&mut random)).collect();
+            (Path::default(), Read::Elements(quantifier, alternatives(|end| random.index(end), &tests)))
         };
         let mut reads: Vec<_> = (0..4).map(read).collect();
         if random.one_in(4) {
@@ -351,8 +350,8 @@ fn conditions_on_elements_hold_as_defined() {
 
 #[test]
 fn damaged_messages_leave_the_block_unchanged() {
-    for seed in 0..cases() {
-        let mut random = Random(seed ^ 0x1234);
+    for seed in rondel_testkit::seeds("binary-damaged_messages_leave_the_block_unchanged", 500) {
+        let mut random = Random::new(seed ^ 0x1234);
         let json = object(&mut random, 0);
         let reads: Vec<_> = (0..6).map(|_| (some_path(&mut random, &json), some_read(&mut random))).collect();
         let (projection, layout) = projection(reads);
@@ -376,11 +375,11 @@ fn damaged_messages_leave_the_block_unchanged() {
             check(&[&whole[..], &[0]].concat(), true);
             let mut message = whole.clone();
             for _ in 0..20 {
-                let at = random.below(message.len());
-                match random.below(3) {
+                let at = random.index(message.len());
+                match random.index(3) {
                     0 => message[at] = random.next() as u8,
                     1 => message[at] = 0xff,
-                    _ => message[at] ^= 1 << random.below(8),
+                    _ => message[at] ^= 1 << random.index(8),
                 }
                 check(&message, false);
             }
@@ -400,5 +399,5 @@ fn read(
         BinaryDecoder::new(format, TopicId(0), &projection, None, TimeUnit::Milliseconds).unwrap();
     let mut block = Block::new(layout);
     decoder.decode(message, Timestamp::ZERO, &mut block)?;
-    Ok((found(&projection, &block, 0), decoder.mistyped()))
+    Ok((found(&projection, &block, 0), decoder.refused().mistyped()))
 }

@@ -144,7 +144,7 @@ fn keyed(format: BinaryFormat, hex: &str, reads: &[(&str, Read)]) -> (Vec<Found>
         rondel_decode::binary::BinaryDecoder::new(format, topic, &projection, None, unit).unwrap();
     let mut block = rondel_event::Block::new(layout);
     decoder.decode(&bytes(hex), rondel_event::Timestamp::ZERO, &mut block).unwrap();
-    (crate::found(&projection, &block, 0), decoder.mistyped())
+    (crate::found(&projection, &block, 0), decoder.refused().mistyped())
 }
 
 #[test]

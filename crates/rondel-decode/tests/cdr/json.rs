@@ -6,10 +6,11 @@ use rondel_decode::schema::{Definition, Extensibility, Library, Primitive, Schem
 use rondel_event::{Block, Layout, Projection, TimeUnit, Timestamp, TopicId};
 use serde_json::{Map, Value, json};
 
-use crate::random::{self, Random, Tree};
+use crate::random::{self, Tree};
 use crate::reads::Reads;
 use crate::wire::{Encoding, Wire};
-use crate::{cases, encodings, schema};
+use crate::{encodings, schema};
+use rondel_testkit::Random;
 
 fn text(schema: &Schema, message: &[u8], limit: usize) -> Result<String, rondel_decode::cdr::CdrError> {
     let mut out = b"before".to_vec();
@@ -84,8 +85,8 @@ fn is_mistaken(schema: &Schema, encoding: Encoding, message: &[u8]) -> bool {
 
 #[test]
 fn json_equals_the_values_written_by_the_standard() {
-    for seed in 0..cases() {
-        let mut random = Random(seed ^ 0x77);
+    for seed in rondel_testkit::seeds("json_equals_the_values_written_by_the_standard", 400) {
+        let mut random = Random::new(seed ^ 0x77);
         let idl = random::idl(&mut random);
         let schema = schema(&idl);
         for encoding in encodings(&schema) {
@@ -93,7 +94,7 @@ fn json_equals_the_values_written_by_the_standard() {
             let is_appendable =
                 schema.root().extensibility.unwrap_or(encoding.unstated) == Extensibility::Appendable;
             if encoding.version == 2 && is_appendable && random.one_in(3) {
-                let known = 1 + random.below(all.len());
+                let known = 1 + random.index(all.len());
                 all[known..].fill(None);
             }
             let message = Wire::message(&schema, encoding, random.next(), &all);
@@ -116,8 +117,8 @@ fn json_equals_the_values_written_by_the_standard() {
 
 #[test]
 fn damaged_messages_have_json_only_if_every_byte_is_right() {
-    for seed in 0..cases() {
-        let mut random = Random(seed ^ 0xaaaa);
+    for seed in rondel_testkit::seeds("damaged_messages_have_json_only_if_every_byte_is_right", 400) {
+        let mut random = Random::new(seed ^ 0xaaaa);
         let idl = random::idl(&mut random);
         let schema = schema(&idl);
         let reads = Reads::random(&mut random, &schema);
@@ -126,12 +127,12 @@ fn damaged_messages_have_json_only_if_every_byte_is_right() {
             let all = random::members(&mut random, &schema, schema.root());
             let mut message = Wire::message(&schema, encoding, random.next(), &all);
             for _ in 0..20 {
-                let at = random.below(message.len());
-                match random.below(4) {
+                let at = random.index(message.len());
+                match random.index(4) {
                     0 => message.truncate(at),
                     1 => message[at] = random.next() as u8,
                     2 => message[at] = 0xff,
-                    _ => message[at] ^= 1 << random.below(8),
+                    _ => message[at] ^= 1 << random.index(8),
                 }
                 if message.is_empty() {
                     break;

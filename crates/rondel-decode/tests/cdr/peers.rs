@@ -11,26 +11,9 @@ use rondel_event::{
 };
 use serde_json::Value;
 
-/// Returns the Python of RONDEL_TEST_PYTHON, or of `.venv`, if it has these packages. Otherwise the test is skipped
-/// with a message; if a Python is configured, or on CI, it fails.
+/// Returns the Python with independent writers, if there is one.
 fn python(test: &str) -> Option<PathBuf> {
-    let root = FilePath::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let candidate = std::env::var_os("RONDEL_TEST_PYTHON").map(PathBuf::from);
-    let candidate = candidate.or_else(|| Some(root.join(".venv/bin/python3")).filter(|path| path.exists()));
-    let works = |path: &PathBuf| {
-        let imported = Command::new(path).args(["-c", "import cyclonedds, rosbags"]).output();
-        imported.is_ok_and(|output| output.status.success())
-    };
-    if let Some(python) = candidate.filter(works) {
-        return Some(python);
-    }
-    let message = format!(
-        "{test}: SKIPPED, NOT TESTED: no Python with cyclonedds and rosbags; `make .venv/ready` installs them"
-    );
-    assert!(["CI", "RONDEL_TEST_PYTHON"].iter().all(|name| std::env::var_os(name).is_none()), "{message}");
-    // Bypasses the capture of the test's output.
-    let _ = Command::new("sh").args(["-c", "echo \"$0\" >&2", &message]).status();
-    None
+    rondel_testkit::python(test, "cyclonedds, rosbags")
 }
 
 /// Returns the lines that a script prints.

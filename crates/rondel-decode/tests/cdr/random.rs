@@ -1,31 +1,7 @@
 //! Random types, as IDL, and random values of them.
 
 use rondel_decode::schema::{Definition, Primitive, Schema, Type};
-
-/// A small pseudorandom generator, equal in every run.
-pub(crate) struct Random(pub(crate) u64);
-
-impl Random {
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ z >> 31
-    }
-
-    pub(crate) fn below(&mut self, end: usize) -> usize {
-        (self.next() % end as u64) as usize
-    }
-
-    pub(crate) fn one_in(&mut self, count: usize) -> bool {
-        self.below(count) == 0
-    }
-
-    fn pick<'t>(&mut self, from: &[&'t str]) -> &'t str {
-        from[self.below(from.len())]
-    }
-}
+use rondel_testkit::Random;
 
 const NUMBERS: [&str; 14] = [
     "boolean",
@@ -48,9 +24,9 @@ const NUMBERS: [&str; 14] = [
 pub(crate) fn idl(random: &mut Random) -> String {
     let mut text = String::new();
     let mut names: Vec<String> = Vec::new();
-    for number in 0..random.below(5) {
+    for number in 0..random.index(5) {
         let name = format!("T{number}");
-        match random.below(8) {
+        match random.index(8) {
             0 => text.push_str(&format!(
                 "@bit_bound({}) enum {name} {{ {name}_A, @value(5) {name}_B, {name}_C }};\n",
                 random.pick(&["8", "16", "32"])
@@ -62,7 +38,7 @@ pub(crate) fn idl(random: &mut Random) -> String {
             2 => union(random, &name, &names, &mut text),
             3 => {
                 let element = type_name(random, &names, 1);
-                text.push_str(&format!("typedef {element} {name}[{}];\n", 1 + random.below(3)));
+                text.push_str(&format!("typedef {element} {name}[{}];\n", 1 + random.index(3)));
             }
             _ => structure(random, &name, &names, &mut text),
         }
@@ -76,12 +52,12 @@ fn structure(random: &mut Random, name: &str, names: &[String], text: &mut Strin
     let extensibility = random.pick(&["@final ", "@appendable ", "@mutable ", "", ""]);
     let ids = random.pick(&["@autoid(HASH) ", "", "", ""]);
     text.push_str(&format!("{extensibility}{ids}struct {name} {{\n"));
-    for member in 0..1 + random.below(6) {
+    for member in 0..1 + random.index(6) {
         let optional = if random.one_in(6) { "@optional " } else { "" };
         let member_type = type_name(random, names, 0);
-        let dimensions = match random.below(12) {
-            0 => format!("[{}]", 1 + random.below(4)),
-            1 => format!("[{}][{}]", 1 + random.below(3), 1 + random.below(3)),
+        let dimensions = match random.index(12) {
+            0 => format!("[{}]", 1 + random.index(4)),
+            1 => format!("[{}][{}]", 1 + random.index(3), 1 + random.index(3)),
             _ => String::new(),
         };
         text.push_str(&format!("  {optional}{member_type} m{member}{dimensions};\n"));
@@ -103,12 +79,12 @@ fn union(random: &mut Random, name: &str, names: &[String], text: &mut String) {
 }
 
 fn type_name(random: &mut Random, names: &[String], depth: usize) -> String {
-    match random.below(if depth > 2 { 6 } else { 9 }) {
+    match random.index(if depth > 2 { 6 } else { 9 }) {
         0..=3 => random.pick(&NUMBERS).to_owned(),
         4 => random.pick(&["string", "string<9>", "wstring"]).to_owned(),
-        5 if !names.is_empty() => names[random.below(names.len())].clone(),
+        5 if !names.is_empty() => names[random.index(names.len())].clone(),
         5 => "double".to_owned(),
-        _ if !names.is_empty() && random.one_in(2) => names[random.below(names.len())].clone(),
+        _ if !names.is_empty() && random.one_in(2) => names[random.index(names.len())].clone(),
         _ => {
             let bound = random.pick(&["", "", ", 7"]);
             format!("sequence<{}{bound}>", type_name(random, names, depth + 1))
@@ -136,24 +112,24 @@ pub(crate) fn value(random: &mut Random, schema: &Schema, value_type: &Type) -> 
     match value_type {
         Type::Primitive(primitive) => number(random, *primitive),
         Type::String { bound, .. } => {
-            let length = random.below(bound.unwrap_or(12) as usize + 1).min(12);
+            let length = random.index(bound.unwrap_or(12) as usize + 1).min(12);
             // Some letters are longer in UTF-8: only in texts without a bound.
             let letters = if bound.is_some() { "abc xyz" } else { "abcäß€😀 xyz" };
             let letters: Vec<char> = letters.chars().collect();
-            Tree::Text((0..length).map(|_| letters[random.below(letters.len())]).collect())
+            Tree::Text((0..length).map(|_| letters[random.index(letters.len())]).collect())
         }
         Type::Array { element, dimensions } => {
             let count = dimensions.iter().product::<u32>();
             Tree::List((0..count).map(|_| value(random, schema, element)).collect())
         }
         Type::Sequence { element, bound } => {
-            let count = random.below(bound.unwrap_or(5) as usize + 1).min(5);
+            let count = random.index(bound.unwrap_or(5) as usize + 1).min(5);
             Tree::List((0..count).map(|_| value(random, schema, element)).collect())
         }
         Type::Named(id) => match schema.definition(*id) {
             Definition::Struct(structure) => Tree::Struct(members(random, schema, structure)),
             Definition::Union(union) => {
-                let label = [1, 2, 4, 9][random.below(4)];
+                let label = [1, 2, 4, 9][random.index(4)];
                 let found = union.cases.iter().position(|case| case.labels.contains(&label));
                 let found = found.or_else(|| union.cases.iter().position(|case| case.is_default));
                 let case =
@@ -161,7 +137,7 @@ pub(crate) fn value(random: &mut Random, schema: &Schema, value_type: &Type) -> 
                 Tree::Union(label.into(), case)
             }
             Definition::Enum(enumeration) => {
-                Tree::Int(enumeration.constants[random.below(enumeration.constants.len())].1.into())
+                Tree::Int(enumeration.constants[random.index(enumeration.constants.len())].1.into())
             }
             Definition::Bitmask(mask) => Tree::Int(number_of(random, mask.holder())),
             Definition::Alias(_) => panic!("a schema has no alias"),
@@ -182,7 +158,7 @@ pub(crate) fn members(
 
 fn number_of(random: &mut Random, primitive: Primitive) -> i128 {
     let (least, greatest) = primitive.range().unwrap();
-    match random.below(6) {
+    match random.index(6) {
         0 => least,
         1 => greatest,
         2 => 0,
@@ -194,11 +170,11 @@ fn number(random: &mut Random, primitive: Primitive) -> Tree {
     match primitive {
         Primitive::Bool => Tree::Bool(random.one_in(2)),
         Primitive::Float32 => {
-            Tree::Float(f64::from([0.0, -1.5, 3.25e7, f32::INFINITY, f32::NAN][random.below(5)]))
+            Tree::Float(f64::from([0.0, -1.5, 3.25e7, f32::INFINITY, f32::NAN][random.index(5)]))
         }
-        Primitive::Float64 => Tree::Float([0.0, -1.5, 3.25e107, 0.1, f64::NAN][random.below(5)]),
-        Primitive::Char => Tree::Int([65, 90, 126][random.below(3)]),
-        Primitive::WChar => Tree::Int([65, 228, 8364][random.below(3)]),
+        Primitive::Float64 => Tree::Float([0.0, -1.5, 3.25e107, 0.1, f64::NAN][random.index(5)]),
+        Primitive::Char => Tree::Int([65, 90, 126][random.index(3)]),
+        Primitive::WChar => Tree::Int([65, 228, 8364][random.index(3)]),
         other => Tree::Int(number_of(random, other)),
     }
 }

@@ -9,7 +9,8 @@ use rondel_event::{
 
 use crate::conditions::{Coverage, alternatives, meets_number, number_test};
 use crate::measures::{MEASURES, measured};
-use crate::random::{Random, Tree};
+use crate::random::Tree;
+use rondel_testkit::Random;
 
 /// Value of a field in a row.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,7 +40,7 @@ impl Reads {
             types: Vec::new(),
             coverage: Coverage::default(),
         };
-        for _ in 0..random.below(8) {
+        for _ in 0..random.index(8) {
             let mut path = Vec::new();
             if let Some(found) = walk(random, schema, &mut path) {
                 reads.add(random, schema, Path(path), found);
@@ -74,7 +75,7 @@ impl Reads {
                 let is_one = !matches!(&found, Type::Array { dimensions, .. } if dimensions.len() > 1);
                 let tests: Vec<_> = (0..4).filter_map(|_| test(random, schema, element)).collect();
                 let quantifier = match (random.one_in(3), random.one_in(2)) {
-                    _ if is_number && random.one_in(3) => MEASURES[random.below(4)],
+                    _ if is_number && random.one_in(3) => MEASURES[random.index(4)],
                     (true, _) => Quantifier::Count,
                     (_, true) => Quantifier::Any,
                     _ => Quantifier::All,
@@ -82,7 +83,7 @@ impl Reads {
                 match quantifier.is_measure() {
                     _ if !is_one || tests.is_empty() => Read::Presence,
                     true => Read::Elements(quantifier, Vec::new()),
-                    false => Read::Elements(quantifier, alternatives(|end| random.below(end), &tests)),
+                    false => Read::Elements(quantifier, alternatives(|end| random.index(end), &tests)),
                 }
             }
         };
@@ -240,19 +241,19 @@ fn test(random: &mut Random, schema: &Schema, element: &Type) -> Option<(Path, T
         };
         let test = match &at {
             Type::Primitive(Primitive::Bool) => Test::Equals(Value::Bool(random.one_in(2))),
-            Type::Primitive(_) => number_test(|end| random.below(end)),
-            Type::String { .. } => is(["", "a", " "][random.below(3)], random.one_in(2)),
+            Type::Primitive(_) => number_test(|end| random.index(end)),
+            Type::String { .. } => is(["", "a", " "][random.index(3)], random.one_in(2)),
             Type::Named(id) => match schema.definition(*id) {
                 Definition::Struct(structure) => {
-                    let member = &structure.members[random.below(structure.members.len())];
+                    let member = &structure.members[random.index(structure.members.len())];
                     path.push(Segment::Key(member.name.clone()));
                     at = member.member_type.clone();
                     continue;
                 }
                 Definition::Enum(of) if random.one_in(2) => {
-                    is(&of.constants[random.below(of.constants.len())].0, random.one_in(2))
+                    is(&of.constants[random.index(of.constants.len())].0, random.one_in(2))
                 }
-                Definition::Enum(_) | Definition::Bitmask(_) => number_test(|end| random.below(end)),
+                Definition::Enum(_) | Definition::Bitmask(_) => number_test(|end| random.index(end)),
                 Definition::Union(_) | Definition::Alias(_) => Test::Present,
             },
             _ => Test::Present,
@@ -319,7 +320,7 @@ fn find<'t>(
 fn walk(random: &mut Random, schema: &Schema, path: &mut Vec<Segment>) -> Option<Type> {
     let mut at = {
         let members = &schema.root().members;
-        let member = &members[random.below(members.len())];
+        let member = &members[random.index(members.len())];
         path.push(Segment::Key(member.name.clone()));
         member.member_type.clone()
     };
@@ -333,7 +334,7 @@ fn walk(random: &mut Random, schema: &Schema, path: &mut Vec<Segment>) -> Option
                     return Some(at);
                 }
                 for size in dimensions {
-                    let index = random.below(*size as usize) as u32;
+                    let index = random.index(*size as usize) as u32;
                     let is_near = random.one_in(3) && size - index <= FROM_END;
                     path.push(if is_near { Segment::FromEnd(size - index) } else { Segment::Index(index) });
                 }
@@ -343,14 +344,14 @@ fn walk(random: &mut Random, schema: &Schema, path: &mut Vec<Segment>) -> Option
                 if random.one_in(3) {
                     return Some(at);
                 }
-                let index = random.below(4) as u32;
+                let index = random.index(4) as u32;
                 let is_from_end = random.one_in(3);
                 path.push(if is_from_end { Segment::FromEnd(index + 1) } else { Segment::Index(index) });
                 (**element).clone()
             }
             Type::Named(id) => match schema.definition(*id) {
                 Definition::Struct(structure) => {
-                    let member = &structure.members[random.below(structure.members.len())];
+                    let member = &structure.members[random.index(structure.members.len())];
                     path.push(Segment::Key(member.name.clone()));
                     member.member_type.clone()
                 }
@@ -359,7 +360,7 @@ fn walk(random: &mut Random, schema: &Schema, path: &mut Vec<Segment>) -> Option
                     return Some(union.discriminator.clone());
                 }
                 Definition::Union(union) => {
-                    let case = &union.cases[random.below(union.cases.len())];
+                    let case = &union.cases[random.index(union.cases.len())];
                     path.push(Segment::Key(case.name.clone()));
                     case.member_type.clone()
                 }

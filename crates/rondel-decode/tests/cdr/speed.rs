@@ -10,8 +10,9 @@ use rondel_event::{
     ValueType,
 };
 
-use crate::random::{Random, Tree};
+use crate::random::Tree;
 use crate::wire::{Encoding, Wire};
+use rondel_testkit::Random;
 
 const TYPES: &str = "
     module b { struct Time { long sec; unsigned long nanosec; }; };
@@ -62,7 +63,7 @@ fn measure(name: &str, type_name: &str, paths: &[&str], time: Option<&str>) -> S
     let mut library = Library::new();
     library.add_idl(TYPES, &|_| None).unwrap();
     let schema = library.schema(type_name).unwrap();
-    let mut random = Random(1);
+    let mut random = Random::new(1);
     let mut members = crate::random::members(&mut random, &schema, schema.root());
     if type_name == "Cloud" {
         members[7] = Some(Tree::List(vec![Tree::Int(1); 1 << 20]));

@@ -3,7 +3,8 @@
 use rondel_decode::cdr::WideForm;
 use rondel_decode::schema::{Definition, Extensibility, Primitive, Schema, Type};
 
-use crate::random::{Random, Tree};
+use crate::random::Tree;
+use rondel_testkit::Random;
 
 /// An encoding of a type.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -33,7 +34,7 @@ impl<'s> Wire<'s> {
         seed: u64,
         members: &[Option<Tree>],
     ) -> Vec<u8> {
-        let mut wire = Wire { schema, encoding, random: Random(seed), body: Vec::new(), origin: 0 };
+        let mut wire = Wire { schema, encoding, random: Random::new(seed), body: Vec::new(), origin: 0 };
         wire.structure(schema.root(), members);
         let extensibility = schema.root().extensibility.unwrap_or(encoding.unstated);
         let id = match (encoding.version, extensibility) {
@@ -310,7 +311,7 @@ impl<'s> Wire<'s> {
         let mut apart = Wire {
             schema: self.schema,
             encoding: self.encoding,
-            random: Random(self.random.next()),
+            random: Random::new(self.random.next()),
             body: Vec::new(),
             origin: 0,
         };

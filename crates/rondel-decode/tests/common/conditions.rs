@@ -112,6 +112,9 @@ impl Coverage {
     /// Fails if too few lists were compared.
     pub(crate) fn assert(&self, least: u64) {
         let (lists, others) = (self.lists.get(), self.others.get());
-        assert!(lists >= least && others >= least, "only {lists} lists, {others} elements were compared");
+        assert!(
+            rondel_testkit::is_replay() || lists >= least && others >= least,
+            "only {lists} lists, {others} elements were compared"
+        );
     }
 }

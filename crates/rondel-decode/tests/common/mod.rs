@@ -1,4 +1,4 @@
-//! Common parts of several tests: random numbers, and the values of the fields of a projection in a row.
+//! Common parts of several tests: the values of the fields of a projection in a row.
 
 #![allow(dead_code)] // each test uses a part of it
 
@@ -17,34 +17,9 @@ use rondel_event::{
 use conditions::Met;
 use measures::measured;
 
-/// A small pseudorandom generator, equal in every run.
-pub(crate) struct Random(pub(crate) u64);
-
-impl Random {
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ z >> 31
-    }
-
-    pub(crate) fn below(&mut self, end: usize) -> usize {
-        (self.next() % end as u64) as usize
-    }
-
-    pub(crate) fn one_in(&mut self, count: usize) -> bool {
-        self.below(count) == 0
-    }
-
-    pub(crate) fn pick<'t, T>(&mut self, from: &'t [T]) -> &'t T {
-        &from[self.below(from.len())]
-    }
-}
-
 /// Returns the number of random cases, which `RONDEL_CASES` multiplies.
 pub(crate) fn cases() -> u64 {
-    std::env::var("RONDEL_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(1) * 500
+    rondel_testkit::cases(500)
 }
 
 /// Value of a field in a row.
@@ -156,8 +131,10 @@ pub(crate) fn assert_unchanged(projection: &Projection, block: &Block) {
 /// Reads each field from the JSON of a message. Texts are read from JSON with names of enumerations, all others from
 /// JSON with numbers.
 pub(crate) fn found_as_json(
-    (encoding, message_type): (Encoding, Option<&MessageType>),
-    (projection, layout): (&Projection, Layout),
+    encoding: Encoding,
+    message_type: Option<&MessageType>,
+    projection: &Projection,
+    layout: Layout,
     unit: TimeUnit,
     message: &[u8],
 ) -> Vec<Found> {

@@ -7,13 +7,14 @@
 mod common;
 mod random;
 
-use common::{Found, Random, assert_unchanged, found, path, projection};
+use common::{Found, assert_unchanged, found, path, projection};
 use rondel_decode::flatbuffers::{BinarySchema, FlatbuffersDecoder, FlatbuffersType};
 use rondel_decode::{Decoder, Encoding, MessageError, MessageErrorKind, MessageType};
 use rondel_event::{
     Block, Comparison, Condition, Layout, Path, Quantifier, Read, Test, TimeUnit, Timestamp, TopicId, Value,
     ValueType,
 };
+use rondel_testkit::Random;
 
 const SCHEMA: &[u8] = include_bytes!("types.bfbs");
 const MESSAGE: &[u8] = include_bytes!("message.bin");
@@ -34,7 +35,7 @@ fn read(message: &[u8], reads: &[(&str, Read)]) -> Result<(Vec<Found>, u64), Mes
     let mut decoder = FlatbuffersDecoder::new(TopicId(0), &root(), &projection, None, unit).unwrap();
     let mut block = Block::new(layout);
     decoder.decode(message, Timestamp::ZERO, &mut block)?;
-    Ok((found(&projection, &block, 0), decoder.mistyped()))
+    Ok((found(&projection, &block, 0), decoder.refused().mistyped()))
 }
 
 fn elements(quantifier: Quantifier, conditions: &[(&str, Test)]) -> Read {
@@ -43,14 +44,28 @@ fn elements(quantifier: Quantifier, conditions: &[(&str, Test)]) -> Read {
     Read::Elements(quantifier, conditions.iter().map(condition).collect())
 }
 
+/// Asserts that these reads of the message of the compiler have these values.
+fn assert_read(cases: &[(&str, Read, Found)]) {
+    let reads: Vec<(&str, Read)> = cases.iter().map(|(path, read, _)| (*path, read.clone())).collect();
+    let (found, mistyped) = read(MESSAGE, &reads).unwrap();
+    for ((path, read, expected), found) in cases.iter().zip(found) {
+        assert_eq!(found, *expected, "{path} {read:?}");
+    }
+    assert_eq!(mistyped, 0);
+}
+
+fn text(text: &str) -> Found {
+    Found::Text(text.into())
+}
+
+fn above(bound: f64) -> Test {
+    Test::Number(Comparison::Greater, bound)
+}
+
 #[test]
-fn the_message_of_the_compiler_is_read() {
-    let text = |text: &str| Found::Text(text.into());
+fn fields_of_the_message_of_the_compiler_are_read() {
     let (int, float, unknown) = (Found::Int, Found::Float, Found::Invalid);
-    let above = |bound| Test::Number(Comparison::Greater, bound);
-    let is = |text: &str| Test::Equals(Value::String(text.into()));
-    let (any, all) = (Quantifier::Any, Quantifier::All);
-    let cases = [
+    assert_read(&[
         ("d", FLOAT, float(-1.5)),
         ("f", FLOAT, float(1.25)),
         ("b", BOOL, Found::Bool(false)),
@@ -91,13 +106,32 @@ fn the_message_of_the_compiler_is_read() {
         ("p.at.n", INT, int(40)),
         ("p.turn.3", FLOAT, float(3.5)),
         ("p.turn", Read::Length, int(4)),
-        ("p.turn", elements(all, &[("", above(0.0))]), Found::Bool(true)),
+        ("p.turn", elements(Quantifier::All, &[("", above(0.0))]), Found::Bool(true)),
         ("p.gears.1", STRING, text("Park")),
         ("p.stamps.1.nanosec", INT, int(4)),
         ("p.stamps.1", TIME, int(3_000_000_004)),
         ("t", TIME, int(5_000_000_006)),
         ("st", TIME, int(-4_000_000_001)),
         ("i16", TIME, int(-7_000_000)),
+        ("u_type", STRING, text("Number")),
+        ("u.Number.value", FLOAT, float(4.5)),
+        ("u.Text.text", STRING, unknown.clone()),
+        ("u.Place.x", FLOAT, unknown.clone()),
+        ("u", Read::Presence, Found::Bool(true)),
+        ("us", Read::Length, unknown),
+        ("last", INT, int(99)),
+    ]);
+    // Beyond the range of an int; several bits.
+    let (found, mistyped) = read(MESSAGE, &[("u64", INT), ("g", STRING)]).unwrap();
+    assert_eq!((found, mistyped), (vec![Found::Invalid, Found::Invalid], 2));
+}
+
+#[test]
+fn arrays_of_the_message_of_the_compiler_are_read() {
+    let (int, float, unknown) = (Found::Int, Found::Float, Found::Invalid);
+    let is = |text: &str| Test::Equals(Value::String(text.into()));
+    let (any, all) = (Quantifier::Any, Quantifier::All);
+    assert_read(&[
         ("rd.1", FLOAT, float(4.0)),
         ("rd", elements(any, &[("", above(3.0))]), Found::Bool(true)),
         ("rd", elements(all, &[("", above(3.0))]), Found::Bool(false)),
@@ -121,28 +155,12 @@ fn the_message_of_the_compiler_is_read() {
         ("rv.n=9.x", FLOAT, float(2.0)),
         ("rd.rs~", FLOAT, float(4.0)),
         ("rd.rs~a", FLOAT, float(0.25)),
-        ("rd.rs~c", FLOAT, unknown.clone()),
+        ("rd.rs~c", FLOAT, unknown),
         ("rd.rs~none", FLOAT, Found::Absent),
         ("rm.rs~c.y", FLOAT, float(0.0)),
         ("rv", elements(all, &[("x", above(0.5))]), Found::Bool(true)),
         ("re.0", STRING, text("Drive")),
-        ("u_type", STRING, text("Number")),
-        ("u.Number.value", FLOAT, float(4.5)),
-        ("u.Text.text", STRING, unknown.clone()),
-        ("u.Place.x", FLOAT, unknown.clone()),
-        ("u", Read::Presence, Found::Bool(true)),
-        ("us", Read::Length, unknown),
-        ("last", INT, int(99)),
-    ];
-    let reads: Vec<(&str, Read)> = cases.iter().map(|(path, read, _)| (*path, read.clone())).collect();
-    let (found, mistyped) = read(MESSAGE, &reads).unwrap();
-    for ((path, read, expected), found) in cases.iter().zip(found) {
-        assert_eq!(found, *expected, "{path} {read:?}");
-    }
-    assert_eq!(mistyped, 0);
-    // Beyond the range of an int; several bits.
-    let (found, mistyped) = read(MESSAGE, &[("u64", INT), ("g", STRING)]).unwrap();
-    assert_eq!((found, mistyped), (vec![Found::Invalid, Found::Invalid], 2));
+    ]);
 }
 
 #[test]
@@ -248,14 +266,14 @@ fn damaged_messages_and_schemas_do_not_panic() {
     let (projection, layout) = projection(names.iter().map(|name| path(name)).zip(kinds));
     let mut decoder =
         FlatbuffersDecoder::new(TopicId(0), &root(), &projection, None, TimeUnit::Seconds).unwrap();
-    let mut random = Random(1);
+    let mut random = Random::new(1);
     let mut message = MESSAGE.to_vec();
     for round in 0..20_000 {
         if round % 8 == 0 {
             message = MESSAGE.to_vec();
         }
-        let at = random.below(message.len());
-        match random.below(8) {
+        let at = random.index(message.len());
+        match random.index(8) {
             0 => message.truncate(at + 1),
             1 => message[at] = 0xff,
             _ => message[at] = random.next() as u8,
@@ -272,7 +290,7 @@ fn damaged_messages_and_schemas_do_not_panic() {
         if round % 4 == 0 {
             schema = SCHEMA.to_vec();
         }
-        let at = 8 + random.below(schema.len() - 8);
+        let at = 8 + random.index(schema.len() - 8);
         schema[at] = random.next() as u8;
         let Ok(found) = BinarySchema::from_bytes(&schema) else { continue };
         let Some(root) = found.root() else { continue };

@@ -1,15 +1,14 @@
 //! Random messages of the library of FlatBuffers' authors.
 
-use flatbuffers::{FlatBufferBuilder, TableFinishedWIPOffset, WIPOffset};
+use flatbuffers::{FlatBufferBuilder, TableFinishedWIPOffset, Vector, WIPOffset};
 use rondel_decode::flatbuffers::FlatbuffersDecoder;
 use rondel_decode::{Encoding, MessageType};
 use rondel_event::{Condition, Path, Quantifier, Read, Test, TimeUnit, Timestamp, TopicId, Value};
 
 use crate::common::conditions::{Coverage, alternatives, meets_number, number_test};
-use crate::common::{
-    Found, Random, cases, found, found_as_json, is_same_in_json, path, projection, quantified,
-};
+use crate::common::{Found, cases, found, found_as_json, is_same_in_json, path, projection, quantified};
 use crate::{BOOL, FLOAT, INT, STRING};
+use rondel_testkit::Random;
 
 /// Returns the offset of the entry of the field with this id.
 const fn entry(id: u16) -> u16 {
@@ -35,11 +34,11 @@ fn point(
     name: &str,
     expected: &mut Expected,
 ) -> (Table, Values) {
-    let text = random.one_in(2).then(|| (*random.pick(&["", "x", "a longer text \u{20ac}"])).to_owned());
+    let text = random.one_in(2).then(|| random.pick(&["", "x", "a longer text \u{20ac}"]).to_owned());
     let text_at = text.as_ref().map(|text| out.create_string(text));
     let any = random.next() as i32;
-    let x = random.one_in(2).then(|| *random.pick(&[any, 0, 1, 3]));
-    let gear = random.one_in(2).then(|| *random.pick(&[0_i8, 4, -1, 7]));
+    let x = random.one_in(2).then(|| random.pick(&[any, 0, 1, 3]));
+    let gear = random.one_in(2).then(|| random.pick(&[0_i8, 4, -1, 7]));
     let start = out.start_table();
     if let Some(x) = x {
         out.push_slot_always(entry(0), f64::from(x));
@@ -68,13 +67,13 @@ fn point(
 fn test(random: &mut Random) -> (Path, Test) {
     let is = |text: &str| Test::Equals(Value::String(text.into()));
     let other = |text: &str| Test::OtherText(text.into());
-    let (name, test) = match random.below(7) {
+    let (name, test) = match random.index(7) {
         0 => ("name", Test::Present),
         1 => ("name", is("x")),
         2 => ("name", other("")),
         3 => ("gear", is("Park")),
         4 => ("gear", other("Drive")),
-        _ => ("x", number_test(|end| random.below(end))),
+        _ => ("x", number_test(|end| random.index(end))),
     };
     (Path::keys([name]), test)
 }
@@ -93,15 +92,53 @@ fn meets(condition: &Condition, values: &Values) -> Option<bool> {
     }))
 }
 
+/// Returns a number as it is read: NaN is invalid.
+fn float(value: f64) -> Found {
+    if value.is_nan() { Found::Invalid } else { Found::Float(value) }
+}
+
+/// Returns an array of numbers, or none, and adds its expected reads.
+fn numbers<'b>(
+    random: &mut Random,
+    out: &mut FlatBufferBuilder<'b>,
+    expected: &mut Expected,
+    coverage: &Coverage,
+) -> Option<WIPOffset<Vector<'b, f64>>> {
+    let numbers: Vec<f64> = (0..random.index(5))
+        .map(|_| match random.index(6) {
+            0 => random.next() as f64,
+            1 => f64::NAN,
+            _ => random.pick(&[0.0, 0.5, 2.0, -1.25]),
+        })
+        .collect();
+    let numbers_at = random.one_in(2).then(|| out.create_vector(&numbers));
+    let there = |found| if numbers_at.is_some() { found } else { Found::Invalid };
+    expected.push(("rd".into(), Read::Length, there(Found::Int(numbers.len() as i64))));
+    let tests: Vec<_> = (0..3).map(|_| (Path::default(), number_test(|end| random.index(end)))).collect();
+    let conditions = alternatives(|end| random.index(end), &tests);
+    let met = coverage.met(&conditions, &numbers, |condition, number| meets_number(&condition.test, *number));
+    let result = quantified(Quantifier::Count, &met);
+    expected.push(("rd".into(), Read::Elements(Quantifier::Count, conditions), there(result)));
+    let second = numbers.get(1).map_or(Found::Invalid, |value| float(*value));
+    expected.push(("rd.1".into(), FLOAT, there(second)));
+    let is_nan = numbers.get(1).map_or(Found::Invalid, |value| Found::Bool(value.is_nan()));
+    expected.push(("rd.1".into(), Read::IsNan, there(is_nan)));
+    for from_end in [1, 2] {
+        let found = numbers.iter().nth_back(from_end - 1).map_or(Found::Invalid, |value| float(*value));
+        expected.push((format!("rd.-{from_end}"), FLOAT, there(found)));
+    }
+    numbers_at
+}
+
 fn message(random: &mut Random, expected: &mut Expected, coverage: &Coverage) -> Vec<u8> {
     let out = &mut FlatBufferBuilder::new();
     let text = random.one_in(2).then(|| out.create_string("text"));
     expected.push(("s".into(), STRING, text.map_or(Found::Invalid, |_| Found::Text("text".into()))));
-    let points = (0..random.below(4)).map(|index| point(random, out, &format!("rm.{index}"), expected));
+    let points = (0..random.index(4)).map(|index| point(random, out, &format!("rm.{index}"), expected));
     let (points, values): (Vec<Table>, Vec<Values>) = points.collect();
     for quantifier in [Quantifier::Any, Quantifier::All, Quantifier::Count] {
-        let tests: Vec<_> = (0..1 + random.below(4)).map(|_| test(random)).collect();
-        let conditions = alternatives(|end| random.below(end), &tests);
+        let tests: Vec<_> = (0..1 + random.index(4)).map(|_| test(random)).collect();
+        let conditions = alternatives(|end| random.index(end), &tests);
         let met = coverage.met(&conditions, &values, meets);
         let result = quantified(quantifier, &met);
         expected.push(("rm".into(), Read::Elements(quantifier, conditions), result));
@@ -109,37 +146,14 @@ fn message(random: &mut Random, expected: &mut Expected, coverage: &Coverage) ->
     expected.push((format!("rm.{}.x", points.len()), FLOAT, Found::Invalid));
     let points_at = out.create_vector(&points);
     expected.push(("rm".into(), Read::Length, Found::Int(points.len() as i64)));
-    let numbers: Vec<f64> = (0..random.below(5))
-        .map(|_| match random.below(6) {
-            0 => random.next() as f64,
-            1 => f64::NAN,
-            _ => *random.pick(&[0.0, 0.5, 2.0, -1.25]),
-        })
-        .collect();
-    let numbers_at = random.one_in(2).then(|| out.create_vector(&numbers));
-    let there = |found| if numbers_at.is_some() { found } else { Found::Invalid };
-    expected.push(("rd".into(), Read::Length, there(Found::Int(numbers.len() as i64))));
-    let tests: Vec<_> = (0..3).map(|_| (Path::default(), number_test(|end| random.below(end)))).collect();
-    let conditions = alternatives(|end| random.below(end), &tests);
-    let met = coverage.met(&conditions, &numbers, |condition, number| meets_number(&condition.test, *number));
-    let result = quantified(Quantifier::Count, &met);
-    expected.push(("rd".into(), Read::Elements(Quantifier::Count, conditions), there(result)));
-    let float = |value: &f64| if value.is_nan() { Found::Invalid } else { Found::Float(*value) };
-    let second = numbers.get(1).map_or(Found::Invalid, float);
-    expected.push(("rd.1".into(), FLOAT, there(second)));
-    let is_nan = numbers.get(1).map_or(Found::Invalid, |value| Found::Bool(value.is_nan()));
-    expected.push(("rd.1".into(), Read::IsNan, there(is_nan)));
-    for from_end in [1, 2] {
-        let found = numbers.iter().nth_back(from_end - 1).map_or(Found::Invalid, float);
-        expected.push((format!("rd.-{from_end}"), FLOAT, there(found)));
-    }
-    let last = values.last().map_or(Found::Invalid, |last| float(&last.x));
+    let numbers_at = numbers(random, out, expected, coverage);
+    let last = values.last().map_or(Found::Invalid, |last| float(last.x));
     expected.push(("rm.-1.x".into(), FLOAT, last));
     let inner = random.one_in(2).then(|| point(random, out, "m", expected).0);
     expected.push(("m".into(), Read::Presence, inner.map_or(Found::Absent, |_| Found::Bool(true))));
 
     let start = out.start_table();
-    let (d, i16, u64) = (random.next() as f64, random.next() as i16, random.next() >> random.below(64));
+    let (d, i16, u64) = (random.next() as f64, random.next() as i16, random.next() >> random.index(64));
     let (is_d, is_i16, is_u64) = (random.one_in(2), random.one_in(2), random.one_in(2));
     let (b, oi, last) = (random.one_in(2), random.one_in(2), random.one_in(2));
     if is_d {
@@ -190,8 +204,8 @@ fn message(random: &mut Random, expected: &mut Expected, coverage: &Coverage) ->
 #[test]
 fn messages_of_another_library_are_read() {
     let coverage = Coverage::default();
-    for seed in 0..cases() {
-        let mut random = Random(seed);
+    for seed in rondel_testkit::seeds("messages_of_another_library_are_read", 500) {
+        let mut random = Random::new(seed);
         let mut expected = Vec::new();
         let message = message(&mut random, &mut expected, &coverage);
         let reads = expected.iter().map(|(name, read, _)| (path(name), read.clone()));
@@ -206,8 +220,7 @@ fn messages_of_another_library_are_read() {
         }
         let of = MessageType::Flatbuffers(crate::root());
         let unit = TimeUnit::Seconds;
-        let as_json =
-            found_as_json((Encoding::Flatbuffers, Some(&of)), (&projection, layout), unit, &message);
+        let as_json = found_as_json(Encoding::Flatbuffers, Some(&of), &projection, layout, unit, &message);
         // JSON has no NaN.
         let pairs = expected.iter().zip(as_json).filter(|((_, read, _), _)| *read != Read::IsNan);
         for ((name, read, expected), found) in pairs {

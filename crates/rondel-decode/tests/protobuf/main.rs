@@ -10,8 +10,8 @@ mod wire;
 use common::conditions::{Coverage, alternatives, meets_number, number_test};
 use common::measures::MEASURES;
 use common::{
-    Found, Random, assert_unchanged, cases, found, found_as_json, is_same_in_json, left_out, measure,
-    projection, quantified,
+    Found, assert_unchanged, cases, found, found_as_json, is_same_in_json, left_out, measure, projection,
+    quantified,
 };
 use prost_reflect::prost::Message as _;
 use prost_reflect::{
@@ -22,13 +22,14 @@ use rondel_decode::{Encoding, MessageType};
 use rondel_event::{
     Block, Condition, Path, Quantifier, Read, Segment, Test, TimeUnit, Timestamp, TopicId, Value, ValueType,
 };
+use rondel_testkit::Random;
 
 fn scalar(random: &mut Random, kind: &Kind, depth: usize) -> Proto {
     let edge = random.one_in(3);
-    let number = random.next() as i64 >> random.below(64);
+    let number = random.next() as i64 >> random.index(64);
     match kind {
-        Kind::Double => Proto::F64(*random.pick(&[0.0, -1.5, 0.1, 1e300, f64::NAN, f64::INFINITY])),
-        Kind::Float => Proto::F32(*random.pick(&[0.0, -1.5, 0.1, 1e30, f32::NAN])),
+        Kind::Double => Proto::F64(random.pick(&[0.0, -1.5, 0.1, 1e300, f64::NAN, f64::INFINITY])),
+        Kind::Float => Proto::F32(random.pick(&[0.0, -1.5, 0.1, 1e30, f32::NAN])),
         Kind::Int32 | Kind::Sint32 | Kind::Sfixed32 => {
             Proto::I32(if edge { i32::MIN } else { number as i32 })
         }
@@ -36,19 +37,19 @@ fn scalar(random: &mut Random, kind: &Kind, depth: usize) -> Proto {
         Kind::Uint32 | Kind::Fixed32 => Proto::U32(if edge { u32::MAX } else { number as u32 }),
         Kind::Uint64 | Kind::Fixed64 => Proto::U64(if edge { u64::MAX } else { number as u64 }),
         Kind::Bool => Proto::Bool(random.one_in(2)),
-        Kind::String => Proto::String((*random.pick(&["", "x", "c\u{e4}\u{1f600}", "12 ms"])).to_owned()),
-        Kind::Bytes => Proto::Bytes(vec![0xff; random.below(4)].into()),
-        Kind::Enum(_) => Proto::EnumNumber(*random.pick(&[0, 1, 2, 4, -1, 9])),
+        Kind::String => Proto::String(random.pick(&["", "x", "c\u{e4}\u{1f600}", "12 ms"]).to_owned()),
+        Kind::Bytes => Proto::Bytes(vec![0xff; random.index(4)].into()),
+        Kind::Enum(_) => Proto::EnumNumber(random.pick(&[0, 1, 2, 4, -1, 9])),
         Kind::Message(message) => Proto::Message(self::message(random, message, depth + 1)),
     }
 }
 
 fn key(random: &mut Random, kind: &Kind) -> MapKey {
     match kind {
-        Kind::String => MapKey::String((*random.pick(&["", "a", "b"])).to_owned()),
-        Kind::Int32 => MapKey::I32(*random.pick(&[0, 7, -7])),
+        Kind::String => MapKey::String(random.pick(&["", "a", "b"]).to_owned()),
+        Kind::Int32 => MapKey::I32(random.pick(&[0, 7, -7])),
         Kind::Bool => MapKey::Bool(random.one_in(2)),
-        Kind::Uint64 => MapKey::U64(*random.pick(&[0, 7, u64::MAX])),
+        Kind::Uint64 => MapKey::U64(random.pick(&[0, 7, u64::MAX])),
         other => panic!("{other:?}"),
     }
 }
@@ -74,13 +75,13 @@ fn message(random: &mut Random, descriptor: &MessageDescriptor, depth: usize) ->
         }
         let value = if field.is_map() {
             let Kind::Message(entry) = field.kind() else { panic!() };
-            let entries = (0..random.below(3)).map(|_| {
+            let entries = (0..random.index(3)).map(|_| {
                 let value = scalar(random, &entry.map_entry_value_field().kind(), depth);
                 (key(random, &entry.map_entry_key_field().kind()), value)
             });
             Proto::Map(entries.collect())
         } else if field.is_list() {
-            Proto::List((0..random.below(4)).map(|_| scalar(random, &field.kind(), depth)).collect())
+            Proto::List((0..random.index(4)).map(|_| scalar(random, &field.kind(), depth)).collect())
         } else {
             scalar(random, &field.kind(), depth)
         };
@@ -107,7 +108,7 @@ fn walk(random: &mut Random, root: &MessageDescriptor) -> (Path, Place) {
             {
                 let fields: Vec<FieldDescriptor> =
                     message.fields().filter(|field| !field.is_group()).collect();
-                let field = random.pick(&fields);
+                let field = &fields[random.index(fields.len())];
                 path.push(Segment::Key(field.name().into()));
                 match field.kind() {
                     Kind::Message(entry) if field.is_map() => Place::Map(Kind::Message(entry)),
@@ -120,7 +121,7 @@ fn walk(random: &mut Random, root: &MessageDescriptor) -> (Path, Place) {
                 Place::One(kind)
             }
             Place::List(kind) if random.one_in(2) => {
-                path.push(Segment::Index(random.below(5) as u32));
+                path.push(Segment::Index(random.index(5) as u32));
                 Place::One(kind)
             }
             Place::Map(Kind::Message(entry)) if !random.one_in(3) => {
@@ -147,10 +148,10 @@ fn named(key: &MapKey) -> String {
 fn test(random: &mut Random, kind: &Kind) -> (Path, Test) {
     let is = |text: &str| Test::Equals(Value::String(text.into()));
     let other = |text: &str| Test::OtherText(text.into());
-    let number = |random: &mut Random| number_test(|end| random.below(end));
+    let number = |random: &mut Random| number_test(|end| random.index(end));
     match kind {
         Kind::Message(message) if message.name() == "Point" => {
-            let (name, test) = match random.below(9) {
+            let (name, test) = match random.index(9) {
                 0 => ("x", Test::Equals(Value::Float(0.0))),
                 1 => ("x", number(random)),
                 2 => ("z", Test::Present),
@@ -172,21 +173,21 @@ fn test(random: &mut Random, kind: &Kind) -> (Path, Test) {
 
 fn some_read(random: &mut Random, place: &Place) -> Read {
     use ValueType::{Bool, Duration, Float, Int, String, Time};
-    let one_of = |random: &mut Random, types: &[ValueType]| Read::Value(*random.pick(types));
+    let one_of = |random: &mut Random, types: &[ValueType]| Read::Value(random.pick(types));
     match place {
         _ if random.one_in(8) => Read::Presence,
         Place::Map(_) => Read::Length,
         Place::List(kind) => {
             let is_number = !matches!(kind, Kind::Message(_) | Kind::Bytes | Kind::Bool | Kind::String);
-            match random.below(4) {
+            match random.index(4) {
                 0 => return Read::Length,
-                1 if is_number => return Read::Elements(*random.pick(&MEASURES), Vec::new()),
+                1 if is_number => return Read::Elements(random.pick(&MEASURES), Vec::new()),
                 _ => {}
             }
-            let tests: Vec<_> = (0..1 + random.below(4)).map(|_| test(random, kind)).collect();
+            let tests: Vec<_> = (0..1 + random.index(4)).map(|_| test(random, kind)).collect();
             Read::Elements(
-                *random.pick(&[Quantifier::Any, Quantifier::All, Quantifier::Count]),
-                alternatives(|end| random.below(end), &tests),
+                random.pick(&[Quantifier::Any, Quantifier::All, Quantifier::Count]),
+                alternatives(|end| random.index(end), &tests),
             )
         }
         Place::One(kind) => match kind {
@@ -330,14 +331,14 @@ struct Case {
 /// Returns a message of one to three parts, which are merged, and the reads of it.
 fn case(random: &mut Random, root: &MessageDescriptor) -> Case {
     let mut bytes = Vec::new();
-    for _ in 0..1 + random.below(3) {
+    for _ in 0..1 + random.index(3) {
         message(random, root, 0).encode(&mut bytes).unwrap();
         if random.one_in(3) {
             // Unknown fields: a number, and a group with a text in it.
             bytes.extend([0x98, 0x3f, 0x96, 0x01, 0x9b, 0x3f, 0x0a, 0x01, 0x41, 0x9c, 0x3f]);
         }
     }
-    let reads = (0..random.below(10)).map(|_| {
+    let reads = (0..random.index(10)).map(|_| {
         let (path, place) = walk(random, root);
         let read = some_read(random, &place);
         // If a map repeats keys, the entries on the wire are counted.
@@ -351,15 +352,15 @@ fn case(random: &mut Random, root: &MessageDescriptor) -> Case {
 fn messages_are_read_as_by_another_library() {
     let (root, other) = (types::root(), types::pool().get_message_by_name("demo.v1.Root").unwrap());
     let coverage = Coverage::default();
-    for seed in 0..cases() * 4 {
-        let mut random = Random(seed);
+    for seed in rondel_testkit::seeds("messages_are_read_as_by_another_library", 2000) {
+        let mut random = Random::new(seed);
         let Case { reads, message } = case(&mut random, &other);
         let (projection, layout) = projection(reads.clone());
         let unit = TimeUnit::Milliseconds;
         let mut decoder = ProtobufDecoder::new(TopicId(0), &root, &projection, None, unit).unwrap();
         let reference = DynamicMessage::decode(other.clone(), &message[..]).unwrap();
         let of = MessageType::Protobuf(root.clone());
-        let as_json = found_as_json((Encoding::Protobuf, Some(&of)), (&projection, layout), unit, &message);
+        let as_json = found_as_json(Encoding::Protobuf, Some(&of), &projection, layout, unit, &message);
         for ((path, read), found) in reads.iter().zip(as_json) {
             let expected = expected(read, path, &reference, &coverage);
             // JSON has the first of several names, and no NaN.
@@ -385,8 +386,8 @@ fn messages_are_read_as_by_another_library() {
 #[test]
 fn damaged_messages_leave_the_block_unchanged() {
     let (root, other) = (types::root(), types::pool().get_message_by_name("demo.v1.Root").unwrap());
-    for seed in 0..cases() {
-        let mut random = Random(seed ^ 0x7777);
+    for seed in rondel_testkit::seeds("protobuf-damaged_messages_leave_the_block_unchanged", 500) {
+        let mut random = Random::new(seed ^ 0x7777);
         let Case { reads, mut message } = case(&mut random, &other);
         let (projection, layout) = projection(reads);
         let mut decoder =
@@ -395,12 +396,12 @@ fn damaged_messages_leave_the_block_unchanged() {
             if message.is_empty() {
                 break;
             }
-            let at = random.below(message.len());
-            match random.below(4) {
+            let at = random.index(message.len());
+            match random.index(4) {
                 0 => message.truncate(at),
                 1 => message[at] = random.next() as u8,
                 2 => message[at] = 0xff,
-                _ => message[at] ^= 1 << random.below(8),
+                _ => message[at] ^= 1 << random.index(8),
             }
             let mut block = Block::new(layout);
             block.push(TopicId(0), Timestamp::ZERO);

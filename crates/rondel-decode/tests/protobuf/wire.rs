@@ -198,10 +198,10 @@ fn descriptor_sets_are_checked() {
     for end in 0..set.len() {
         let _ = Descriptors::from_bytes(&set[..end]);
     }
-    let mut random = crate::Random(1);
+    let mut random = rondel_testkit::Random::new(1);
     let mut damaged = set.clone();
     for _ in 0..20_000 {
-        let at = random.below(set.len());
+        let at = random.index(set.len());
         damaged[at] = random.next() as u8;
         if random.one_in(20) {
             damaged.clone_from(&set);

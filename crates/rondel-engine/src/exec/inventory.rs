@@ -25,7 +25,7 @@ pub(crate) struct Inventory {
 impl Inventory {
     pub(crate) fn new(section: &Section) -> Inventory {
         let mut own = Inventory::blank(section);
-        for (instruction, &identity) in section.instructions.iter().zip(&section.identities) {
+        for (instruction, &identity) in section.instructions.iter().zip(&section.identities.nodes) {
             own.add(instruction, identity);
         }
         // An instruction may have two places in a list, and equal nodes are distinguished by their order.
@@ -51,14 +51,14 @@ impl Inventory {
         let formulas = formulas.flat_map(|bounds| [bounds.certain, bounds.possible]);
         let premises = section.premises.iter().map(|premise| premise.certain.after);
         let words: BTreeSet<usize> = formulas.chain(premises).map(Wire::word).collect();
-        let identity = |word: usize| Some((word as u32, *section.identities.get(word)?));
+        let identity = |word: usize| Some((word as u32, *section.identities.nodes.get(word)?));
         self.words = words.into_iter().filter_map(identity).collect();
         let columns = section.robust.iter().flatten().filter_map(|margin| match margin {
             Margin::Levels([_, after]) => Some(*after),
             Margin::Truth => None,
         });
         let columns: BTreeSet<u32> = columns.flatten().collect();
-        for (instruction, identity) in section.instructions.iter().zip(&section.identities) {
+        for (instruction, identity) in section.instructions.iter().zip(&section.identities.nodes) {
             self.floats.extend(
                 instruction.float_column().filter(|out| columns.contains(out)).map(|out| (out, *identity)),
             );
@@ -197,7 +197,7 @@ pub(crate) struct Outline {
 
 impl Outline {
     pub(crate) fn new(section: &Section) -> Outline {
-        let [ahead, robust] = &section.ahead_identities;
+        let [ahead, robust] = &section.identities.ahead;
         let futures =
             section.futures.iter().zip(ahead).map(|(future, identity)| (future.property, *identity));
         let robust =

@@ -81,7 +81,7 @@ impl Section {
                 + usize::from(self.linear.is_some()),
             quantified: relations.len(),
             by_value: self.inner.iter().map(|plan| plan.bytes()).sum(),
-            changes_alone: self.deadlines.iter().any(is_alone) || !ranges.is_empty() || by_time,
+            changes_alone: self.changes.deadlines.iter().any(is_alone) || !ranges.is_empty() || by_time,
         }
     }
 }

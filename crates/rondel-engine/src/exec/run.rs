@@ -190,7 +190,8 @@ impl<'a> Frame<'a> {
             // Instructions on columns cost more than a call and would bloat this loop.
             _ => values::evaluate(
                 instruction,
-                (self.step.section, self.step.view),
+                self.step.section,
+                self.step.view,
                 self.words,
                 self.columns,
                 self.values,
@@ -220,14 +221,14 @@ impl<'a> Frame<'a> {
                 out.at
             }
             Instruction::TimedSince { operands, state, second } => {
-                let [p, q] = self.step.section.operands[operands as usize]
+                let [p, q] = self.step.section.operands.since[operands as usize]
                     .map(|x| TruthHalves { at: x.at.read(self.words), after: x.after.read(self.words) });
                 let out = self.timed_since[state as usize].step(p, q, row_times);
                 self.seconds[second as usize] = out.after;
                 out.at
             }
             Instruction::LookAhead { operands, state } => {
-                let [p, q] = self.step.section.operands[operands as usize]
+                let [p, q] = self.step.section.operands.since[operands as usize]
                     .map(|x| TruthHalves { at: x.at.read(self.words), after: x.after.read(self.words) });
                 self.ranges[state as usize].extend(p, q, row_times);
                 0
@@ -284,7 +285,7 @@ impl<'a> Frame<'a> {
 
     /// The truth that a time is at most `span` ago.
     fn lasting(&mut self, x: u32, state: u32, second: u32) -> Rows {
-        let Lasting { known, span } = self.step.section.lasting[state as usize];
+        let Lasting { known, span } = self.step.section.operands.lasting[state as usize];
         let known = known.read(self.words);
         let until = &mut self.lasting[state as usize];
         let mut out = TruthHalves::default();

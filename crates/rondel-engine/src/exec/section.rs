@@ -47,43 +47,25 @@ pub(crate) struct Section {
     /// [`ranges`](crate::ops::ranges).
     pub(crate) eager: Option<Box<Section>>,
     pub(crate) instructions: Vec<Instruction>,
-    /// The identity of the node of each instruction.
-    pub(crate) identities: Vec<u64>,
-    /// Identities of the properties with future operators, without and with robustness.
-    pub(crate) ahead_identities: [Vec<u64>; 2],
+    pub(crate) identities: Identities,
     /// Number of leading instructions that compute the same words for every block.
     pub(crate) constant: usize,
     /// The instructions that keep texts for the next block, in descending order of their columns.
     pub(crate) keeps_text: Vec<Instruction>,
-    pub(crate) ints: Vec<i64>,
-    pub(crate) floats: Vec<f64>,
-    /// The regular expressions of `matches`.
-    pub(crate) patterns: Vec<Regex>,
-    /// Operands of timed `since` nodes.
-    pub(crate) operands: Vec<[Halves; 2]>,
-    /// Operands of [`Instruction::Lasting`].
-    pub(crate) lasting: Vec<Lasting>,
+    pub(crate) constants: Constants,
+    pub(crate) operands: OperandLists,
     pub(crate) machines: Vec<MachinePlan>,
-    /// Operands of windows.
-    pub(crate) windows: Vec<WindowOperands>,
     /// The robustness of each property, if requested.
     pub(crate) robust: Vec<Option<Margin>>,
     /// Whether the robustness of any property is a number.
     pub(crate) has_levels: bool,
     /// The terms whose values are recorded.
     pub(crate) terms: Vec<NotedTerm>,
-    /// Columns of the operands of dense robustness, per half.
-    pub(crate) robust_operands: Vec<[[u32; 2]; 2]>,
     pub(crate) relations: Vec<Relation>,
     pub(crate) inner: Vec<Box<dyn InnerPlan>>,
     /// The premises of the properties.
     pub(crate) premises: Vec<Premise>,
-    /// The operators whose changes between events are time points.
-    pub(crate) deadlines: Vec<Deadline>,
-    /// Shortest time from a time point to a change that it causes, in nanoseconds.
-    pub(crate) shortest: u64,
-    /// Whether a machine may repeat transitions without an event.
-    pub(crate) repeats: bool,
+    pub(crate) changes: TimedChanges,
     /// Whether any instruction reads the times of rows.
     pub(crate) reads_time: bool,
     /// The state before the first event.
@@ -92,11 +74,52 @@ pub(crate) struct Section {
     pub(crate) registers: RegisterPlan,
 }
 
+/// Identities of the nodes and properties of a section.
+#[derive(Debug)]
+pub(crate) struct Identities {
+    /// The identity of the node of each instruction.
+    pub(crate) nodes: Vec<u64>,
+    /// Identities of the properties with future operators, without and with robustness.
+    pub(crate) ahead: [Vec<u64>; 2],
+}
+
+/// Constants that instructions refer to by number.
+#[derive(Debug, Default)]
+pub(crate) struct Constants {
+    pub(crate) ints: Vec<i64>,
+    pub(crate) floats: Vec<f64>,
+    /// The regular expressions of `matches`.
+    pub(crate) patterns: Vec<Regex>,
+}
+
+/// Operands that instructions refer to by number.
+#[derive(Debug, Default)]
+pub(crate) struct OperandLists {
+    /// Operands of timed `since` nodes.
+    pub(crate) since: Vec<[Halves; 2]>,
+    /// Operands of [`Instruction::Lasting`].
+    pub(crate) lasting: Vec<Lasting>,
+    pub(crate) windows: Vec<WindowOperands>,
+    /// Columns of the operands of dense robustness, per half.
+    pub(crate) robust: Vec<[[u32; 2]; 2]>,
+}
+
+/// Changes by time alone.
+#[derive(Debug)]
+pub(crate) struct TimedChanges {
+    /// The operators whose changes between events are time points.
+    pub(crate) deadlines: Vec<Deadline>,
+    /// Shortest time from a time point to a change that it causes, in nanoseconds.
+    pub(crate) shortest: u64,
+    /// Whether a machine may repeat transitions without an event.
+    pub(crate) repeats: bool,
+}
+
 impl Section {
     /// A hash of the instructions in order. State of sections with equal layouts is interchangeable.
     pub(crate) fn layout(&self) -> u64 {
         let mut hasher = StableHasher::default();
-        self.identities.hash(&mut hasher);
+        self.identities.nodes.hash(&mut hasher);
         hasher.finish()
     }
 
@@ -143,12 +166,12 @@ impl Section {
     pub(crate) fn is_one_machine(&self) -> bool {
         let is_machine = |deadline: &Deadline| matches!(deadline, Deadline::Machine(_));
         self.machines.len() == 1
-            && self.deadlines.iter().all(is_machine)
+            && self.changes.deadlines.iter().all(is_machine)
             && self.eager.is_none()
             && self.linear.is_none()
             && self.inner.is_empty()
             && self.relations.is_empty()
-            && self.windows.is_empty()
+            && self.operands.windows.is_empty()
             && !self.looks_ahead()
     }
 

@@ -14,7 +14,7 @@ use crate::exec::run::{Frame, Step};
 use crate::exec::section::{self, Deadline, Margin, Section};
 use crate::exec::specialised::{Specialised, can_specialise, specialise};
 use crate::exec::state::{Registers, State, ValueState};
-use crate::exec::terms::{self, RowValue};
+use crate::exec::terms::{self, EvaluatedRows, RowValue};
 use crate::exec::values;
 use crate::future::{Delayed, Levels, Pending};
 use crate::ir::premise::Unexercised;
@@ -220,11 +220,15 @@ impl Serial {
         Frame::new(step, &mut self.state, &mut self.inner, &mut self.registers)
             .run(instructions, section.constant);
         if !section.terms.is_empty() {
-            let texts = (block, &self.state.values.buffers[..]);
+            let evaluated = EvaluatedRows {
+                words: &self.registers.words,
+                columns: &self.registers.columns,
+                block,
+                buffers: &self.state.values.buffers,
+            };
             let has_spans = section.time_points == section::TimePoints::Dense;
             self.terms.clear();
-            let registers = (&self.registers.words[..], &self.registers.columns);
-            terms::note((&section.terms, has_spans), registers, texts, view.rows, &mut self.terms);
+            terms::note(&section.terms, has_spans, evaluated, view.rows, &mut self.terms);
         }
         // A column refers to buffers of earlier columns only. In descending order, no buffer is overwritten
         // before it is copied.
@@ -439,8 +443,8 @@ impl Serial {
     }
 
     /// Truth and robustness in an evaluated row, at it (half 0) or on the interval after it (half 1).
-    pub(crate) fn levels(&self, past: &(Truth, Margin), row: usize, half: usize) -> Levels {
-        levels(&self.registers, past, row, half)
+    pub(crate) fn levels(&self, truth: &Truth, margin: &Margin, row: usize, half: usize) -> Levels {
+        levels(&self.registers, truth, margin, row, half)
     }
 
     /// The last evaluated row.
@@ -467,7 +471,7 @@ impl Serial {
             Deadline::Window(state) => self.state.values.windows[state as usize].next_change(),
             Deadline::Robust(state) => self.state.values.robust_dense[state as usize].next_change(),
         };
-        section.deadlines.iter().filter_map(next).min()
+        section.changes.deadlines.iter().filter_map(next).min()
     }
 
     /// Counts a time point at `due` if a machine causes it. Beyond the limit, makes the machine leap to
@@ -540,7 +544,8 @@ impl Serial {
 /// Truth and robustness in a row of registers, at it (half 0) or on the interval after it (half 1).
 pub(crate) fn levels(
     registers: &Registers,
-    (truth, margin): &(Truth, Margin),
+    truth: &Truth,
+    margin: &Margin,
     row: usize,
     half: usize,
 ) -> Levels {

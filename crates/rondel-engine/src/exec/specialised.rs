@@ -217,6 +217,7 @@ struct Specialiser {
 
 impl Specialiser {
     /// The replacement of an instruction's word.
+    #[expect(clippy::too_many_lines, reason = "one arm for each instruction")]
     fn instruction(&mut self, instruction: Instruction, state: &mut State, refuted: &[Slot]) -> Wire {
         let to = |wire: Wire| wire.through(&self.kept.words);
         match instruction {

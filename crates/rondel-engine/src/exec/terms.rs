@@ -26,16 +26,26 @@ pub(crate) struct RowValue {
     pub(crate) value: Option<Value>,
 }
 
+/// Evaluated rows: their registers, and the memory that the texts of the columns refer to.
+#[derive(Clone, Copy)]
+pub(crate) struct EvaluatedRows<'a> {
+    pub(crate) words: &'a [Rows],
+    pub(crate) columns: &'a Columns,
+    pub(crate) block: &'a Block,
+    pub(crate) buffers: &'a [Vec<u8>],
+}
+
 /// Appends the values of terms in the rows of the last evaluation, before a later block overwrites their
 /// texts.
 #[cold]
 pub(crate) fn note(
-    (terms, has_spans): (&[NotedTerm], bool),
-    (words, columns): (&[Rows], &Columns),
-    (block, buffers): (&Block, &[Vec<u8>]),
+    terms: &[NotedTerm],
+    has_spans: bool,
+    evaluated: EvaluatedRows<'_>,
     rows: Rows,
     out: &mut Vec<RowValue>,
 ) {
+    let EvaluatedRows { words, columns, block, buffers } = evaluated;
     for &NotedTerm { property, value_type, halves } in terms {
         let value = |column: u32, row: usize| {
             let column = column as usize;

@@ -18,9 +18,11 @@ use crate::ops::words;
 
 /// Evaluates an instruction with columns: returns its word, and writes its column if it has one.
 #[inline(never)]
+#[expect(clippy::too_many_lines, reason = "one arm for each instruction")]
 pub(crate) fn evaluate(
     instruction: &Instruction,
-    (section, view): (&Section, RowView<'_>),
+    section: &Section,
+    view: RowView<'_>,
     words: &[Rows],
     columns: &mut Columns,
     values: &mut ValueState,
@@ -39,11 +41,11 @@ pub(crate) fn evaluate(
             columns::compare(floats, float_steps, [a, b], rows, |a, b| a <= b)
         }
         Instruction::TextEqual { a, b } => {
-            let operands = (&texts[a as usize], &texts[b as usize]);
+            let operands = [&texts[a as usize], &texts[b as usize]];
             texts::compare(operands, block, &values.buffers, len, |a, b| a == b)
         }
         Instruction::TextStartsWith { a, b } => {
-            let operands = (&texts[a as usize], &texts[b as usize]);
+            let operands = [&texts[a as usize], &texts[b as usize]];
             texts::compare(operands, block, &values.buffers, len, |a, b| a.starts_with(b))
         }
         Instruction::CallNumber { function, x, out } => {
@@ -59,12 +61,12 @@ pub(crate) fn evaluate(
             functions::numbers(function, out_column, [&before[a as usize], &before[b as usize]], steps, len)
         }
         Instruction::CallTest { function, a, b } => {
-            let operands = (&texts[a as usize], &texts[b as usize]);
+            let operands = [&texts[a as usize], &texts[b as usize]];
             functions::test(function, operands, block, &values.buffers, len)
         }
         Instruction::Matches { x, pattern } => {
-            let operands = (&texts[x as usize], &texts[x as usize]);
-            let pattern = &section.patterns[pattern as usize];
+            let operands = [&texts[x as usize]; 2];
+            let pattern = &section.constants.patterns[pattern as usize];
             texts::compare(operands, block, &values.buffers, len, |x, _| pattern.is_match(x))
         }
         Instruction::CallSize { function, x, out } => {
@@ -81,7 +83,7 @@ pub(crate) fn evaluate(
         }
         Instruction::CallText { function, x, buffer, out } => {
             let (before, out) = split(texts, out);
-            functions::text(function, out, &before[x as usize], (block, &mut values.buffers), buffer, len);
+            functions::text(function, out, &before[x as usize], block, &mut values.buffers, buffer, len);
             Rows::MAX
         }
 
@@ -109,12 +111,12 @@ pub(crate) fn evaluate(
             known
         }
         Instruction::ConstantInt { constant, out } => {
-            ints[out as usize].fill(section.ints[constant as usize]);
+            ints[out as usize].fill(section.constants.ints[constant as usize]);
             int_steps[out as usize] = 1;
             Rows::MAX
         }
         Instruction::ConstantFloat { constant, out } => {
-            floats[out as usize].fill(section.floats[constant as usize]);
+            floats[out as usize].fill(section.constants.floats[constant as usize]);
             float_steps[out as usize] = 1;
             Rows::MAX
         }
@@ -153,12 +155,12 @@ pub(crate) fn evaluate(
         Instruction::HeldInt { column, state, out } => {
             let held = &mut values.held_ints[state as usize];
             let out = out as usize;
-            held::hold((&mut ints[out], &mut int_steps[out]), block.ints(column), held, &view)
+            held::hold(&mut ints[out], &mut int_steps[out], block.ints(column), held, &view)
         }
         Instruction::HeldFloat { column, state, out } => {
             let held = &mut values.held_floats[state as usize];
             let out = out as usize;
-            held::hold((&mut floats[out], &mut float_steps[out]), block.floats(column), held, &view)
+            held::hold(&mut floats[out], &mut float_steps[out], block.floats(column), held, &view)
         }
         Instruction::HeldText { column, state, buffer, out } => {
             let (present, valid) = texts::masks(block.strings(column), &view);
@@ -186,15 +188,15 @@ pub(crate) fn evaluate(
         Instruction::LatchInt { x, clock, state, out } => {
             let latched = &mut values.latched_ints[state as usize];
             let (before, column) = split(ints, out);
-            let out = (column, &mut int_steps[out as usize]);
-            held::latch(out, &before[x as usize], clock.read(words), latched, len);
+            let steps = &mut int_steps[out as usize];
+            held::latch(column, steps, &before[x as usize], clock.read(words), latched, len);
             Rows::MAX
         }
         Instruction::LatchFloat { x, clock, state, out } => {
             let latched = &mut values.latched_floats[state as usize];
             let (before, column) = split(floats, out);
-            let out = (column, &mut float_steps[out as usize]);
-            held::latch(out, &before[x as usize], clock.read(words), latched, len);
+            let steps = &mut float_steps[out as usize];
+            held::latch(column, steps, &before[x as usize], clock.read(words), latched, len);
             Rows::MAX
         }
         Instruction::LatchText { x, clock, buffer, out } => {
@@ -209,7 +211,7 @@ pub(crate) fn evaluate(
             Rows::MAX
         }
         Instruction::Window { window, out } => {
-            let WindowOperands { x, samples, known, timed } = section.windows[window as usize];
+            let WindowOperands { x, samples, known, timed } = section.operands.windows[window as usize];
             let rows = [samples.read(words), known.read(words)];
             let stamps = view.stamps(timed);
             let window = &mut values.windows[window as usize];
@@ -251,7 +253,7 @@ pub(crate) fn evaluate(
         Instruction::RobustDense { operands, state, second, out } => {
             let (before, out) = split(floats, out);
             let [p, q] =
-                section.robust_operands[operands as usize].map(|halves| halves.map(|x| &before[x as usize]));
+                section.operands.robust[operands as usize].map(|halves| halves.map(|x| &before[x as usize]));
             let second = &mut seconds[second as usize];
             let since = &mut values.robust_dense[state as usize];
             for (i, &time) in view.row_times.times.iter().enumerate() {

@@ -1,54 +1,51 @@
-//! Operators of the future: `next`, `eventually[a,b]`, `always[a,b]`, `until[a,b]`.
+//! Future operators: `next`, `eventually[a,b]`, `always[a,b]`, `until[a,b]`.
 //!
-//! # When there is a verdict
+//! # Time of a verdict
 //!
-//! A verdict is about a moment (in dense time also about the span after one), and it is given as soon as
-//! it is certain: when the verdict is the same whatever comes. Where operators of the future stand inside each
-//! other, an operand is taken as open until it is decided itself. So verdicts come
-//! out of the order of what they are about: that a request at 5 s is violated does not wait for what becomes of one
-//! at 3 s. They are given in the order in which they become certain, and those that become certain together in the
-//! order of what they are about.
+//! A verdict belongs to a time point (in dense time also to the open interval after one) and is emitted as
+//! soon as it is certain, that is, the same for every continuation of the trace. An operand that itself
+//! contains future operators counts as open until it is decided. Verdicts therefore leave out of trace order:
+//! a violated request at 5 s does not wait for the outcome of one at 3 s. Verdicts are emitted in the order
+//! in which they become certain, and in trace order where several become certain together.
 //!
-//! An event exactly at the far end of an interval counts. That none came is certain only beyond it: in points at
-//! the first event, or [`advance`](crate::Monitor::advance), that is later; in dense time just after it,
-//! with that time, however late that is noticed; in steps at the last step of the interval.
+//! An event exactly at the end of an interval counts. The absence of such an event is certain only beyond the
+//! end: in points at the first later event or [`advance`](crate::Monitor::advance); in dense time just after
+//! the end, with that time, however late it is noticed; in steps at the last step of the interval.
 //!
-//! # What counts as a change
+//! # Changes
 //!
-//! A verdict has *changed* if it is another than the one about the nearest earlier moment (or span) about which
-//! there is one by then; the first always has. In short: against what is known of the past of what it is
-//! about. So a violation is told once, with the time that it is about, whatever was
-//! said in the meantime of later moments; two violations about neighbouring moments are one, as they are in properties of the past;
-//! and what is satisfied as ever is no news, even if a violation about something earlier was told last. That
-//! the verdict is satisfied *again* after a violation is told only if the violation was known by then. To compare with
-//! what was *given* last would tell of every late violation twice, once as it comes, and once
-//! when the next event says that it, for its part, is satisfied.
+//! A verdict has *changed* if it differs from the verdict about the nearest earlier time point (or interval)
+//! that has one by then; the first always has. The comparison is with the known past of the time point, not
+//! with the verdict emitted last. A violation is therefore reported once, with its own time, whatever was
+//! emitted meanwhile about later time points; violations at neighbouring time points are one, as they are for
+//! past operators; and a satisfied verdict that was satisfied before is no change, even if the last report
+//! was a violation at an earlier time. Comparing with the verdict *emitted* last would report every late
+//! violation twice: once when it comes, and once when the next event turns out to be satisfied.
 //!
-//! # How
+//! # Algorithm
 //!
-//! A formula is cut ([`plan`]) into *skeletons*, boolean combinations of truths known at the moment itself (*pasts*)
-//! and of operators of the future (*leaves*), whose operands are skeletons again. A skeleton is evaluated with its leaves
-//! open, which gives a range of truths ([`Range`]); most often that is one
-//! truth, as in `on(request) -> eventually[0,2] on(answer)` where there is no request. Otherwise the place waits
-//! in the [`queue`] of the skeleton. A [`leaf`] takes in what is decided of its operands, in whatever order, and says about
-//! which places that decides it: by a few rules, whose outcome is always an interval on the axis of places ([`key`]).
-//! Each place waiting is thus touched once for every leaf. As in the rest of the engine the two rails
-//! of a truth are treated apart, and each is two-valued.
+//! A formula is cut ([`plan`]) into *boolean frames*: boolean combinations of *pasts*, truths known at the
+//! time point itself, and of *obligations*, future operators whose operands are frames again. A frame is
+//! evaluated with its obligations open, which gives a range of truths ([`Range`]); most often that is a
+//! single truth, as in `on(request) -> eventually[0,2] on(answer)` where there is no request. Otherwise the
+//! place waits in the [`queue`] of the frame. An obligation, such as [`until`], receives the decisions about
+//! its operands in any order and reports which places they decide: by a few rules, whose result is always an
+//! interval of [places](key). So each waiting place is touched once per obligation. As in the rest of the
+//! engine, the lower and the upper truth (must and may) are evaluated separately, and each is two-valued.
 //!
-//! In dense time what is seen grows continuously. [`pending`] cuts it into chunks, such that within a chunk all
-//! that becomes certain does so as time goes on, from the beginning of the chunk: at the places where something
-//! waiting begins or ends, moved by the bounds that lie between.
+//! In dense time knowledge grows continuously. [`pending`] cuts it into chunks such that everything that
+//! becomes certain within a chunk does so continuously from its beginning: cuts are at the places where a
+//! waiting interval begins or ends, shifted by the bounds in between.
 //!
-//! What is still open at the end of the trace is then inconclusive.
+//! Places still open at the end of the trace are inconclusive.
 //!
-//! A property whose [robustness](robust) is asked for is evaluated otherwise: its verdicts wait until all is known that
-//! the formula looks at.
+//! A property with [robustness](robust) is evaluated differently: its verdicts wait until everything that the
+//! formula refers to is known.
 //!
-//! What waits is bounded by the moments within the bounds, and by a limit: beyond it the oldest is given up, as
-//! inconclusive, and counted. Everything is plain data.
+//! Memory is bounded by the time points within the bounds and by a limit: beyond it the oldest place is
+//! dropped, as inconclusive, and counted. All state is plain data.
 
 mod key;
-mod leaf;
 mod lookahead;
 mod pending;
 mod plan;
@@ -58,9 +55,10 @@ mod robust;
 mod runs;
 #[cfg(test)]
 mod tests;
+mod until;
 
 pub use lookahead::{Known, Lookahead};
-pub(crate) use pending::{Decision, EventRows, Pending, RailDecision, Scratch, Survey};
+pub(crate) use pending::{BoundDecision, Decision, EventRows, Pending, Scratch, Survey};
 pub(crate) use plan::{Formula, Plan, Range};
 pub(crate) use property::{Future, RobustFuture};
 pub(crate) use robust::{Delayed, DelayedPlan, Levels, Room};

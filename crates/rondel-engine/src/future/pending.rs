@@ -1,5 +1,5 @@
 mod drive;
-mod given;
+mod external;
 
 use serde::{Deserialize, Serialize};
 
@@ -9,70 +9,71 @@ use rondel_event::Verdict;
 use rondel_spec::TimeModel;
 
 use super::key::{self, Key};
-use super::leaf::{Piece, Until};
-use super::plan::{Plan, Range, Skeleton};
-use super::queue::{Arrival, BOTH, Entry, Queue, Resolved};
+use super::plan::{BoolFrame, Plan, Range};
+use super::queue::{Arrival, BOTH, ChunkEnd, Entry, Queue, Resolved};
+use super::until::{Piece, Until};
 use crate::ops::varying::Varying;
 pub(crate) use drive::{EventRows, Survey};
-use given::Given;
+use external::External;
 
-/// A verdict about an interval, now that it is certain.
+/// Decided verdict about an interval of places.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Decision {
-    /// What it is about: from this place
+    /// First place of the interval.
     pub(crate) from: Key,
-    /// to this one.
+    /// Last place of the interval.
     pub(crate) to: Key,
     pub(crate) verdict: Verdict,
-    /// Where that is asked for, and known.
+    /// Robustness, where requested and known.
     pub(crate) robustness: Option<f64>,
-    /// It is another than the one about the nearest earlier place about which there is one yet.
+    /// Whether the verdict differs from that of the nearest earlier place with a verdict.
     pub(crate) changed: bool,
-    /// So is its robustness.
+    /// Whether the robustness differs likewise.
     pub(crate) moved: bool,
-    /// What it is about begins with a moment, or with the time after one; otherwise it goes on with
-    /// what the verdict before was about.
+    /// Whether the interval begins with a time point or with the open interval after one; otherwise it
+    /// continues that of the preceding verdict.
     pub(crate) is_fresh: bool,
-    /// From which place on it is certain.
+    /// Place at which the verdict became certain.
     pub(crate) certain: Key,
-    /// What was noted of the moment that it is about.
+    /// Tag that the caller gave the time point.
     pub(crate) tag: i64,
 }
 
 impl Decision {
-    /// The time that it is about; where that is an interval, its beginning.
+    /// Returns the time of the interval's beginning.
     pub(crate) fn about_time(&self, model: TimeModel) -> i64 {
         time_of(self.from, self.tag, model)
     }
 
-    /// When it became certain, in points and dense time.
+    /// Returns the time at which the verdict became certain, in points and dense time.
     pub(crate) fn certain_time(&self, model: TimeModel) -> i64 {
         time_of(self.certain, 0, model)
     }
 
-    /// Whether it became certain on the span after an instant of dense time.
+    /// Whether it became certain on the open interval after an instant of dense time.
     pub(crate) fn is_certain_after(&self) -> bool {
         key::axis(self.certain) & 1 == 1
     }
 
-    /// Whether it is about the time after an instant of dense time.
+    /// Whether it is about the open interval after an instant of dense time.
     pub(crate) fn is_after(&self, model: TimeModel) -> bool {
         model == TimeModel::Dense && !self.is_instant()
     }
 
-    /// In steps, how many of them before the one that it became certain at it is about.
+    /// Returns the number of steps between the decided step and the one that decided it; 0 in other time
+    /// models.
     pub(crate) fn steps_back(&self, model: TimeModel) -> u64 {
         let back = key::axis(self.certain) - key::axis(self.from);
         if model == TimeModel::Steps { u64::try_from(back).unwrap_or(0) } else { 0 }
     }
 
-    /// Whether it is about an instant of dense time, and not the time after one.
+    /// Whether it is about an instant of dense time, and not the open interval after one.
     pub(crate) fn is_instant(&self) -> bool {
         key::axis(self.from) & 1 == 0
     }
 }
 
-/// The time of a place. Steps have it as their tag.
+/// Returns the time of a place. Steps have it as their tag.
 fn time_of(place: Key, tag: i64, model: TimeModel) -> i64 {
     let time = match model {
         TimeModel::Steps => return tag,
@@ -82,10 +83,10 @@ fn time_of(place: Key, tag: i64, model: TimeModel) -> i64 {
     i64::try_from(time).unwrap_or(if time < 0 { i64::MIN } else { i64::MAX })
 }
 
-/// A past at a moment: bit 0 for certainly, bit 1 for possibly true.
+/// Past at a time point: bit 0 for certainly, bit 1 for possibly true.
 pub(crate) type PastTruth = u8;
 
-/// `next` in points, on one rail: the events, and whether the operand is decided there.
+/// `next` in points, for one truth bound: the events, and whether the operand is decided there.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Next {
     events: VecDeque<(Key, bool)>,
@@ -102,87 +103,87 @@ impl Next {
             }
             i += 1;
         }
-        // The last is the one before that which comes.
+        // The last event is the predecessor of the one to come.
         while self.events.len() > 1 && self.events[0].1 && self.events[1].1 {
             self.events.pop_front();
         }
     }
 }
 
-/// One rail of a leaf.
+/// State of one truth bound of an obligation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-enum LeafRail {
+enum ObligationState {
     Until(Until),
     Next(Next),
-    Given(Given),
+    External(External),
 }
 
-/// What a property with operators of the future has pending: plain data.
+/// Pending state of a property with future operators: plain data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Pending {
     queues: Vec<Queue>,
-    rails: Vec<[LeafRail; 2]>,
-    /// The last place that has been seen, once there is one.
+    obligations: Vec<[ObligationState; 2]>,
+    /// Last place seen.
     seen: Option<Key>,
-    /// How many moments had the time of the last one.
+    /// Number of time points at the time of the last one.
     number: u64,
-    /// Counts moments; never 0.
+    /// Counter of time points; never 0.
     epoch: u32,
-    /// The pasts at the last moment, and in the time after it (dense).
+    /// Pasts at the last time point, and on the open interval after it (dense time).
     at: Vec<PastTruth>,
     after: Vec<PastTruth>,
-    /// Moments are kept apart.
+    /// Time points are not merged.
     apart: bool,
-    /// Nothing is said of the time after the last moment but what has been said of it.
+    /// No verdict is due on the open interval after the last time point except the one already emitted.
     quiet: bool,
-    /// What has been decided elsewhere, to be taken in with what comes next: the leaf, the rail, and where.
+    /// External decisions that the next feed processes: obligation, truth bound, and places.
     #[serde(skip)]
-    heard: Vec<(u32, u8, Piece)>,
-    /// How many entries a queue may have.
+    received: Vec<(u32, u8, Piece)>,
+    /// Maximum number of entries of a queue.
     limit: usize,
     lost: u64,
 }
 
-/// Room to work in: nothing in it outlives a call.
+/// Working memory; nothing in it outlives a call.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Scratch {
-    /// For every leaf what its operands have become, the left one and the right one.
+    /// Decisions about the operands of each obligation, left and right.
     operands: Vec<[Vec<Resolved>; 2]>,
-    /// For every skeleton what its leaves have become: which, on which rail, and where.
+    /// Decisions about the obligations of each frame: which obligation, which truth bound, which places.
     inbox: Vec<Vec<(u32, u8, Piece)>>,
     ranges: Vec<Range>,
     truths: Vec<PastTruth>,
     pieces: Vec<Piece>,
     resolved: Vec<Resolved>,
     verdicts: Vec<Key>,
-    /// What has been decided of the formula on each rail, where somebody wants to know.
-    pub(crate) rails: Option<Vec<RailDecision>>,
+    /// Decisions about each truth bound of the formula, where requested.
+    pub(crate) bounds: Option<Vec<BoundDecision>>,
 }
 
-/// A rail of the formula has been decided about a moment.
+/// Decision about one truth bound of the formula at a time point.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct RailDecision {
-    /// What was noted of the moment; nothing if it is not about one.
+pub(crate) struct BoundDecision {
+    /// Tag of the time point; 0 for a place that is none.
     pub(crate) tag: i64,
-    pub(crate) rail: usize,
+    pub(crate) bound: usize,
     pub(crate) value: bool,
-    /// The coordinate from which on it is certain.
+    /// Coordinate from which on it is certain.
     pub(crate) axis: i128,
 }
 
 impl Scratch {
     fn make_room(&mut self, plan: &Plan) {
-        self.inbox.resize_with(plan.skeletons.len().max(self.inbox.len()), Vec::new);
-        self.operands.resize_with(plan.leaves.len().max(self.operands.len()), Default::default);
+        self.inbox.resize_with(plan.frames.len().max(self.inbox.len()), Vec::new);
+        self.operands.resize_with(plan.obligations.len().max(self.operands.len()), Default::default);
     }
 }
 
-/// An interval on which all pasts are constant.
+/// Interval on which all pasts are constant.
 #[derive(Clone, Copy, Debug)]
 struct Chunk {
     from: Key,
     to: Key,
-    /// Time may go on beyond its end with nothing changed.
+    /// Time may go on beyond its end without a change.
     moving: bool,
     is_echo: bool,
     is_fresh: bool,
@@ -190,23 +191,21 @@ struct Chunk {
 }
 
 impl Pending {
-    /// So many entries a queue may have, if nothing else is said.
+    /// Default limit of the entries of a queue.
     pub(crate) const LIMIT: usize = 1_000_000;
 
     pub(crate) fn new(plan: &Plan, limit: usize) -> Pending {
-        let rail = |has_left: bool, is_next: bool| {
-            if is_next { LeafRail::Next(Next::default()) } else { LeafRail::Until(Until::new(has_left)) }
-        };
-        let rails = |leaf: &super::plan::Leaf| {
-            let rail = match leaf.given {
-                Some(_) => LeafRail::Given(Given::default()),
-                None => rail(leaf.has_left, leaf.reach.is_none()),
+        let states = |obligation: &super::plan::Obligation| {
+            let state = match (obligation.external, obligation.reach) {
+                (Some(_), _) => ObligationState::External(External::default()),
+                (None, None) => ObligationState::Next(Next::default()),
+                (None, Some(_)) => ObligationState::Until(Until::new(obligation.has_left)),
             };
-            [rail.clone(), rail]
+            [state.clone(), state]
         };
         Pending {
-            queues: vec![Queue::default(); plan.skeletons.len()],
-            rails: plan.leaves.iter().map(rails).collect(),
+            queues: vec![Queue::default(); plan.frames.len()],
+            obligations: plan.obligations.iter().map(states).collect(),
             seen: None,
             number: 0,
             epoch: 1,
@@ -214,23 +213,23 @@ impl Pending {
             after: Vec::new(),
             apart: false,
             quiet: false,
-            heard: Vec::new(),
+            received: Vec::new(),
             limit: limit.max(1),
             lost: 0,
         }
     }
 
-    /// As it was when it was new, but that this was the verdict about what came before.
+    /// Resets the state, with `before` as the verdict about the time before.
     pub(crate) fn restart(&mut self, before: Option<Verdict>) {
         self.queues.iter_mut().for_each(|queue| queue.restart(None));
         if let Some(queue) = self.queues.last_mut() {
             queue.restart(before);
         }
-        for rail in self.rails.iter_mut().flatten() {
-            match rail {
-                LeafRail::Until(until) => until.clear(),
-                LeafRail::Next(next) => next.events.clear(),
-                LeafRail::Given(given) => *given = Given::default(),
+        for state in self.obligations.iter_mut().flatten() {
+            match state {
+                ObligationState::Until(until) => until.clear(),
+                ObligationState::Next(next) => next.events.clear(),
+                ObligationState::External(external) => *external = External::default(),
             }
         }
         (self.seen, self.number, self.epoch) = (None, 0, 1);
@@ -239,61 +238,62 @@ impl Pending {
         (self.quiet, self.lost) = (false, 0);
     }
 
-    /// If nothing of what it has seen is asked for any more, since all verdicts about it are given, and in
-    /// dense time also that about the time after it is certain at once: the last verdict, and the
-    /// one about the time after it. All operators look ahead only: one that is new goes on as this one would.
-    pub(crate) fn rests(&self, plan: &Plan, scratch: &mut Scratch) -> Option<[Verdict; 2]> {
+    /// Returns the last verdict and the one on the open interval after it, if no earlier place is open and,
+    /// in dense time, the verdict on that interval is certain at once. The state may then be freed: future
+    /// operators never read earlier places, so a new state continues in the same way.
+    pub(crate) fn quiescent_verdicts(&self, plan: &Plan, scratch: &mut Scratch) -> Option<[Verdict; 2]> {
         let queue = self.queues.last().filter(|queue| queue.open() == 0)?;
-        let last = queue.last_given()?;
+        let last = queue.last_verdict()?;
         if plan.time != TimeModel::Dense {
             return Some([last; 2]);
         }
-        let settled = self.is_settled(plan, &self.after, scratch);
-        let after = scratch.ranges.last().filter(|_| settled)?;
+        let is_decided = self.is_decided(plan, &self.after, scratch);
+        let after = scratch.ranges.last().filter(|_| is_decided)?;
         Some([last, after.verdict()])
     }
 
-    /// Whether it is of the same property.
+    /// Whether the state belongs to the same property.
     pub(crate) fn fits(&self, other: &Pending) -> bool {
-        let same = |(a, b): (&LeafRail, &LeafRail)| match (a, b) {
-            (LeafRail::Until(a), LeafRail::Until(b)) => a.fits(b),
-            (LeafRail::Next(_), LeafRail::Next(_)) | (LeafRail::Given(_), LeafRail::Given(_)) => true,
+        let same = |(a, b): (&ObligationState, &ObligationState)| match (a, b) {
+            (ObligationState::Until(a), ObligationState::Until(b)) => a.fits(b),
+            (ObligationState::Next(_), ObligationState::Next(_))
+            | (ObligationState::External(_), ObligationState::External(_)) => true,
             _ => false,
         };
         self.queues.len() == other.queues.len()
-            && self.rails.len() == other.rails.len()
-            && self.rails.iter().flatten().zip(other.rails.iter().flatten()).all(same)
+            && self.obligations.len() == other.obligations.len()
+            && self.obligations.iter().flatten().zip(other.obligations.iter().flatten()).all(same)
     }
 
-    /// How many entries a queue may have from here on.
+    /// Sets the maximum number of entries of a queue.
     pub(crate) fn set_limit(&mut self, limit: usize) {
         self.limit = limit.max(1);
     }
 
-    /// How many obligations were given up because there were too many.
+    /// Number of entries dropped because of the limit.
     pub(crate) fn lost(&self) -> u64 {
         self.lost
     }
 
-    /// How many obligations wait.
+    /// Number of undecided entries.
     pub(crate) fn waiting(&self) -> usize {
         self.queues.iter().map(Queue::open).sum()
     }
 
-    /// How many verdicts wait.
+    /// Number of undecided verdicts.
     #[cfg(test)]
     pub(crate) fn verdicts_waiting(&self) -> usize {
         self.queues.last().map_or(0, Queue::open)
     }
 
-    /// The first place about which there is no verdict yet, with what was noted of it.
+    /// Returns the first place without a verdict, with its tag.
     #[cfg(test)]
     pub(crate) fn oldest(&self) -> Option<(Key, i64)> {
         self.queues.last().and_then(Queue::front).map(|entry| (entry.from, entry.tag))
     }
 
-    /// The first coordinate after `after` at which what is seen may begin to decide something else than
-    /// before, if nothing happens.
+    /// Returns the first coordinate after `after` at which the passing of time may begin to decide something
+    /// different, if nothing happens.
     fn next_change(&self, plan: &Plan, after: i128) -> Option<i128> {
         let end = self.seen.unwrap_or(key::START);
         let mut next: Option<i128> = None;
@@ -302,16 +302,16 @@ impl Pending {
                 next = Some(next.map_or(at, |next| next.min(at)));
             }
         };
-        for (leaf, rails) in plan.leaves.iter().zip(&self.rails) {
-            for &lag in &leaf.lags {
-                for &(owner, _) in &leaf.owners {
+        for (obligation, states) in plan.obligations.iter().zip(&self.obligations) {
+            for &lag in &obligation.lags {
+                for &(owner, _) in &obligation.owners {
                     if let Some(at) = self.queues[owner as usize].edge(after - lag, end, self.epoch) {
                         offer(at + lag);
                     }
                 }
-                let Some(reach) = leaf.reach else { continue };
-                for rail in rails {
-                    if let LeafRail::Until(until) = rail {
+                let Some(reach) = obligation.reach else { continue };
+                for state in states {
+                    if let ObligationState::Until(until) = state {
                         until.starts(reach, after - lag, |at| offer(at + lag));
                     }
                 }
@@ -320,29 +320,99 @@ impl Pending {
         next
     }
 
-    /// Whether the formula is decided at once about everything so far, and is so with these pasts.
-    fn is_settled(&self, plan: &Plan, pasts: &[PastTruth], scratch: &mut Scratch) -> bool {
-        let (Some(root), Some(queue)) = (plan.skeletons.last(), self.queues.last()) else { return true };
+    /// Whether the formula is decided everywhere so far, and is decided at once for these pasts.
+    fn is_decided(&self, plan: &Plan, pasts: &[PastTruth], scratch: &mut Scratch) -> bool {
+        let (Some(root), Some(queue)) = (plan.frames.last(), self.queues.last()) else { return true };
         let known = |i: usize| range(truth(root, pasts, i));
         queue.open() == 0 && {
-            // What is decided elsewhere is false between moments.
-            let leaf = |i: usize| self.between(plan, root, i);
-            let [certain, possible] = root.evaluate(known, leaf, &mut scratch.ranges).decided();
+            // External truths are false between time points.
+            let obligation = |i: usize| self.between(plan, root, i);
+            let [certain, possible] = root.evaluate(known, obligation, &mut scratch.ranges).decided();
             certain & possible & 1 == 1
         }
     }
 
-    /// The trace is over: of what still waits nothing will be known.
+    /// Ends the trace: all open places become inconclusive.
     pub(crate) fn end(&mut self, out: &mut Vec<Decision>) {
         let Some(queue) = self.queues.last_mut() else { return };
         let mut places = Vec::new();
         queue.give_up_all(&mut places);
-        // Nothing is about the place that this is certain at.
-        tell(queue, &mut places, self.seen.map_or(0, |seen| seen + 1), out);
+        // The deciding place lies after the trace.
+        emit(queue, &mut places, self.seen.map_or(0, |seen| seen + 1), out);
         self.queues.iter_mut().for_each(Queue::clean);
     }
 
-    /// Takes a chunk, and what the inbox has, through all skeletons.
+    /// Evaluates a chunk in the frame with index `k`. Returns the verdict if it is decided at once; otherwise the chunk waits.
+    fn take_chunk(
+        &mut self,
+        plan: &Plan,
+        k: usize,
+        chunk: Chunk,
+        pasts: &[PastTruth],
+        scratch: &mut Scratch,
+    ) -> Option<Verdict> {
+        let frame = &plan.frames[k];
+        let Chunk { from, to, is_echo, is_fresh, tag, moving, .. } = chunk;
+        let truth = |i: usize| truth(frame, pasts, i);
+        let known = |i: usize| range(truth(i));
+        let obligation = |i: usize| if moving { self.between(plan, frame, i) } else { Range::PENDING };
+        let range = frame.evaluate(known, obligation, &mut scratch.ranges);
+        let mut decided = 0;
+        let [certainly, possibly] = range.decided();
+        for (bound, is_decided, value) in [(0, certainly, range.certain[0]), (1, possibly, range.possible[0])]
+        {
+            if is_decided & 1 == 1 {
+                decided |= 1 << bound;
+                let piece = Piece { lo: from, hi: to, value: value & 1 == 1, moving };
+                let tag = if is_fresh && !is_echo { tag } else { 0 };
+                scratch.resolved.push(Resolved { bound, piece, tag });
+            }
+        }
+        if decided == BOTH {
+            return Some(range.verdict());
+        }
+        let mut past = [0; 2];
+        for i in 0..frame.pasts.len() {
+            past[0] |= u32::from(truth(i) & 1) << i;
+            past[1] |= u32::from(truth(i) >> 1 & 1) << i;
+        }
+        // An interval that continues the one before has no beginning of its own.
+        let moved = if moving && !is_fresh { self.epoch } else { 0 };
+        let may_merge = plan.time == TimeModel::Dense && !(self.apart && is_fresh);
+        self.queues[k].push(Arrival { from, to, decided, is_fresh, is_echo, tag, moved }, past, may_merge);
+        if self.queues[k].open() > self.limit {
+            let resolved = &mut scratch.resolved;
+            let gone = self.queues[k].give_up(|decided| resolved.push(decided));
+            scratch.verdicts.extend(gone);
+            self.lost = self.lost.saturating_add(1);
+        }
+        None
+    }
+
+    /// Passes the decisions about both operands of the obligations of a frame on. The left one goes first, as rules for the
+    /// right one refer to it.
+    fn decide_operands(&mut self, plan: &Plan, frame: &BoolFrame, scratch: &mut Scratch) {
+        for &obligation in &frame.obligations {
+            let of = &plan.obligations[obligation as usize];
+            let [left, right] = &mut scratch.operands[obligation as usize];
+            let both = left.drain(..).map(|x| (x, true)).chain(right.drain(..).map(|x| (x, false)));
+            for (Resolved { bound, piece, .. }, is_left) in both {
+                match (&mut self.obligations[obligation as usize][bound], of.reach) {
+                    (ObligationState::Until(until), Some(reach)) if is_left => {
+                        until.left(reach, piece, &mut scratch.pieces);
+                    }
+                    (ObligationState::Until(until), Some(reach)) => {
+                        until.right(reach, piece, &mut scratch.pieces)
+                    }
+                    (ObligationState::Next(next), _) => next.decide(piece, &mut scratch.pieces),
+                    _ => {}
+                }
+                post(&of.owners, bound, &mut scratch.pieces, &mut scratch.inbox);
+            }
+        }
+    }
+
+    /// Evaluates a chunk and the inbox in all frames.
     fn feed(
         &mut self,
         plan: &Plan,
@@ -352,112 +422,56 @@ impl Pending {
         out: &mut Vec<Decision>,
     ) {
         scratch.make_room(plan);
-        let root = plan.skeletons.len().saturating_sub(1);
+        let root = plan.frames.len().saturating_sub(1);
         if let Some((chunk, _)) = chunk {
-            self.place_given(plan, chunk);
+            self.place_external(plan, chunk);
         }
-        for (leaf, rail, piece) in self.heard.drain(..) {
-            for &(owner, place) in &plan.leaves[leaf as usize].owners {
-                scratch.inbox[owner as usize].push((place, rail, piece));
+        for (obligation, bound, piece) in self.received.drain(..) {
+            for &(owner, place) in &plan.obligations[obligation as usize].owners {
+                scratch.inbox[owner as usize].push((place, bound, piece));
             }
         }
-        let (end, moving) = chunk.map_or((key::START, false), |(chunk, _)| (chunk.to, chunk.moving));
-        for (k, skeleton) in plan.skeletons.iter().enumerate() {
+        let (place, moving) = chunk.map_or((key::START, false), |(chunk, _)| (chunk.to, chunk.moving));
+        let end = ChunkEnd { place, moves: moving, epoch: self.epoch };
+        for (k, frame) in plan.frames.iter().enumerate() {
             let mut at_once = None;
             scratch.resolved.clear();
             scratch.verdicts.clear();
-            if let Some((Chunk { from, to, is_echo, is_fresh, tag, .. }, pasts)) = chunk {
-                let truth = |i: usize| truth(skeleton, pasts, i);
-                let known = |i: usize| range(truth(i));
-                let leaf = |i: usize| if moving { self.between(plan, skeleton, i) } else { Range::PENDING };
-                let range = skeleton.evaluate(known, leaf, &mut scratch.ranges);
-                let mut given = 0;
-                let [certainly, possibly] = range.decided();
-                for (rail, decided, value) in
-                    [(0, certainly, range.certain[0]), (1, possibly, range.possible[0])]
-                {
-                    if decided & 1 == 1 {
-                        given |= 1 << rail;
-                        let piece = Piece { lo: from, hi: to, value: value & 1 == 1, moving };
-                        let tag = if is_fresh && !is_echo { tag } else { 0 };
-                        scratch.resolved.push(Resolved { rail, piece, tag });
-                    }
-                }
-                if given == BOTH {
-                    at_once = Some(range.verdict());
-                } else {
-                    let mut past = [0; 2];
-                    for i in 0..skeleton.pasts.len() {
-                        past[0] |= u32::from(truth(i) & 1) << i;
-                        past[1] |= u32::from(truth(i) >> 1 & 1) << i;
-                    }
-                    // What only goes on begins where it does for no reason.
-                    let moved = if moving && !is_fresh { self.epoch } else { 0 };
-                    let may_merge = plan.time == TimeModel::Dense && !(self.apart && is_fresh);
-                    self.queues[k].push(
-                        Arrival { from, to, given, is_fresh, is_echo, tag, moved },
-                        past,
-                        may_merge,
-                    );
-                    if self.queues[k].open() > self.limit {
-                        let resolved = &mut scratch.resolved;
-                        let gone = self.queues[k].give_up(|decided| resolved.push(decided));
-                        scratch.verdicts.extend(gone);
-                        self.lost = self.lost.saturating_add(1);
-                    }
-                }
+            if let Some((chunk, pasts)) = chunk {
+                at_once = self.take_chunk(plan, k, chunk, pasts, scratch);
             }
-            // Both operands have come by now. The left one goes first: it is what the right one is held against.
-            for &leaf in &skeleton.leaves {
-                let of = &plan.leaves[leaf as usize];
-                let [left, right] = &mut scratch.operands[leaf as usize];
-                let both = left.drain(..).map(|x| (x, true)).chain(right.drain(..).map(|x| (x, false)));
-                for (Resolved { rail, piece, .. }, is_left) in both {
-                    match (&mut self.rails[leaf as usize][rail], of.reach) {
-                        (LeafRail::Until(until), Some(reach)) if is_left => {
-                            until.left(reach, piece, &mut scratch.pieces);
-                        }
-                        (LeafRail::Until(until), Some(reach)) => {
-                            until.right(reach, piece, &mut scratch.pieces)
-                        }
-                        (LeafRail::Next(next), _) => next.decide(piece, &mut scratch.pieces),
-                        _ => {}
-                    }
-                    post(&of.owners, rail, &mut scratch.pieces, &mut scratch.inbox);
-                }
-            }
+            self.decide_operands(plan, frame, scratch);
             let queue = &mut self.queues[k];
             let inbox = &mut scratch.inbox[k];
-            for &(leaf, rail, piece) in inbox.iter() {
-                queue.set(leaf as usize, rail.into(), piece, self.epoch);
+            for &(obligation, bound, piece) in inbox.iter() {
+                queue.set(obligation as usize, bound.into(), piece, self.epoch);
             }
             for (_, _, piece) in inbox.drain(..) {
                 let (resolved, verdicts) = (&mut scratch.resolved, &mut scratch.verdicts);
-                let now = (end, moving, self.epoch);
                 queue.resolve(
-                    skeleton,
+                    frame,
                     piece,
-                    now,
+                    end,
                     &mut scratch.ranges,
                     |decided| resolved.push(decided),
                     |from| verdicts.push(from),
                 );
             }
             for resolved in &scratch.resolved {
-                for &(leaf, is_left) in &skeleton.feeds {
-                    scratch.operands[leaf as usize][usize::from(!is_left)].push(*resolved);
+                for &(obligation, is_left) in &frame.feeds {
+                    scratch.operands[obligation as usize][usize::from(!is_left)].push(*resolved);
                 }
             }
             if k == root {
-                let decided = |resolved: &Resolved| (resolved.tag, resolved.rail, resolved.piece.value);
-                if let Some(rails) = &mut scratch.rails {
-                    rails.extend(scratch.resolved.iter().map(decided).map(|(tag, rail, value)| {
-                        RailDecision { tag, rail, value, axis: key::axis(certain) }
+                let decided = |resolved: &Resolved| (resolved.tag, resolved.bound, resolved.piece.value);
+                if let Some(bounds) = &mut scratch.bounds {
+                    bounds.extend(scratch.resolved.iter().map(decided).map(|(tag, bound, value)| {
+                        BoundDecision { tag, bound, value, axis: key::axis(certain) }
                     }));
                 }
-                tell(&self.queues[k], &mut scratch.verdicts, certain, out);
+                emit(&self.queues[k], &mut scratch.verdicts, certain, out);
                 if let (Some(verdict), Some((chunk, _))) = (at_once, chunk) {
-                    let changed = self.queues[k].give(verdict);
+                    let changed = self.queues[k].record(verdict);
                     if !chunk.is_echo {
                         let Chunk { from, to, is_fresh, tag, .. } = chunk;
                         let (robustness, moved) = (None, false);
@@ -477,23 +491,23 @@ impl Pending {
             }
             self.queues[k].clean();
         }
-        for (leaf, rails) in plan.leaves.iter().zip(&mut self.rails) {
-            for rail in rails {
-                if let (LeafRail::Until(until), Some(reach)) = (rail, leaf.reach) {
+        for (obligation, states) in plan.obligations.iter().zip(&mut self.obligations) {
+            for state in states {
+                if let (ObligationState::Until(until), Some(reach)) = (state, obligation.reach) {
                     until.forget(reach);
                 }
             }
         }
     }
 
-    /// How many obligations and intervals it keeps.
+    /// Number of stored entries and intervals.
     pub(crate) fn kept(&self) -> usize {
-        let rail = |rail: &LeafRail| match rail {
-            LeafRail::Until(until) => until.kept(),
-            LeafRail::Next(next) => next.events.len(),
-            LeafRail::Given(given) => given.kept(),
+        let kept = |state: &ObligationState| match state {
+            ObligationState::Until(until) => until.kept(),
+            ObligationState::Next(next) => next.events.len(),
+            ObligationState::External(external) => external.kept(),
         };
-        self.waiting() + self.rails.iter().flatten().map(rail).sum::<usize>()
+        self.waiting() + self.obligations.iter().flatten().map(kept).sum::<usize>()
     }
 }
 
@@ -501,7 +515,7 @@ impl Varying for Pending {
     fn bytes(&self) -> usize {
         size_of::<Pending>()
             + self.queues.len() * size_of::<Queue>()
-            + self.rails.len() * size_of::<[LeafRail; 2]>()
+            + self.obligations.len() * size_of::<[ObligationState; 2]>()
             + self.kept() * size_of::<Entry>()
     }
 
@@ -510,8 +524,8 @@ impl Varying for Pending {
     }
 }
 
-/// Gives the verdicts about the entries that begin at these places.
-fn tell(queue: &Queue, places: &mut [Key], certain: Key, out: &mut Vec<Decision>) {
+/// Emits the verdicts about the entries that begin at these places.
+fn emit(queue: &Queue, places: &mut [Key], certain: Key, out: &mut Vec<Decision>) {
     places.sort_unstable();
     let first = out.len();
     for &from in places.iter() {
@@ -520,7 +534,7 @@ fn tell(queue: &Queue, places: &mut [Key], certain: Key, out: &mut Vec<Decision>
             continue;
         }
         match out[first..].last_mut() {
-            // Operands that come one after the other decide in parts what is decided as one.
+            // Operands that arrive one after the other split one decision into parts.
             Some(last) if !entry.is_fresh && !changed && last.to + 1 == from => last.to = entry.to,
             _ => {
                 let Entry { to, is_fresh, tag, .. } = *entry;
@@ -531,18 +545,18 @@ fn tell(queue: &Queue, places: &mut [Key], certain: Key, out: &mut Vec<Decision>
     }
 }
 
-/// Gives what a leaf has become to the skeletons that have it.
-fn post(owners: &[(u32, u32)], rail: usize, pieces: &mut Vec<Piece>, inbox: &mut [Vec<(u32, u8, Piece)>]) {
+/// Posts decisions about an obligation to its frames.
+fn post(owners: &[(u32, u32)], bound: usize, pieces: &mut Vec<Piece>, inbox: &mut [Vec<(u32, u8, Piece)>]) {
     for piece in pieces.drain(..) {
-        for &(owner, leaf) in owners {
-            inbox[owner as usize].push((leaf, rail as u8, piece));
+        for &(owner, obligation) in owners {
+            inbox[owner as usize].push((obligation, bound as u8, piece));
         }
     }
 }
 
-/// A past of a skeleton.
-fn truth(skeleton: &Skeleton, pasts: &[PastTruth], i: usize) -> PastTruth {
-    let past = skeleton.pasts.get(i).and_then(|&i| pasts.get(i as usize));
+/// Returns a past of a frame.
+fn truth(frame: &BoolFrame, pasts: &[PastTruth], i: usize) -> PastTruth {
+    let past = frame.pasts.get(i).and_then(|&i| pasts.get(i as usize));
     past.copied().unwrap_or(0b10)
 }
 

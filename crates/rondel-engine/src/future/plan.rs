@@ -1,31 +1,31 @@
-//! A formula with operators of the future, cut into what is pending and what is not.
+//! Formulas with future operators, cut into boolean frames and obligations.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use rondel_event::Verdict;
 use rondel_spec::TimeModel;
 
-use super::leaf::Reach;
+use super::until::Reach;
 
-/// A node of a formula that has operators of the future in it; operands are earlier nodes.
+/// Node of a formula with future operators; operands are earlier nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Formula {
-    /// A truth that is certain, or unknown for ever, at the moment itself; by its number.
+    /// Truth that is certain, or unknown for ever, at the time point itself; by its number.
     Past(u32),
     Not(u32),
     And(u32, u32),
     Or(u32, u32),
-    /// Unknown as false.
+    /// True where the operand is certainly true, otherwise false.
     Definitely(u32),
-    /// Unknown when the first is.
+    /// `if`: unknown when the condition is.
     If(u32, u32, u32),
-    /// Whether both are the same; unknown when one is.
+    /// Equality of two truths; unknown when one is.
     Same(u32, u32),
     Next(u32),
-    /// What is decided elsewhere, about every moment in its time, and is false between moments; by its
-    /// number.
-    Given(u32),
-    /// `lower..=upper` in steps or nanoseconds; without a first operand that is always true.
+    /// Truth decided by another part of the monitor, for every time point eventually; false between time
+    /// points. By its number.
+    External(u32),
+    /// `lower..=upper` in steps or nanoseconds; without `left` that operand is always true.
     Until {
         lower: u64,
         upper: u64,
@@ -34,16 +34,16 @@ pub(crate) enum Formula {
     },
 }
 
-/// The place of an operation in a [`Skeleton`], or of a leaf or a skeleton in the plan.
+/// Index of an operation in a [`BoolFrame`], or of an obligation or a frame in the plan.
 type OpIndex = u32;
 
-/// An operation of a skeleton; operands are earlier operations.
+/// Operation of a frame; operands are earlier operations.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Op {
     True,
     Past(OpIndex),
-    /// The leaf with this place among those of the skeleton.
-    Leaf(OpIndex),
+    /// Obligation with this index in the frame.
+    Obligation(OpIndex),
     Not(OpIndex),
     And(OpIndex, OpIndex),
     Or(OpIndex, OpIndex),
@@ -52,8 +52,8 @@ pub(crate) enum Op {
     Same(OpIndex, OpIndex),
 }
 
-/// A truth of which the future may still say something, in each bit of a word: Kleene's two rails, each
-/// as it is if all that is pending turns out for the worse, and for the better.
+/// Range of truths that the future may still decide, per bit of a word: the lower truth (`certain`) and the
+/// upper truth (`possible`), each in the worst and in the best case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Range {
     pub(crate) certain: [u64; 2],
@@ -61,7 +61,7 @@ pub(crate) struct Range {
 }
 
 impl Range {
-    /// Anything may come of it.
+    /// Undecided.
     pub(crate) const PENDING: Range = Range { certain: [0, u64::MAX], possible: [0, u64::MAX] };
     pub(crate) const TRUE: Range = Range { certain: [u64::MAX; 2], possible: [u64::MAX; 2] };
 
@@ -71,12 +71,12 @@ impl Range {
         Range { certain: [certain; 2], possible: [possible; 2] }
     }
 
-    /// Where each rail is decided.
+    /// Returns the bits where the lower and where the upper truth is decided.
     pub(crate) fn decided(&self) -> [u64; 2] {
         [!(self.certain[0] ^ self.certain[1]), !(self.possible[0] ^ self.possible[1])]
     }
 
-    /// What it says once both rails are decided, in the lowest bit.
+    /// Returns the verdict of the lowest bit once both truths are decided.
     pub(crate) fn verdict(&self) -> Verdict {
         match (self.certain[0] & 1, self.possible[0] & 1) {
             (1, _) => Verdict::Satisfied,
@@ -104,7 +104,8 @@ impl Range {
         Range { certain: both(self.certain, other.certain), possible: both(self.possible, other.possible) }
     }
 
-    /// Certainly and possibly true from certainly and possibly false likewise.
+    /// Combines a range that is true with one that is false: certainly and possibly true from certainly and
+    /// possibly false.
     fn of(yes: Range, no: Range) -> Range {
         Range { certain: yes.certain, possible: [!no.certain[1], !no.certain[0]] }
     }
@@ -117,25 +118,25 @@ impl Range {
     }
 }
 
-/// A boolean combination of pasts and leaves of the future.
+/// Boolean combination of pasts and obligations.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Skeleton {
-    /// The last is the result.
+pub(crate) struct BoolFrame {
+    /// Operations; the last one is the result.
     pub(crate) ops: Vec<Op>,
-    /// The pasts that it reads: `Op::Past` counts among these.
+    /// Pasts that the frame reads; `Op::Past` indexes these.
     pub(crate) pasts: Vec<OpIndex>,
-    /// Its leaves.
-    pub(crate) leaves: Vec<OpIndex>,
-    /// The leaves that it is an operand of, and whether the left one.
+    /// Obligations of the frame; `Op::Obligation` indexes these.
+    pub(crate) obligations: Vec<OpIndex>,
+    /// Obligations that the frame is an operand of, and whether the left one.
     pub(crate) feeds: Vec<(OpIndex, bool)>,
 }
 
-impl Skeleton {
-    /// Evaluates it, given what is known of its pasts and leaves.
+impl BoolFrame {
+    /// Evaluates the frame for these pasts and obligations.
     pub(crate) fn evaluate(
         &self,
         past: impl Fn(usize) -> Range,
-        leaf: impl Fn(usize) -> Range,
+        obligation: impl Fn(usize) -> Range,
         scratch: &mut Vec<Range>,
     ) -> Range {
         scratch.clear();
@@ -144,7 +145,7 @@ impl Skeleton {
             let value = match *op {
                 Op::True => Range::TRUE,
                 Op::Past(i) => past(i as usize),
-                Op::Leaf(i) => leaf(i as usize),
+                Op::Obligation(i) => obligation(i as usize),
                 Op::Not(x) => at(x).not(),
                 Op::And(x, y) => at(x).and(at(y)),
                 Op::Or(x, y) => at(x).or(at(y)),
@@ -158,197 +159,213 @@ impl Skeleton {
     }
 }
 
-/// An operator of the future, or what is decided elsewhere.
+/// Future operator, or external truth, that later events decide.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Leaf {
-    /// The number of what is decided elsewhere.
-    pub(crate) given: Option<u32>,
-    /// None of `next` in points, which goes by position and not by time.
+pub(crate) struct Obligation {
+    /// Number of the external truth.
+    pub(crate) external: Option<u32>,
+    /// Bounds; none for `next` in points, which counts events and not time.
     pub(crate) reach: Option<Reach>,
     pub(crate) has_left: bool,
-    /// The skeletons that it is a leaf of, and its place in each.
+    /// Frames that contain the obligation, and its index in each.
     pub(crate) owners: Vec<(OpIndex, OpIndex)>,
-    /// By how much that which it decides may lag behind what is seen.
+    /// Possible delays between an input and the decisions that it causes, in units of the axis.
     pub(crate) lags: Vec<i128>,
 }
 
-/// How a property with operators of the future is evaluated. Immutable.
+/// Immutable evaluation plan of a property with future operators.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Plan {
     pub(crate) time: TimeModel,
-    /// Each after those that its leaves have as operands; the last is the formula.
-    pub(crate) skeletons: Vec<Skeleton>,
-    pub(crate) leaves: Vec<Leaf>,
+    /// Frames, each after the operands of its obligations; the last one is the formula.
+    pub(crate) frames: Vec<BoolFrame>,
+    pub(crate) obligations: Vec<Obligation>,
 }
 
-/// A formula has too many parts to be kept pending.
+/// Error: a formula has too many parts to be kept pending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TooLarge;
 
 impl Plan {
-    /// So many pasts or leaves may be combined in one skeleton.
+    /// Maximum number of pasts, and of obligations, in one frame.
     pub(crate) const WIDTH: usize = 32;
-    /// So many different lags there may be.
+    /// Maximum number of different lags.
     const LAGS: usize = 1000;
 
-    /// The plan of the last node of `nodes`.
+    /// Plans the last node of `nodes`.
     pub(crate) fn new(time: TimeModel, nodes: &[Formula]) -> Result<Plan, TooLarge> {
         let Some(root) = nodes.len().checked_sub(1) else {
             return Err(TooLarge);
         };
-        // The skeletons that are needed, by their roots, from the outermost inwards.
-        let mut roots = BTreeSet::from([root as OpIndex]);
-        let mut parts: BTreeMap<OpIndex, SkeletonDraft> = BTreeMap::new();
-        while let Some(root) = roots.pop_last() {
-            let cut = SkeletonDraft::new(nodes, root)?;
-            for &leaf in &cut.leaves {
-                match nodes[leaf as usize] {
-                    Formula::Next(x) => drop(roots.insert(x)),
-                    Formula::Until { left, right, .. } => roots.extend(left.into_iter().chain([right])),
-                    _ => {}
-                }
-            }
-            parts.insert(root, cut);
-        }
+        let parts = needed_frames(nodes, root as OpIndex)?;
         let place: HashMap<OpIndex, OpIndex> = parts.keys().zip(0..).map(|(&root, i)| (root, i)).collect();
-        let mut plan = Plan { time, skeletons: Vec::new(), leaves: Vec::new() };
-        let mut leaf_place: HashMap<OpIndex, OpIndex> = HashMap::new();
+        let mut plan = Plan { time, frames: Vec::new(), obligations: Vec::new() };
+        let mut obligation_index: HashMap<OpIndex, OpIndex> = HashMap::new();
         let mut feeds: Vec<Vec<(OpIndex, bool)>> = vec![Vec::new(); parts.len()];
-        // Inner skeletons come first, so that the lags of an operand are known.
+        // Inner frames come first, so that the lags of an operand are known.
         for (i, cut) in parts.into_values().enumerate() {
-            let mut leaves = Vec::with_capacity(cut.leaves.len());
-            for (local, node) in cut.leaves.iter().enumerate() {
-                let at = match leaf_place.get(node) {
+            let mut obligations = Vec::with_capacity(cut.obligations.len());
+            for (local, node) in cut.obligations.iter().enumerate() {
+                let at = match obligation_index.get(node) {
                     Some(&at) => at,
                     None => {
-                        let at = plan.leaves.len() as OpIndex;
-                        if let Formula::Given(number) = nodes[*node as usize] {
-                            plan.leaves.push(Leaf {
-                                given: Some(number),
-                                reach: None,
-                                has_left: false,
-                                owners: Vec::new(),
-                                lags: vec![0],
-                            });
-                            leaf_place.insert(*node, at);
-                            plan.leaves[at as usize].owners.push((i as OpIndex, local as OpIndex));
-                            leaves.push(at);
-                            continue;
-                        }
-                        let (left, right, reach) = match nodes[*node as usize] {
-                            Formula::Until { lower, upper, left, right } => {
-                                (left, right, Some(Reach::new(time, lower, upper)))
-                            }
-                            Formula::Next(x) if time == TimeModel::Points => (None, x, None),
-                            Formula::Next(x) => (None, x, Some(Reach::new(time, 1, 1))),
-                            _ => return Err(TooLarge),
-                        };
-                        let mut lags = BTreeSet::new();
-                        let (lower, upper) = reach.map_or((0, 0), |reach| (reach.lower, reach.upper));
-                        plan.lags_of(place[&right], [0, lower, upper], &mut lags);
-                        if let Some(left) = left {
-                            // A witness needs the left operand only up to just before itself.
-                            plan.lags_of(place[&left], [0, lower, lower - 1], &mut lags);
-                        }
-                        if lags.len() > Plan::LAGS {
-                            return Err(TooLarge);
-                        }
-                        feeds[place[&right] as usize].push((at, false));
-                        if let Some(left) = left {
-                            feeds[place[&left] as usize].push((at, true));
-                        }
-                        plan.leaves.push(Leaf {
-                            given: None,
-                            reach,
-                            has_left: left.is_some(),
-                            owners: Vec::new(),
-                            lags: lags.into_iter().collect(),
-                        });
-                        leaf_place.insert(*node, at);
+                        let at = plan.obligations.len() as OpIndex;
+                        let obligation = plan.obligation(nodes[*node as usize], at, &place, &mut feeds)?;
+                        plan.obligations.push(obligation);
+                        obligation_index.insert(*node, at);
                         at
                     }
                 };
-                plan.leaves[at as usize].owners.push((i as OpIndex, local as OpIndex));
-                leaves.push(at);
+                plan.obligations[at as usize].owners.push((i as OpIndex, local as OpIndex));
+                obligations.push(at);
             }
-            plan.skeletons.push(Skeleton { ops: cut.ops, pasts: cut.pasts, leaves, feeds: Vec::new() });
+            plan.frames.push(BoolFrame { ops: cut.ops, pasts: cut.pasts, obligations, feeds: Vec::new() });
         }
-        for (skeleton, feeds) in plan.skeletons.iter_mut().zip(feeds) {
-            skeleton.feeds = feeds;
+        for (frame, feeds) in plan.frames.iter_mut().zip(feeds) {
+            frame.feeds = feeds;
         }
         Ok(plan)
     }
 
-    /// The leaf that is decided elsewhere, by its number.
-    pub(crate) fn given(&self, number: u32) -> Option<usize> {
-        self.leaves.iter().position(|leaf| leaf.given == Some(number))
+    /// Plans the obligation of a node, which gets the index `at`, and adds it to the feeds of its operands' frames.
+    fn obligation(
+        &self,
+        node: Formula,
+        at: OpIndex,
+        place: &HashMap<OpIndex, OpIndex>,
+        feeds: &mut [Vec<(OpIndex, bool)>],
+    ) -> Result<Obligation, TooLarge> {
+        let (left, right, reach) = match node {
+            Formula::External(number) => {
+                return Ok(Obligation {
+                    external: Some(number),
+                    reach: None,
+                    has_left: false,
+                    owners: Vec::new(),
+                    lags: vec![0],
+                });
+            }
+            Formula::Until { lower, upper, left, right } => {
+                (left, right, Some(Reach::new(self.time, lower, upper)))
+            }
+            Formula::Next(x) if self.time == TimeModel::Points => (None, x, None),
+            Formula::Next(x) => (None, x, Some(Reach::new(self.time, 1, 1))),
+            _ => return Err(TooLarge),
+        };
+        let mut lags = BTreeSet::new();
+        let (lower, upper) = reach.map_or((0, 0), |reach| (reach.lower, reach.upper));
+        self.lags_of(place[&right], [0, lower, upper], &mut lags);
+        if let Some(left) = left {
+            // A witness needs the left operand only up to just before itself.
+            self.lags_of(place[&left], [0, lower, lower - 1], &mut lags);
+        }
+        if lags.len() > Plan::LAGS {
+            return Err(TooLarge);
+        }
+        feeds[place[&right] as usize].push((at, false));
+        if let Some(left) = left {
+            feeds[place[&left] as usize].push((at, true));
+        }
+        Ok(Obligation {
+            external: None,
+            reach,
+            has_left: left.is_some(),
+            owners: Vec::new(),
+            lags: lags.into_iter().collect(),
+        })
     }
 
-    /// Whether a moment of points with these pasts is as if it were not there: nothing is left open about it,
-    /// and it is no witness of anything before it and breaks nothing.
+    /// Returns the index of the external obligation with this number.
+    pub(crate) fn external(&self, number: u32) -> Option<usize> {
+        self.obligations.iter().position(|obligation| obligation.external == Some(number))
+    }
+
+    /// Whether a time point of the points model with these pasts is as good as absent: nothing is left open
+    /// about it, and it neither is a witness of an earlier one nor breaks one.
     pub(crate) fn is_idle(&self, past: impl Fn(usize) -> Range, scratch: &mut Vec<Range>) -> bool {
-        !self.leaves.iter().any(|leaf| leaf.reach.is_none())
-            && self.skeletons.iter().all(|skeleton| {
-                let past = |i: usize| skeleton.pasts.get(i).map_or(Range::PENDING, |&i| past(i as usize));
-                let range = skeleton.evaluate(past, |_| Range::PENDING, scratch);
+        !self.obligations.iter().any(|obligation| obligation.reach.is_none())
+            && self.frames.iter().all(|frame| {
+                let past = |i: usize| frame.pasts.get(i).map_or(Range::PENDING, |&i| past(i as usize));
+                let range = frame.evaluate(past, |_| Range::PENDING, scratch);
                 let [certain, possible] = range.decided();
                 let is = |value: bool| {
                     let wanted = if value { 1 } else { 0 };
-                    [range.certain[0], range.possible[0]].iter().all(|rail| rail & 1 == wanted)
+                    [range.certain[0], range.possible[0]].iter().all(|bound| bound & 1 == wanted)
                 };
-                certain & possible & 1 == 1 && skeleton.feeds.iter().all(|&(_, is_left)| is(is_left))
+                certain & possible & 1 == 1 && frame.feeds.iter().all(|&(_, is_left)| is(is_left))
             })
     }
 
-    /// Adds the lags of a leaf that this operand causes, if it decides so much later than the operand.
+    /// Adds the lags that this operand causes in an obligation deciding later than the operand by each of
+    /// `later`.
     fn lags_of(&self, operand: OpIndex, later: [i128; 3], lags: &mut BTreeSet<i128>) {
-        let inner = self.skeletons[operand as usize].leaves.iter();
-        let inner: BTreeSet<i128> =
-            inner.flat_map(|&leaf| self.leaves[leaf as usize].lags.iter().copied()).collect();
+        let inner = self.frames[operand as usize].obligations.iter();
+        let inner: BTreeSet<i128> = inner
+            .flat_map(|&obligation| self.obligations[obligation as usize].lags.iter().copied())
+            .collect();
         for lag in inner.into_iter().chain([0]) {
             for later in later {
-                // Bounds that are longer than all of time need not be told apart.
+                // Bounds longer than all of time need not be distinguished.
                 lags.insert((lag + later).min(1 << 70));
             }
         }
     }
 }
 
-/// One skeleton on its way into the plan.
-struct SkeletonDraft {
-    ops: Vec<Op>,
-    pasts: Vec<OpIndex>,
-    /// By their nodes.
-    leaves: Vec<OpIndex>,
+/// Cuts the nodes into frames. Returns the frames that the outermost one needs, by their roots.
+fn needed_frames(nodes: &[Formula], root: OpIndex) -> Result<BTreeMap<OpIndex, FrameDraft>, TooLarge> {
+    // Roots of the needed frames, from the outermost inwards.
+    let mut roots = BTreeSet::from([root]);
+    let mut parts: BTreeMap<OpIndex, FrameDraft> = BTreeMap::new();
+    while let Some(root) = roots.pop_last() {
+        let cut = FrameDraft::new(nodes, root)?;
+        for &obligation in &cut.obligations {
+            match nodes[obligation as usize] {
+                Formula::Next(x) => drop(roots.insert(x)),
+                Formula::Until { left, right, .. } => roots.extend(left.into_iter().chain([right])),
+                _ => {}
+            }
+        }
+        parts.insert(root, cut);
+    }
+    Ok(parts)
 }
 
-impl SkeletonDraft {
-    fn new(nodes: &[Formula], root: OpIndex) -> Result<SkeletonDraft, TooLarge> {
-        // What of the formula belongs to it: operands come before, so one pass backwards finds it.
+/// Frame under construction.
+struct FrameDraft {
+    ops: Vec<Op>,
+    pasts: Vec<OpIndex>,
+    /// Obligations, by their nodes.
+    obligations: Vec<OpIndex>,
+}
+
+impl FrameDraft {
+    fn new(nodes: &[Formula], root: OpIndex) -> Result<FrameDraft, TooLarge> {
+        // Operands come before their node, so one backward pass finds the nodes of the frame.
         let mut inside = BTreeSet::new();
         let mut open = BTreeSet::from([root]);
         while let Some(node) = open.pop_last() {
             inside.insert(node);
             match nodes[node as usize] {
-                Formula::Past(_) | Formula::Next(_) | Formula::Given(_) | Formula::Until { .. } => {}
+                Formula::Past(_) | Formula::Next(_) | Formula::External(_) | Formula::Until { .. } => {}
                 Formula::Not(x) | Formula::Definitely(x) => drop(open.insert(x)),
                 Formula::And(x, y) | Formula::Or(x, y) | Formula::Same(x, y) => open.extend([x, y]),
                 Formula::If(x, y, z) => open.extend([x, y, z]),
             }
         }
-        let mut cut = SkeletonDraft { ops: Vec::new(), pasts: Vec::new(), leaves: Vec::new() };
+        let mut cut = FrameDraft { ops: Vec::new(), pasts: Vec::new(), obligations: Vec::new() };
         let mut place: HashMap<OpIndex, OpIndex> = HashMap::new();
         for node in inside {
             let at = |x: OpIndex| place[&x];
             let op = match nodes[node as usize] {
                 Formula::Past(i) => Op::Past(number(&mut cut.pasts, i)?),
-                // Nothing is in an empty interval.
+                // An empty interval has no witness.
                 Formula::Until { lower, upper, .. } if lower > upper => {
                     cut.ops.push(Op::True);
                     Op::Not(cut.ops.len() as OpIndex - 1)
                 }
-                Formula::Next(_) | Formula::Given(_) | Formula::Until { .. } => {
-                    Op::Leaf(number(&mut cut.leaves, node)?)
+                Formula::Next(_) | Formula::External(_) | Formula::Until { .. } => {
+                    Op::Obligation(number(&mut cut.obligations, node)?)
                 }
                 Formula::Not(x) => Op::Not(at(x)),
                 Formula::Definitely(x) => Op::Definitely(at(x)),
@@ -364,7 +381,7 @@ impl SkeletonDraft {
     }
 }
 
-/// The place of something in a list, where it is added if it is not there.
+/// Returns the index of an element of a list, adding it if it is absent.
 fn number(list: &mut Vec<OpIndex>, wanted: OpIndex) -> Result<OpIndex, TooLarge> {
     if let Some(at) = list.iter().position(|&x| x == wanted) {
         return Ok(at as OpIndex);

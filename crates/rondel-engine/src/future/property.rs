@@ -1,27 +1,26 @@
-//! Properties that look ahead, compiled.
+//! Compiled properties with future operators.
 
 use crate::future::{DelayedPlan, Plan};
 use crate::ir::truth::Truth;
 
-/// A property that looks ahead.
+/// Property with future operators.
 #[derive(Clone, Debug)]
 pub(crate) struct Future {
-    /// Its position in the specification.
+    /// Index of the property in the specification.
     pub(crate) property: u32,
     pub(crate) plan: Plan,
-    /// The pasts of the plan.
+    /// Pasts of the plan.
     pub(crate) pasts: Vec<Truth>,
-    /// For what is decided elsewhere, by its number, the relation whose tuples are asked; its place is known
-    /// in a section.
-    pub(crate) givens: Vec<(u32, u32)>,
+    /// External truths by number, with the index of the relation in its section that decides each.
+    pub(crate) externals: Vec<(u32, u32)>,
 }
 
-/// A property that looks ahead, and whose robustness is asked for.
+/// Property with future operators and robustness.
 #[derive(Clone, Debug)]
 pub(crate) struct RobustFuture<R> {
-    /// Its position in the specification.
+    /// Index of the property in the specification.
     pub(crate) property: u32,
     pub(crate) plan: DelayedPlan,
-    /// The pasts of the plan.
+    /// Pasts of the plan.
     pub(crate) pasts: Vec<(Truth, R)>,
 }

@@ -5,37 +5,46 @@ use std::collections::VecDeque;
 use rondel_event::Verdict;
 
 use super::key::{self, Key};
-use super::leaf::Piece;
-use super::plan::{Plan, Range, Skeleton};
+use super::plan::{BoolFrame, Plan, Range};
+use super::until::Piece;
 
-/// Places about which a skeleton is not decided yet: all with the same pasts, and about which the same
-/// is known of its leaves.
+/// The end of the chunk that is being evaluated.
+#[derive(Clone, Copy)]
+pub(crate) struct ChunkEnd {
+    /// Its last place.
+    pub(crate) place: Key,
+    /// Whether its last place moves on with time.
+    pub(crate) moves: bool,
+    pub(crate) epoch: u32,
+}
+
+/// Interval of places at which a frame is undecided: all have the same pasts and the same known obligations.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Entry {
     pub(crate) from: Key,
     pub(crate) to: Key,
-    /// The pasts of the skeleton, on both rails.
+    /// Lower and upper truth of each past of the frame, as bits.
     past: [u32; 2],
-    /// Which of its leaves are known, on both rails, and what they are.
+    /// Known obligations of the frame for the lower and the upper truth, as bits, and their values.
     known: [u32; 2],
     value: [u32; 2],
-    /// Which rails have been decided, as two bits. Both: the entry waits only to be removed.
-    given: u8,
-    /// Something has become known since it was last evaluated.
+    /// Decided truth bounds, as two bits. With both the entry only waits to be removed.
+    decided: u8,
+    /// Some obligation has become known since the last evaluation.
     touched: bool,
-    /// Begins where an interval begins that came in, and is not what was left over of one.
+    /// Begins where an incoming interval begins, and is not the rest of a split one.
     pub(crate) is_fresh: bool,
-    /// Only repeats the moment before it.
+    /// Repeats the time point before it.
     pub(crate) is_echo: bool,
-    /// Its beginning moves on with time, unless something happened since: the number of that moment.
+    /// Epoch in which its beginning moves on with time; 0 or an older epoch if it does not.
     moved: u32,
-    /// The verdict about what lies between it and the entry before, if anything does.
+    /// Verdict about the places between the entry before and this one, if there are any.
     #[serde(with = "crate::ops::saved::verdict")]
     before: Option<Verdict>,
-    /// The verdict about it, once it is given.
+    /// Verdict about the entry, once it is decided.
     #[serde(with = "crate::ops::saved::verdict")]
     verdict: Option<Verdict>,
-    /// What the caller noted of the moment.
+    /// Tag that the caller gave the time point.
     pub(crate) tag: i64,
 }
 
@@ -45,18 +54,18 @@ impl Entry {
     }
 
     fn is_open(&self) -> bool {
-        self.given != BOTH
+        self.decided != BOTH
     }
 }
 
 pub(crate) const BOTH: u8 = 0b11;
 
-/// What comes into a queue.
+/// New interval for a queue.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrival {
     pub(crate) from: Key,
     pub(crate) to: Key,
-    pub(crate) given: u8,
+    pub(crate) decided: u8,
     pub(crate) is_fresh: bool,
     pub(crate) is_echo: bool,
     pub(crate) tag: i64,
@@ -64,28 +73,28 @@ pub(crate) struct Arrival {
     pub(crate) moved: u32,
 }
 
-/// The entries of a skeleton, in order.
+/// Entries of a frame, in order.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Queue {
     entries: VecDeque<Entry>,
-    /// How many of them are open.
+    /// Number of open entries.
     open: usize,
-    /// The last verdict given about what lies behind all entries.
+    /// Latest verdict about the places after all entries.
     #[serde(with = "crate::ops::saved::verdict")]
     behind: Option<Verdict>,
 }
 
-/// A rail of an entry has been decided.
+/// Decision about one truth bound of an entry.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Resolved {
-    pub(crate) rail: usize,
+    pub(crate) bound: usize,
     pub(crate) piece: Piece,
-    /// What was noted of the moment that it is about; nothing if that is not the beginning of one.
+    /// Tag of the time point; 0 if the entry does not begin with one.
     pub(crate) tag: i64,
 }
 
 impl Queue {
-    /// Begins anew, after this verdict.
+    /// Empties the queue, with `behind` as the latest verdict.
     pub(crate) fn restart(&mut self, behind: Option<Verdict>) {
         self.entries.clear();
         self.entries.shrink_to(16);
@@ -96,16 +105,16 @@ impl Queue {
         self.open
     }
 
-    /// The first entry; it is open.
+    /// Returns the first entry; it is open.
     #[cfg(test)]
     pub(crate) fn front(&self) -> Option<&Entry> {
         self.entries.front()
     }
 
     pub(crate) fn push(&mut self, arrival: Arrival, past: [u32; 2], may_merge: bool) {
-        let Arrival { from, to, given, is_fresh, is_echo, tag, moved } = arrival;
+        let Arrival { from, to, decided, is_fresh, is_echo, tag, moved } = arrival;
         if let Some(back) = self.entries.back_mut() {
-            let same = back.past == past && back.known == [0, 0] && back.given == given;
+            let same = back.past == past && back.known == [0, 0] && back.decided == decided;
             if may_merge && same && back.to + 1 == from && (is_echo || !back.is_echo) {
                 back.to = to;
                 return;
@@ -118,7 +127,7 @@ impl Queue {
             past,
             known: [0; 2],
             value: [0; 2],
-            given,
+            decided,
             touched: false,
             is_fresh,
             is_echo,
@@ -129,9 +138,9 @@ impl Queue {
         });
     }
 
-    /// A leaf has been decided on a rail.
-    pub(crate) fn set(&mut self, leaf: usize, rail: usize, piece: Piece, epoch: u32) {
-        let bit = 1_u32 << leaf;
+    /// Sets one truth bound of an obligation at the places of a piece.
+    pub(crate) fn set(&mut self, obligation: usize, bound: usize, piece: Piece, epoch: u32) {
+        let bit = 1_u32 << obligation;
         let mut i = self.first_reaching(piece.lo);
         while let Some(entry) = self.entries.get_mut(i) {
             if entry.from > piece.hi {
@@ -150,9 +159,9 @@ impl Queue {
             }
             let rest = (entry.to > piece.hi)
                 .then(|| split(entry, piece.hi + 1, if piece.moving { epoch } else { 0 }));
-            entry.known[rail] |= bit;
+            entry.known[bound] |= bit;
             if piece.value {
-                entry.value[rail] |= bit;
+                entry.value[bound] |= bit;
             }
             entry.touched = true;
             i += 1;
@@ -163,12 +172,12 @@ impl Queue {
         }
     }
 
-    /// Evaluates the entries of a piece about which something has become known.
+    /// Evaluates the entries of a piece with newly known obligations.
     pub(crate) fn resolve(
         &mut self,
-        skeleton: &Skeleton,
+        frame: &BoolFrame,
         piece: Piece,
-        (end, is_moving, epoch): (Key, bool, u32),
+        end: ChunkEnd,
         scratch: &mut Vec<Range>,
         mut decided: impl FnMut(Resolved),
         mut verdicts: impl FnMut(Key),
@@ -176,23 +185,23 @@ impl Queue {
         let mut i = self.first_reaching(piece.lo);
         while i < self.entries.len() && self.entries[i].from <= piece.hi {
             i += 1;
-            let next_moves = self.entries.get(i).is_some_and(|next| next.moved == epoch);
+            let next_moves = self.entries.get(i).is_some_and(|next| next.moved == end.epoch);
             let entry = &mut self.entries[i - 1];
             if !entry.touched || !entry.is_open() {
                 continue;
             }
             entry.touched = false;
-            let range = skeleton.evaluate(|p| past(entry.past, p), |l| leaf(entry, l), scratch);
-            let moving = next_moves || is_moving && entry.to == end;
+            let range = frame.evaluate(|p| past(entry.past, p), |l| obligation(entry, l), scratch);
+            let moving = next_moves || end.moves && entry.to == end.place;
             let [certain, possible] = range.decided();
-            for (rail, is_decided, value) in
+            for (bound, is_decided, value) in
                 [(0, certain, range.certain[0]), (1, possible, range.possible[0])]
             {
-                let bit = 1 << rail;
-                if is_decided & 1 == 1 && entry.given & bit == 0 {
-                    entry.given |= bit;
+                let bit = 1 << bound;
+                if is_decided & 1 == 1 && entry.decided & bit == 0 {
+                    entry.decided |= bit;
                     let piece = Piece { lo: entry.from, hi: entry.to, value: value & 1 == 1, moving };
-                    decided(Resolved { rail, piece, tag: entry.own_tag() });
+                    decided(Resolved { bound, piece, tag: entry.own_tag() });
                 }
             }
             if !entry.is_open() {
@@ -203,59 +212,59 @@ impl Queue {
         }
     }
 
-    /// Gives up the first entry: what is not decided of it is unknown for ever.
+    /// Drops the first entry: its undecided truth bounds are unknown for ever.
     pub(crate) fn give_up(&mut self, mut decided: impl FnMut(Resolved)) -> Option<Key> {
         let entry = self.entries.front_mut().filter(|entry| entry.is_open())?;
-        for (rail, value) in [(0, false), (1, true)] {
-            if entry.given >> rail & 1 == 0 {
+        for (bound, value) in [(0, false), (1, true)] {
+            if entry.decided >> bound & 1 == 0 {
                 let piece = Piece { lo: entry.from, hi: entry.to, value, moving: false };
-                decided(Resolved { rail, piece, tag: entry.own_tag() });
+                decided(Resolved { bound, piece, tag: entry.own_tag() });
             }
         }
-        // A rail that has been decided leaves only what it allows; the verdict of neither is known.
-        entry.given = BOTH;
+        // One decided bound alone determines no verdict.
+        entry.decided = BOTH;
         entry.verdict = Some(Verdict::Inconclusive);
         self.open -= 1;
         Some(entry.from)
     }
 
-    /// Gives up all entries, and says where they begin.
+    /// Drops all open entries and adds their first places to `verdicts`.
     pub(crate) fn give_up_all(&mut self, verdicts: &mut Vec<Key>) {
         for entry in self.entries.iter_mut().filter(|entry| entry.is_open()) {
-            entry.given = BOTH;
+            entry.decided = BOTH;
             entry.verdict = Some(Verdict::Inconclusive);
             verdicts.push(entry.from);
         }
         self.open = 0;
     }
 
-    /// The entry that begins there, with its verdict, and whether that is another than the one about the
-    /// nearest earlier place about which there is one.
+    /// Returns the entry that begins at a place, its verdict, and whether that differs from the verdict of
+    /// the nearest earlier place with one.
     pub(crate) fn verdict_at(&self, from: Key) -> Option<(&Entry, Verdict, bool)> {
         let i = self.entries.partition_point(|entry| entry.from < from);
         let entry = self.entries.get(i)?;
         let verdict = entry.verdict?;
-        let earlier = entry.before.or_else(|| self.given_before(i));
+        let earlier = entry.before.or_else(|| self.verdict_before(i));
         Some((entry, verdict, earlier != Some(verdict)))
     }
 
-    /// Notes a verdict that is given at once, about what lies behind all entries; whether it has changed.
-    pub(crate) fn give(&mut self, verdict: Verdict) -> bool {
-        let earlier = self.last_given();
+    /// Records a verdict that is certain at once, after all entries. Returns whether it has changed.
+    pub(crate) fn record(&mut self, verdict: Verdict) -> bool {
+        let earlier = self.last_verdict();
         self.behind = Some(verdict);
         earlier != Some(verdict)
     }
 
-    /// The verdict about the last place about which there is one.
-    pub(crate) fn last_given(&self) -> Option<Verdict> {
-        self.behind.or_else(|| self.given_before(self.entries.len()))
+    /// Returns the verdict about the last place with one.
+    pub(crate) fn last_verdict(&self) -> Option<Verdict> {
+        self.behind.or_else(|| self.verdict_before(self.entries.len()))
     }
 
-    fn given_before(&self, i: usize) -> Option<Verdict> {
+    fn verdict_before(&self, i: usize) -> Option<Verdict> {
         self.entries.range(..i).rev().find_map(|entry| entry.verdict.or(entry.before))
     }
 
-    /// Removes what is decided, up to the first entry that is not.
+    /// Removes decided entries up to the first open one.
     pub(crate) fn clean(&mut self) {
         while self.entries.front().is_some_and(|entry| !entry.is_open()) {
             let gone = self.entries.pop_front().and_then(|entry| entry.verdict);
@@ -264,8 +273,8 @@ impl Queue {
         }
     }
 
-    /// The first coordinate after `after` at which an entry begins or ends; not one that moves on with
-    /// time, as does `end`.
+    /// Returns the first coordinate after `after` at which an entry begins or ends, except for ends that move
+    /// on with time, as `end` does.
     pub(crate) fn edge(&self, after: i128, end: Key, epoch: u32) -> Option<i128> {
         let from = self.entries.partition_point(|entry| key::axis(entry.to + 1) <= after);
         let mut entries = self.entries.range(from..).peekable();
@@ -289,7 +298,7 @@ impl Queue {
     }
 }
 
-/// Cuts an entry in two and returns the second.
+/// Splits an entry and returns the second half.
 fn split(entry: &mut Entry, at: Key, moved: u32) -> Entry {
     let rest = Entry { from: at, moved, before: None, is_fresh: false, ..entry.clone() };
     entry.to = at - 1;
@@ -301,13 +310,13 @@ fn past(past: [u32; 2], i: usize) -> Range {
     Range::known(bit(past[0]), bit(past[1]))
 }
 
-fn leaf(entry: &Entry, i: usize) -> Range {
-    let rail = |rail: usize| {
-        let (known, value) = (entry.known[rail] >> i & 1, entry.value[rail] >> i & 1);
+fn obligation(entry: &Entry, i: usize) -> Range {
+    let bound = |bound: usize| {
+        let (known, value) = (entry.known[bound] >> i & 1, entry.value[bound] >> i & 1);
         [u64::from(value).wrapping_neg(), u64::from(value | known ^ 1).wrapping_neg()]
     };
-    Range { certain: rail(0), possible: rail(1) }
+    Range { certain: bound(0), possible: bound(1) }
 }
 
-// Leaves and pasts of an entry are bits of a word.
+// Obligations and pasts of an entry are bits of a word.
 const _: () = assert!(Plan::WIDTH <= 32);

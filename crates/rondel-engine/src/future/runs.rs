@@ -4,22 +4,22 @@ use std::collections::VecDeque;
 
 use super::key::Key;
 
-/// A set of places, as intervals in order that neither overlap nor touch.
+/// Set of places, as ordered intervals that neither overlap nor touch.
 ///
-/// Nearly all that is added is added at the end, and nearly all that is asked for is near an end.
+/// Optimised for additions at the end and queries near either end.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Runs {
     runs: VecDeque<(Key, Key)>,
 }
 
 impl Runs {
-    /// Forgets all.
+    /// Empties the set.
     pub(crate) fn clear(&mut self) {
         self.runs.clear();
         self.runs.shrink_to(16);
     }
 
-    /// Adds an interval, and returns the run that it is now part of.
+    /// Adds an interval, and returns the run that now contains it.
     pub(crate) fn add(&mut self, lo: Key, hi: Key) -> (Key, Key) {
         match self.runs.back_mut() {
             Some(back) if back.1 + 1 < lo => {
@@ -50,9 +50,9 @@ impl Runs {
         whole
     }
 
-    /// The runs that reach to `from` or beyond.
+    /// Returns the runs that reach to `from` or beyond.
     pub(crate) fn reaching(&self, from: Key) -> impl Iterator<Item = (Key, Key)> + '_ {
-        // Most often it is the last.
+        // Most often it is the last run.
         let before_last = self.runs.len().saturating_sub(1);
         let at = match self.runs.get(before_last.wrapping_sub(1)) {
             Some(run) if run.1 >= from => self.runs.partition_point(|run| run.1 < from),
@@ -61,17 +61,17 @@ impl Runs {
         self.runs.range(at..).copied().filter(move |run| run.1 >= from)
     }
 
-    /// The runs, the last one first.
+    /// Returns the runs, the last one first.
     pub(crate) fn backwards(&self) -> impl Iterator<Item = (Key, Key)> + '_ {
         self.runs.iter().rev().copied()
     }
 
-    /// The run that a place is in.
+    /// Returns the run that contains a place.
     pub(crate) fn at(&self, key: Key) -> Option<(Key, Key)> {
         self.reaching(key).next().filter(|run| run.0 <= key)
     }
 
-    /// Where the first run, that which begins before everything, ends.
+    /// Returns the end of the first run, which begins before every place.
     pub(crate) fn front_end(&self) -> Option<Key> {
         self.runs.front().map(|run| run.1)
     }
@@ -81,7 +81,7 @@ impl Runs {
         self.runs.back().copied()
     }
 
-    /// Forgets the last run.
+    /// Removes the last run.
     pub(crate) fn pop_back(&mut self) {
         self.runs.pop_back();
     }
@@ -103,14 +103,14 @@ impl Runs {
         }
     }
 
-    /// Forgets the runs that end before a place.
+    /// Removes the runs that end before a place.
     pub(crate) fn forget_before(&mut self, key: Key) {
         while self.runs.front().is_some_and(|run| run.1 < key) {
             self.runs.pop_front();
         }
     }
 
-    /// How many runs there are.
+    /// Number of runs.
     pub(crate) fn len(&self) -> usize {
         self.runs.len()
     }
@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn is_the_set_of_its_places() {
+    fn runs_equal_set_of_places() {
         let mut x = 0x9E37_79B9_7F4A_7C15_u64;
         let mut random = |below: u64| {
             x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

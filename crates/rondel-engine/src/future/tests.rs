@@ -1,9 +1,10 @@
-//! The core says what the definitions say, and says it as soon as it is certain.
+//! Verdicts are those of the definitions, and are emitted as soon as they are certain.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use proptest::collection::vec;
 use proptest::prelude::*;
+use proptest::test_runner::FileFailurePersistence;
 use rondel_event::Verdict;
 use rondel_spec::{Bounds, TimeModel};
 
@@ -14,27 +15,26 @@ use super::plan::{Formula, Plan};
 
 const PASTS: usize = 3;
 
-/// Truths as numbers: 0 false, 1 unknown, 2 true. The two of a pair are what it is if the future turns
-/// out for the worse, and for the better.
+/// Truths as numbers: 0 false, 1 unknown, 2 true. A pair is the truth in the worst and in the best future.
 type Pair = [u8; 2];
 
-/// One place of the trace: its coordinate, when it is seen, and what the pasts are there. In points a
+/// Place of the trace: its coordinate, the step at which it becomes known, and the pasts there. In points a
 /// place without pasts has no event.
 #[derive(Clone, Debug)]
 struct Spot {
     axis: i128,
     pasts: Option<[u8; PASTS]>,
-    /// Only repeats the one before, and says that no other has its time.
+    /// Repeats the place before, and shows that no other one has its time.
     is_close: bool,
-    /// Another may come at the same time.
+    /// Another place may have the same time.
     is_event: bool,
 }
 
-/// What the definitions say about every spot, if nothing but the first `seen` of them is known.
+/// Evaluates the definitions at every spot, with only the first `seen` of them known.
 fn evaluate(nodes: &[Formula], time: TimeModel, spots: &[Spot], seen: usize) -> Vec<Vec<Pair>> {
     let unit = if time == TimeModel::Dense { 2 } else { 1 };
     let mut all: Vec<Vec<Pair>> = Vec::new();
-    // Nothing more comes at or before this coordinate.
+    // No further place is at or before this coordinate.
     let closed = match (time, spots[..seen].last()) {
         (_, None) => i128::MIN,
         (TimeModel::Steps, Some(spot)) => spot.axis,
@@ -55,7 +55,7 @@ fn evaluate(nodes: &[Formula], time: TimeModel, spots: &[Spot], seen: usize) -> 
             }
             for j in (i..seen).filter(|&j| real(j)) {
                 if from <= spots[j].axis && spots[j].axis <= to {
-                    // In a span there is a part of it before.
+                    // In an open interval part of it lies before the witness.
                     let is_within =
                         time == TimeModel::Dense && spots[j].axis & 1 == 1 && !(i == j && lower == 0);
                     let part = left.filter(|_| is_within).map_or([2, 2], |left| at(left, j));
@@ -82,7 +82,7 @@ fn evaluate(nodes: &[Formula], time: TimeModel, spots: &[Spot], seen: usize) -> 
                 }
                 Formula::Next(x) => until(i, 1, 1, None, x),
                 Formula::Until { lower, upper, left, right } => until(i, lower, upper, left, right),
-                Formula::Given(_) => unreachable!("random formulas have none"),
+                Formula::External(_) => unreachable!("random formulas have none"),
             }
         });
         let column = column.collect();
@@ -113,7 +113,7 @@ fn verdict(v: u8) -> Verdict {
     [Verdict::Violated, Verdict::Inconclusive, Verdict::Satisfied][v as usize]
 }
 
-/// For every spot the verdict and at which spot it becomes certain.
+/// Returns the verdict of every spot, and the spot at which it becomes certain.
 fn expected(nodes: &[Formula], time: TimeModel, spots: &[Spot]) -> Vec<Option<(Verdict, usize)>> {
     let mut found = vec![None; spots.len()];
     for seen in 1..=spots.len() {
@@ -139,7 +139,7 @@ fn formula() -> impl Strategy<Value = Vec<Formula>> {
         let mut nodes: Vec<Formula> = (0..PASTS as u32).map(Formula::Past).collect();
         for (kind, picks, lower, width) in choices {
             let pick = |i: usize| {
-                // Mostly what was made last, so that formulas are deep.
+                // Operands are mostly the latest nodes, so that formulas are deep.
                 let n = nodes.len() as u32;
                 let r = u32::from(picks[i]);
                 if r % 3 == 0 { n - 1 } else { r % n }
@@ -162,10 +162,10 @@ fn formula() -> impl Strategy<Value = Vec<Formula>> {
     })
 }
 
-type Moment = (u8, [u8; PASTS], [u8; PASTS]);
+type TimePoint = (u8, [u8; PASTS], [u8; PASTS]);
 
-fn moments() -> impl Strategy<Value = Vec<Moment>> {
-    // Unknown is rare, and gaps are short but for some.
+fn points() -> impl Strategy<Value = Vec<TimePoint>> {
+    // Unknown is rare, and most gaps are short.
     let value = || prop_oneof![4 => Just(0_u8), 1 => Just(1), 3 => Just(2)];
     let values = move || [value(), value(), value()];
     let gap = prop_oneof![2 => Just(0_u8), 4 => Just(1), 2 => Just(2), 1 => 3..9_u8];
@@ -196,7 +196,8 @@ fn check(
                 assert_eq!(verdict, decision.verdict, "about {i}");
                 let (should, is) = (certain(&spots[at]), decision.certain);
                 if decision.from == places[i].0 {
-                    // As time goes on, what becomes certain within a span may count as certain from the instant before it.
+                    // In continuous time, a verdict that becomes certain within an open interval may count as
+                    // certain from the instant before it.
                     let is = key::axis(is);
                     let is_begun = time == TimeModel::Dense && should & 1 == 1 && is == should - 1;
                     assert!(should == is || is_begun, "about {i}: certain at {should}, not {is}");
@@ -207,7 +208,7 @@ fn check(
             (expected, found) => panic!("about {i}: {expected:?}, not {found:?}"),
         }
     }
-    // Whether they changed, as it is defined.
+    // Changes follow their definition.
     let mut order: Vec<(Key, Key)> = Vec::new();
     for d in decisions {
         order.push((d.certain, d.from));
@@ -227,18 +228,24 @@ fn check(
 }
 
 fn config(cases: u32) -> ProptestConfig {
-    ProptestConfig { cases, failure_persistence: None, max_shrink_iters: 20_000, ..ProptestConfig::default() }
+    let kept = FileFailurePersistence::Direct("proptest-regressions/future.txt");
+    ProptestConfig {
+        cases,
+        failure_persistence: Some(Box::new(kept)),
+        max_shrink_iters: 20_000,
+        ..ProptestConfig::default()
+    }
 }
 
 proptest! {
     #![proptest_config(config(1500))]
 
     #[test]
-    fn in_steps(nodes in formula(), moments in moments()) {
+    fn steps_agree_with_definitions(nodes in formula(), points in points()) {
         let plan = Plan::new(TimeModel::Steps, &nodes).unwrap();
         let mut pending = Pending::new(&plan, Pending::LIMIT);
         let (mut scratch, mut out, mut spots) = (Scratch::default(), Vec::new(), Vec::new());
-        for (i, (_, pasts, _)) in moments.iter().enumerate() {
+        for (i, (_, pasts, _)) in points.iter().enumerate() {
             pending.step(&plan, i as u64, i as i64, &pasts.map(truth), &mut scratch, &mut out);
             spots.push(Spot { axis: i as i128, pasts: Some(*pasts), is_close: false, is_event: true });
         }
@@ -249,14 +256,14 @@ proptest! {
     }
 
     #[test]
-    fn in_points(nodes in formula(), moments in moments(), advance in any::<u16>()) {
+    fn points_agree_with_definitions(nodes in formula(), points in points(), advance in any::<u16>()) {
         let plan = Plan::new(TimeModel::Points, &nodes).unwrap();
         let mut pending = Pending::new(&plan, Pending::LIMIT);
         let (mut scratch, mut out, mut spots) = (Scratch::default(), Vec::new(), Vec::new());
         let (mut keys, mut time, mut number) = (Vec::new(), 0_i128, 0);
-        for (i, (gap, pasts, _)) in moments.iter().enumerate() {
+        for (i, (gap, pasts, _)) in points.iter().enumerate() {
             number = if *gap == 0 && i > 0 { number + 1 } else { 0 };
-            // Time may be let pass explicitly: what is then certain is so from that time on.
+            // An explicit advance makes verdicts certain at its own time.
             if advance >> i & 1 == 1 && *gap > 1 && i > 0 {
                 let now = time + i128::from(*gap) - 1;
                 pending.advance(&plan, now as i64, &mut scratch, &mut out);
@@ -271,19 +278,19 @@ proptest! {
             spots.push(Spot { axis: time, pasts: Some(*pasts), is_close: false, is_event: true });
             keys.push((key::nth(time, number), key::nth(time, number)));
         }
-        // What time alone makes certain is certain at the event that shows it.
+        // Verdicts certain by time alone are certain at the event that reveals them.
         let certain = |spot: &Spot| spot.axis + i128::from(spot.is_close);
         let left = pending.oldest().map(|x| x.0);
         check(&nodes, &spots, &out, |_, i| keys[i], certain, TimeModel::Points, left);
     }
 
     #[test]
-    fn in_dense_time(nodes in formula(), moments in moments(), rest in 0..10_i64, advance in any::<u16>()) {
-        check_dense(nodes, &moments, rest, advance);
+    fn dense_time_agrees_with_definitions(nodes in formula(), points in points(), rest in 0..10_i64, advance in any::<u16>()) {
+        check_dense(nodes, &points, rest, advance);
     }
 }
 
-/// What is known of a truth that is between these.
+/// Returns the known truth between these bounds.
 fn known([worst, best]: Pair) -> Known {
     [2, 1].map(|least| ((worst >= least) == (best >= least)).then_some(best >= least))
 }
@@ -291,9 +298,9 @@ fn known([worst, best]: Pair) -> Known {
 proptest! {
     #![proptest_config(config(3000))]
 
-    /// What an operator says of one place, told from its operands alone, is what the definitions say.
+    /// The value of an operator at one place, computed from its operands alone, equals the definitions.
     #[test]
-    fn of_one_place(nodes in formula(), moments in moments(), model in 0..3_usize, rest in 0..5_i128, start in any::<u16>()) {
+    fn lookahead_agrees_with_definitions(nodes in formula(), points in points(), model in 0..3_usize, rest in 0..5_i128, start in any::<u16>()) {
         let time = [TimeModel::Steps, TimeModel::Points, TimeModel::Dense][model];
         let is_dense = time == TimeModel::Dense;
         let nodes: Vec<Formula> = nodes
@@ -306,7 +313,7 @@ proptest! {
             let from = spots.last().map_or(to, |spot| spot.axis + 1);
             spots.extend((from..to).map(|axis| Spot { axis, pasts: Some(after), is_close: false, is_event: false }));
         };
-        for (i, (gap, pasts, _)) in moments.iter().enumerate() {
+        for (i, (gap, pasts, _)) in points.iter().enumerate() {
             at += match time {
                 _ if i == 0 => 0,
                 TimeModel::Steps => 1,
@@ -314,13 +321,13 @@ proptest! {
                 TimeModel::Dense => 2 * i128::from(*gap),
             };
             if is_dense && i > 0 {
-                pass(&mut spots, at, moments[i - 1].2);
+                pass(&mut spots, at, points[i - 1].2);
             }
             spots.push(Spot { axis: at, pasts: Some(*pasts), is_close: false, is_event: time != TimeModel::Steps });
         }
         let seen = spots.len();
         match time {
-            TimeModel::Dense => pass(&mut spots, at + rest, moments.last().unwrap().2),
+            TimeModel::Dense => pass(&mut spots, at + rest, points.last().unwrap().2),
             TimeModel::Points if rest > 0 => {
                 spots.push(Spot { axis: at + rest, pasts: None, is_close: true, is_event: false });
             }
@@ -335,16 +342,16 @@ proptest! {
             }
             let bounds = Bounds { lower, upper: Some(upper) };
             let mut whole = Lookahead::new(time, bounds, left.is_some());
-            // Told only where an operand changes, and where the bounds begin.
+            // Updated only where an operand changes, and where the bounds begin.
             let mut sparse = whole.clone();
             let (mut before, mut is_within) = (None, false);
             let from = spots[start].axis + if is_dense { 2 } else { 1 } * i128::from(lower);
             for (j, spot) in spots.iter().enumerate().skip(start).filter(|(_, spot)| spot.pasts.is_some()) {
                 let stays = left.map_or([Some(true); 2], |left| known(all[left as usize][j]));
                 let ends = known(all[right as usize][j]);
-                whole.moment(spot.axis, stays, ends);
+                whole.time_point(spot.axis, stays, ends);
                 if before != Some((stays, ends)) || spot.axis >= from && !is_within {
-                    sparse.moment(spot.axis, stays, ends);
+                    sparse.time_point(spot.axis, stays, ends);
                 }
                 (before, is_within) = (Some((stays, ends)), spot.axis >= from);
             }
@@ -358,9 +365,9 @@ proptest! {
     }
 }
 
-/// What is kept follows what waits, and what waits is bounded.
+/// Memory follows the undecided places, and these are bounded.
 #[test]
-fn what_waits_is_bounded() {
+fn memory_is_bounded_by_undecided_places() {
     // always[0, 100] p, and eventually[0, 1000] (q until[0, 50] r)
     let nodes = [
         Formula::Past(0),
@@ -388,7 +395,7 @@ fn what_waits_is_bounded() {
                     TimeModel::Steps => pending.step(&plan, i, 0, &pasts, &mut scratch, &mut out),
                     TimeModel::Points => pending.point(&plan, i as i64, &pasts, &mut scratch, &mut out),
                     TimeModel::Dense => {
-                        pending.moment(&plan, (i as i64, 0), (&pasts, &pasts), &mut scratch, &mut out);
+                        pending.dense_point(&plan, i as i64, 0, [&pasts, &pasts], &mut scratch, &mut out);
                     }
                 }
                 *about += out.drain(..).filter(|d| d.is_fresh).count();
@@ -399,16 +406,16 @@ fn what_waits_is_bounded() {
         assert_eq!(pending.lost(), 0);
         assert!(time == TimeModel::Dense || limited.lost() > 1000);
         if time == TimeModel::Steps {
-            // Every step has one verdict, but for those that still wait.
+            // Every step has one verdict, except for undecided ones.
             assert_eq!(about_limited + limited.verdicts_waiting(), 6000);
             assert_eq!(about + pending.verdicts_waiting(), 6000);
         }
     }
 }
 
-/// Compares the decisions about `moments` in dense time, of which `rest` passes after the last one. The bits of `advance`
-/// say when time is let pass between them.
-fn check_dense(nodes: Vec<Formula>, moments: &[Moment], rest: i64, advance: u16) {
+/// Compares the decisions about `points` in dense time, with `rest` passing after the last one. The bits of
+/// `advance` select between which of them time is advanced.
+fn check_dense(nodes: Vec<Formula>, points: &[TimePoint], rest: i64, advance: u16) {
     let nodes: Vec<Formula> = nodes
         .into_iter()
         .map(|node| match node {
@@ -432,11 +439,11 @@ fn check_dense(nodes: Vec<Formula>, moments: &[Moment], rest: i64, advance: u16)
             let spot =
                 Spot { axis, pasts: Some(if is_close { at } else { after }), is_close, is_event: false };
             keys.push((key::first(axis) + i128::from(is_close), key::last(axis)));
-            // Within a span an instant is closed with what is after it.
+            // Within an open interval an instant is decided together with the time after it.
             spots.push(spot);
         }
     };
-    for (i, (gap, at, after)) in moments.iter().enumerate() {
+    for (i, (gap, at, after)) in points.iter().enumerate() {
         let next = time + i64::from(*gap);
         number = if *gap == 0 && i > 0 { number + 1 } else { 0 };
         if i > 0 && *gap > 0 {
@@ -446,7 +453,7 @@ fn check_dense(nodes: Vec<Formula>, moments: &[Moment], rest: i64, advance: u16)
                     let deadline = pending.deadline(&plan);
                     let before = out.len();
                     pending.advance(&plan, now, &mut scratch, &mut out);
-                    // Nothing comes by itself before it is said to.
+                    // Nothing is decided by time before its deadline.
                     assert!(
                         out[before..]
                             .iter()
@@ -456,7 +463,7 @@ fn check_dense(nodes: Vec<Formula>, moments: &[Moment], rest: i64, advance: u16)
             }
         }
         time = next;
-        pending.moment(&plan, (time, 0), (&at.map(truth), &after.map(truth)), &mut scratch, &mut out);
+        pending.dense_point(&plan, time, 0, [&at.map(truth), &after.map(truth)], &mut scratch, &mut out);
         spots.push(Spot { axis: 2 * i128::from(time), pasts: Some(*at), is_close: false, is_event: true });
         let place = key::nth(2 * i128::from(time), number);
         keys.push((place, place));
@@ -467,25 +474,26 @@ fn check_dense(nodes: Vec<Formula>, moments: &[Moment], rest: i64, advance: u16)
         pending.advance(&plan, time + rest, &mut scratch, &mut out);
     }
     let left = pending.oldest().map(|x| x.0);
-    // Instants in a span are seen together with what is before and after them.
+    // Instants in an open interval become known together with the time around them.
     check(&nodes, &spots, &out, |_, i| keys[i], |spot| spot.axis, TimeModel::Dense, left);
 }
 
-// Random cases found it: what becomes certain within a span about the instant before it was decided a moment late.
+// Found by random tests: a decision made within an open interval about the instant before it was one time
+// point late.
 #[test]
-fn a_span_decides_about_the_instant_before_it() {
+fn open_interval_decides_instant_before_it() {
     let mut nodes: Vec<Formula> = (0..PASTS as u32).map(Formula::Past).collect();
     nodes.extend([
         Formula::Until { lower: 1, upper: 3, left: None, right: 2 },
         Formula::Same(2, 2),
         Formula::Until { lower: 0, upper: 3, left: Some(4), right: 3 },
     ]);
-    let moments = [
+    let points = [
         (0, [0; 3], [0; 3]),
         (1, [0, 0, 1], [0; 3]),
         (1, [0; 3], [0; 3]),
         (0, [0; 3], [0; 3]),
         (2, [0; 3], [0, 0, 1]),
     ];
-    check_dense(nodes, &moments, 4, 0);
+    check_dense(nodes, &points, 4, 0);
 }

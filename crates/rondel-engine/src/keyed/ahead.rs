@@ -1,5 +1,6 @@
-//! Properties that look ahead. Where what they say is certain at once, they are as any other. Otherwise an
-//! instance has something [pending](crate::future), until all that it has seen is decided.
+//! Properties with future operators. Where their verdict is certain at once, they are evaluated like any
+//! other property. Otherwise the instance has [pending](crate::future) state until all its time points are
+//! decided.
 
 use rondel_event::{Rows, Verdict};
 use rondel_spec::TimeModel;
@@ -11,42 +12,42 @@ use crate::future::{Decision, Levels, Range, Room, Scratch};
 use crate::ir::truth::{Truth, TruthBounds};
 use crate::ir::wire::Wire;
 use crate::keyed::batch::{Batch, write};
+use crate::keyed::gather::GatherBuffers;
 use crate::keyed::keys::for_each;
-use crate::keyed::lanes::Lanes;
 use crate::keyed::record::POSITION;
 use crate::keyed::table::{TEMPLATE, Table};
 use crate::ops::columns::rows_where;
-use crate::relation::told::{hear, learn};
+use crate::relation::resolve::{resolve, resolve_dense};
 
-/// What was noted of a moment that is an event.
+/// Tag of a time point that is an event.
 pub(crate) const EVENT: i64 = 1;
 
-/// A verdict that was waited for.
+/// Verdict that earlier time points awaited.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Told {
-    /// The row of the instance.
+pub(crate) struct AwaitedVerdict {
+    /// Row of the instance.
     pub(crate) row: usize,
-    /// The property, by its place among those that look ahead; those whose robustness is asked for come last.
+    /// Index of the property among those with future operators; those with robustness come last.
     pub(crate) future: usize,
     pub(crate) decision: Decision,
-    /// The instance is over: of what is still open nothing will be known.
+    /// Whether the end of the instance decided it, as inconclusive.
     pub(crate) is_end: bool,
 }
 
-/// What has been decided, and room to decide.
+/// Decisions, and working memory.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ahead {
-    /// Whether the verdicts at all events are asked for.
+    /// Whether the verdict at every event is requested.
     pub(crate) every: bool,
-    /// For every property that looks ahead the rows where what it says comes from what is pending.
+    /// For every property with future operators, the rows whose verdicts come from pending state.
     pub(crate) driven: Vec<Rows>,
-    pub(crate) told: Vec<Told>,
+    pub(crate) awaited: Vec<AwaitedVerdict>,
     room: Scratch,
     pub(super) delayed_room: Room,
     ranges: Vec<Range>,
     at: Vec<u8>,
     after: Vec<u8>,
-    /// What the pasts are, and by how much, at a moment and on the span after it.
+    /// Levels of the pasts at a time point, and on the open interval after it.
     pub(super) levels: [Vec<Levels>; 2],
     pub(super) decisions: Vec<Decision>,
 }
@@ -56,19 +57,20 @@ impl Ahead {
         Ahead { driven: vec![0; futures], ..Ahead::default() }
     }
 
-    /// What the formula says if nothing is known of the future, and where that is certain.
+    /// Evaluates the formula without knowledge of the future; returns its range, and the rows where it is
+    /// decided.
     fn at_once(
         &mut self,
         future: &Future,
         words: &[Rows],
-        side: impl Fn(&Truth) -> TruthBounds,
+        half: impl Fn(&Truth) -> TruthBounds,
     ) -> (Range, Rows) {
-        let Some(root) = future.plan.skeletons.last() else { return (Range::PENDING, 0) };
+        let Some(root) = future.plan.frames.last() else { return (Range::PENDING, 0) };
         let past = |i: usize| {
             let past = root.pasts.get(i).and_then(|&i| future.pasts.get(i as usize));
             past.map_or(Range::PENDING, |past| {
-                let rails = side(past);
-                Range::known(rails.certain.read(words), rails.possible.read(words))
+                let bounds = half(past);
+                Range::known(bounds.certain.read(words), bounds.possible.read(words))
             })
         };
         let range = root.evaluate(past, |_| Range::PENDING, &mut self.ranges);
@@ -76,48 +78,47 @@ impl Ahead {
         (range, certain & possible)
     }
 
-    pub(super) fn tell(&mut self, row: usize, future: usize, is_end: bool) {
-        self.told.extend(self.decisions.drain(..).map(|decision| Told { row, future, decision, is_end }));
+    pub(super) fn emit(&mut self, row: usize, future: usize, is_end: bool) {
+        self.awaited.extend(self.decisions.drain(..).map(|decision| AwaitedVerdict {
+            row,
+            future,
+            decision,
+            is_end,
+        }));
     }
 
-    /// The instance of a row is over at this time: of what is open nothing will be known.
-    pub(crate) fn end(
-        &mut self,
-        section: &Section,
-        table: &mut Table,
-        (row, number): (usize, u32),
-        time: i64,
-    ) {
+    /// Ends the instance of a row at a time: open verdicts become inconclusive.
+    pub(crate) fn end(&mut self, section: &Section, table: &mut Table, row: usize, number: u32, time: i64) {
         for (k, future) in section.futures.iter().enumerate() {
             let word = table.layout.places.pending[k] as usize;
             let reference = table.record(number)[word];
-            if let Some(pending) = table.sides.pending.get_mut(k, reference) {
-                // What has become certain since something last changed goes on as before.
+            if let Some(pending) = table.heap.pending.get_mut(k, reference) {
+                // Decisions that were already certain are emitted as usual.
                 pending.advance(&future.plan, time, &mut self.room, &mut self.decisions);
-                self.tell(row, k, false);
+                self.emit(row, k, false);
                 pending.end(&mut self.decisions);
-                self.tell(row, k, true);
+                self.emit(row, k, true);
             }
         }
         for (k, future) in section.robust_futures.iter().enumerate() {
             let word = table.layout.places.delayed[k] as usize;
             let reference = table.record(number)[word];
-            if let Some(delayed) = table.sides.delayed.get_mut(k, reference) {
+            if let Some(delayed) = table.heap.delayed.get_mut(k, reference) {
                 delayed.advance(&future.plan, time, &mut self.delayed_room, &mut self.decisions);
-                self.tell(row, section.futures.len() + k, false);
+                self.emit(row, section.futures.len() + k, false);
                 delayed.end(&mut self.decisions);
-                self.tell(row, section.futures.len() + k, true);
+                self.emit(row, section.futures.len() + k, true);
             }
         }
     }
 }
 
 impl Batch<'_> {
-    /// Writes the verdicts that are certain at once, and takes what is pending on to the moments.
-    pub(super) fn look_ahead(&mut self, outcomes: &mut [Outcome], times: &[i64]) {
+    /// Writes the verdicts that are certain at once, and advances pending state to the time points.
+    pub(super) fn step_futures(&mut self, outcomes: &mut [Outcome], times: &[i64]) {
         let Batch { section, rows, counts, .. } = *self;
-        let Table { layout, sides, .. } = &mut *self.table;
-        let Lanes { records, bits, instances, .. } = &mut *self.lanes;
+        let Table { layout, heap, .. } = &mut *self.table;
+        let GatherBuffers { records, bits, instances, .. } = &mut *self.gathered;
         let (words, ahead) = (&self.registers.words, &mut *self.ahead);
         let dense = section.time_points == TimePoints::Dense;
         let width = if dense { 4 } else { 2 };
@@ -145,28 +146,28 @@ impl Batch<'_> {
             }
             for_each(driven, |row| {
                 if instances[row] == TEMPLATE {
-                    // It waits for nothing: what it is copied to begins with what comes.
+                    // The template has no pending state: that of a copy begins with its first event.
                     return put(last, row, None);
                 }
                 let reference = &mut records[word][row];
-                let pending = sides.pending.get_or_begin(k, reference, || verdict(last, row));
+                let pending = heap.pending.get_or_begin(k, reference, || verdict(last, row));
                 let Some(pending) = pending else { return };
-                let relations = &sides.relations;
-                let asked = future.givens.iter().filter_map(|&(given, relation)| {
+                let relations = &heap.relations;
+                let obligations = future.externals.iter().filter_map(|&(external, relation)| {
                     let word = layout.places.relations[relation as usize] as usize;
-                    Some((given, relations.asking(relation as usize, records[word][row])?))
+                    Some((external, relations.obligations(relation as usize, records[word][row])?))
                 });
-                let bit = |rails: TruthBounds| {
-                    let rail = |wire: Wire| (wire.read(words) >> row & 1) as u8;
-                    rail(rails.certain) | rail(rails.possible) << 1
+                let bit = |bounds: TruthBounds| {
+                    let bound = |wire: Wire| (wire.read(words) >> row & 1) as u8;
+                    bound(bounds.certain) | bound(bounds.possible) << 1
                 };
                 ahead.at.clear();
                 ahead.at.extend(future.pasts.iter().map(|past| bit(past.at)));
                 let (room, out) = (&mut ahead.room, &mut ahead.decisions);
                 let (time, position) = (times[row], records[POSITION][row]);
                 match plan.time {
-                    TimeModel::Steps | TimeModel::Points => hear(pending, plan, asked, 0),
-                    TimeModel::Dense => learn(pending, plan, asked, 0, room, out),
+                    TimeModel::Steps | TimeModel::Points => resolve(pending, plan, obligations, 0),
+                    TimeModel::Dense => resolve_dense(pending, plan, obligations, 0, room, out),
                 }
                 match plan.time {
                     TimeModel::Steps => pending.step(plan, position, time, &ahead.at, room, out),
@@ -176,24 +177,24 @@ impl Batch<'_> {
                         ahead.after.extend(future.pasts.iter().map(|past| bit(past.after)));
                         pending.keep_apart(ahead.every);
                         let tag = if counts { EVENT } else { 0 };
-                        pending.moment(plan, (time, tag), (&ahead.at, &ahead.after), room, out);
+                        pending.dense_point(plan, time, tag, [&ahead.at, &ahead.after], room, out);
                     }
                 }
-                let rests = pending.rests(plan, room);
-                ahead.tell(row, k, false);
-                put(last, row, rests);
-                if rests.is_some() {
-                    sides.pending.free(k, std::mem::take(&mut records[word][row]));
+                let quiescent = pending.quiescent_verdicts(plan, room);
+                ahead.emit(row, k, false);
+                put(last, row, quiescent);
+                if quiescent.is_some() {
+                    heap.pending.free(k, std::mem::take(&mut records[word][row]));
                 }
             });
         }
     }
 
-    /// Lets time pass, in dense time beyond these times, in points up to them.
-    pub(super) fn let_pass(&mut self, times: &[i64]) {
+    /// Advances time: in dense time beyond these times, in points up to them.
+    pub(super) fn advance_futures(&mut self, times: &[i64]) {
         let (section, rows) = (self.section, self.rows);
-        let Table { layout, sides, .. } = &mut *self.table;
-        let Lanes { records, bits, .. } = &mut *self.lanes;
+        let Table { layout, heap, .. } = &mut *self.table;
+        let GatherBuffers { records, bits, .. } = &mut *self.gathered;
         let ahead = &mut *self.ahead;
         let dense = section.time_points == TimePoints::Dense;
         let width = if dense { 4 } else { 2 };
@@ -210,36 +211,44 @@ impl Batch<'_> {
                     let word = layout.places.relations.get(relation as usize)?;
                     Some((relation as usize, records[*word as usize][row]))
                 };
-                for &(_, relation) in &future.givens {
-                    let plan = section.relations.get(relation as usize).and_then(|r| r.plan.ask.as_deref());
-                    let state = of(relation).and_then(|(k, reference)| sides.relations.get_mut(k, reference));
-                    if let Some((ask, state)) = plan.zip(state) {
-                        state.pass(ask, now);
+                for &(_, relation) in &future.externals {
+                    let plan =
+                        section.relations.get(relation as usize).and_then(|r| r.plan.obligation.as_deref());
+                    let state = of(relation).and_then(|(k, reference)| heap.relations.get_mut(k, reference));
+                    if let Some((obligation, state)) = plan.zip(state) {
+                        state.pass(obligation, now);
                     }
                 }
-                let Some(pending) = sides.pending.get_mut(k, records[word][row]) else { return };
-                let asked = future.givens.iter().filter_map(|&(given, relation)| {
+                let Some(pending) = heap.pending.get_mut(k, records[word][row]) else { return };
+                let obligations = future.externals.iter().filter_map(|&(external, relation)| {
                     let (k, reference) = of(relation)?;
-                    Some((given, sides.relations.asking(k, reference)?))
+                    Some((external, heap.relations.obligations(k, reference)?))
                 });
                 if dense {
-                    learn(pending, &future.plan, asked, 0, &mut ahead.room, &mut ahead.decisions);
+                    resolve_dense(
+                        pending,
+                        &future.plan,
+                        obligations,
+                        0,
+                        &mut ahead.room,
+                        &mut ahead.decisions,
+                    );
                 } else {
-                    hear(pending, &future.plan, asked, 0);
+                    resolve(pending, &future.plan, obligations, 0);
                 }
                 pending.advance(&future.plan, now, &mut ahead.room, &mut ahead.decisions);
-                let rests = pending.rests(&future.plan, &mut ahead.room);
-                ahead.tell(row, k, false);
-                put(last, row, rests);
-                if rests.is_some() {
-                    sides.pending.free(k, std::mem::take(&mut records[word][row]));
+                let quiescent = pending.quiescent_verdicts(&future.plan, &mut ahead.room);
+                ahead.emit(row, k, false);
+                put(last, row, quiescent);
+                if quiescent.is_some() {
+                    heap.pending.free(k, std::mem::take(&mut records[word][row]));
                 }
             });
         }
     }
 }
 
-/// The verdict in a row, if there was one.
+/// Returns the verdict in a row, if there was one.
 pub(super) fn verdict(last: &[Rows], row: usize) -> Option<Verdict> {
     match (last[0] >> row & 1, last[1] >> row & 1) {
         (1, 1) => None,
@@ -249,10 +258,10 @@ pub(super) fn verdict(last: &[Rows], row: usize) -> Option<Verdict> {
     }
 }
 
-/// Writes the verdicts in a row; there, none.
+/// Writes the verdicts in a row, or that there is none.
 pub(super) fn put(last: &mut [Rows], row: usize, verdicts: Option<[Verdict; 2]>) {
-    for (side, last) in last.chunks_exact_mut(2).enumerate() {
-        let [satisfied, violated] = match verdicts.and_then(|verdicts| verdicts.get(side).copied()) {
+    for (half, last) in last.chunks_exact_mut(2).enumerate() {
+        let [satisfied, violated] = match verdicts.and_then(|verdicts| verdicts.get(half).copied()) {
             None => [1, 1],
             Some(Verdict::Satisfied) => [1, 0],
             Some(Verdict::Violated) => [0, 1],

@@ -1,4 +1,4 @@
-//! A batch: rows that are moments of different instances, from their records and back.
+//! Batches: rows that are time points of different instances, evaluated on their gathered records.
 
 use rondel_event::{Block, Rows};
 use rondel_spec::TimeModel;
@@ -7,64 +7,63 @@ use crate::exec::report::Outcome;
 use crate::exec::run::Step;
 use crate::exec::section::{self, Deadline, Section};
 use crate::exec::state::Registers;
-use crate::exec::terms::{self, RowValue};
+use crate::exec::terms::{self, EvaluatedRows, RowValue};
 use crate::ir::premise::Unexercised;
 use crate::ir::truth::TruthBounds;
 use crate::keyed::ahead::Ahead;
+use crate::keyed::gather::{GatherBuffers, Words};
+use crate::keyed::heap::InstanceHeap;
 use crate::keyed::keys::{KeyPlan, Keys, for_each};
-use crate::keyed::lanes::{Lanes, Words};
 use crate::keyed::parallel::ParallelFrame;
 use crate::keyed::record::{BITS, FREE, POSITION, UNPLANNED};
 use crate::keyed::robust::Measured;
-use crate::keyed::sides::KeyedSides;
 use crate::keyed::table::{TEMPLATE, Table};
 use crate::ops::once;
 use crate::ops::rows::RowView;
 use crate::ops::timed::RowTimes;
 
-/// What a batch is evaluated with.
+/// Context of the evaluation of a batch.
 pub(crate) struct Batch<'a> {
     pub(crate) section: &'a Section,
     pub(crate) block: &'a Block,
-    /// The times of the rows of the block; empty where nobody asks for them.
+    /// Times of the rows of the block; empty if no operator reads them.
     pub(crate) times: &'a [i64],
-    /// What comes from outside.
+    /// Inputs from outside the section.
     pub(crate) inputs: &'a [Rows],
-    /// The rows of the batch, of which no two have the same instance.
+    /// Rows of the batch; no two have the same instance.
     pub(crate) rows: Rows,
     /// Whether the rows are events.
     pub(crate) counts: bool,
-    /// The keys of the rows, if they are those of events, else the table has them.
+    /// Keys of the rows if they are events; otherwise the table has them.
     pub(crate) keys: Option<&'a Keys>,
     pub(crate) plan: &'a KeyPlan,
     pub(crate) table: &'a mut Table,
-    pub(crate) lanes: &'a mut Lanes,
+    pub(crate) gathered: &'a mut GatherBuffers,
     pub(crate) registers: &'a mut Registers,
-    /// For every property, if any is asked for its robustness, the least and the greatest that it can be.
+    /// Least and greatest possible robustness of every past property; empty if none has robustness.
     pub(crate) margins: &'a mut [Measured],
     pub(crate) ahead: &'a mut Ahead,
-    pub(crate) untried: &'a mut Unexercised,
-    /// The values of terms.
+    pub(crate) unexercised: &'a mut Unexercised,
+    /// Values of terms.
     pub(crate) terms: &'a mut Vec<RowValue>,
 }
 
-/// Of up to so many instances the spans are told one by one.
+/// Maximum number of rows for which open intervals are processed one by one.
 const FEW: u32 = 16;
 
 impl Batch<'_> {
-    /// Evaluates the rows; gives the verdicts in those rows, and leaves what was there in others. Of
-    /// instances that will change by themselves sooner than was planned it calls `plan` with the time and
-    /// their number.
+    /// Evaluates the rows and writes the verdicts in them, leaving other rows unchanged. Calls `plan` with
+    /// the time and number of each instance that will change by time alone sooner than scheduled.
     pub(crate) fn run(mut self, outcomes: &mut [Outcome], plan: impl FnMut(i64, u32)) {
         let (section, rows) = (self.section, self.rows);
         let len = Rows::BITS - rows.leading_zeros();
         if len == 0 {
             return;
         }
-        self.lanes.gather(self.table, rows);
+        self.gathered.gather(self.table, rows);
         let times = if self.times.is_empty() { self.times } else { &self.times[..len as usize] };
         let row_times = RowTimes { times, before: 0 };
-        // To what has no state the rows are those of the block.
+        // Stateless instructions are evaluated on the rows of the block.
         let all = Rows::MAX;
         let view =
             RowView { block: self.block, start: 0, events: all, len, rows: all, position: 0, row_times };
@@ -78,13 +77,13 @@ impl Batch<'_> {
             seconds: &mut self.registers.seconds,
             machine_rows: &mut self.registers.machines,
             columns: &mut self.registers.columns,
-            records: &mut self.lanes.records,
-            bits: &mut self.lanes.bits,
-            sides: &mut self.table.sides,
+            records: &mut self.gathered.records,
+            bits: &mut self.gathered.bits,
+            heap: &mut self.table.heap,
             plan: self.plan,
             keys: self.keys,
             table_keys: &self.table.keys,
-            instances: &self.lanes.instances,
+            instances: &self.gathered.instances,
         };
         let instructions = &section.instructions[section.constant..];
         for (i, instruction) in (section.constant..).zip(instructions) {
@@ -92,29 +91,34 @@ impl Batch<'_> {
         }
         if !section.terms.is_empty() {
             let has_spans = section.time_points == section::TimePoints::Dense;
-            let texts = (self.block, &frame.sides.values.buffers[..]);
-            terms::note((&section.terms, has_spans), (frame.words, frame.columns), texts, rows, self.terms);
+            let evaluated = EvaluatedRows {
+                words: frame.words,
+                columns: frame.columns,
+                block: self.block,
+                buffers: &frame.heap.values.buffers,
+            };
+            terms::note(&section.terms, has_spans, evaluated, rows, self.terms);
         }
         for instruction in &section.keeps_text {
             frame.keep_text(instruction);
         }
-        self.judge(outcomes);
-        if !self.untried.is_empty() {
-            self.look_for_premises();
+        self.write_verdicts(outcomes);
+        if !self.unexercised.is_empty() {
+            self.check_premises();
         }
         self.measure();
         if !section.futures.is_empty() {
-            self.look_ahead(outcomes, times);
+            self.step_futures(outcomes, times);
         }
         if !section.robust_futures.is_empty() {
-            self.look_further(times);
+            self.step_robust_futures(times);
         }
-        let records = &mut self.lanes.records;
-        // Time that passes is no event.
+        let records = &mut self.gathered.records;
+        // Passing time is no event.
         if self.counts {
             for_each(rows, |row| {
                 let position = &mut records[POSITION][row];
-                // The greatest is kept for records that are nobody's.
+                // The maximum marks free records.
                 *position = position.saturating_add(1).min(FREE - 1);
             });
         }
@@ -123,42 +127,42 @@ impl Batch<'_> {
                 *last = *time as u64;
             }
         }
-        self.plan_changes(times, plan);
-        self.lanes.scatter(self.table, rows);
+        self.schedule_changes(times, plan);
+        self.gathered.scatter(self.table, rows);
     }
 
     /// Writes the verdicts.
-    fn judge(&mut self, outcomes: &mut [Outcome]) {
+    fn write_verdicts(&mut self, outcomes: &mut [Outcome]) {
         let rows = self.rows;
         let words = &self.registers.words;
-        let sides = |rails: TruthBounds| [rails.certain.read(words), !rails.possible.read(words)];
+        let bits_of = |bounds: TruthBounds| [bounds.certain.read(words), !bounds.possible.read(words)];
         let dense = self.section.time_points == section::TimePoints::Dense;
         let verdicts = self.table.layout.places.verdicts as usize;
-        let last = self.lanes.bits[verdicts..].chunks_exact_mut(if dense { 4 } else { 2 });
+        let last = self.gathered.bits[verdicts..].chunks_exact_mut(if dense { 4 } else { 2 });
         let formulas = &self.section.formulas[..self.section.properties.len()];
         for ((last, truth), outcome) in last.zip(formulas).zip(outcomes) {
-            // In dense time the last verdict is that on the span before, if there is one: it has been told.
-            let now = sides(truth.at);
+            // In dense time the last verdict is that of the preceding open interval, which has been emitted.
+            let now = bits_of(truth.at);
             write(outcome, rows, now, [last[0], last[1]]);
             last[..2].copy_from_slice(&now);
             if dense {
-                last[2..].copy_from_slice(&sides(truth.after));
+                last[2..].copy_from_slice(&bits_of(truth.after));
             }
         }
     }
 
-    /// Looks for the premises in the rows of the batch but that of the template, which is nobody's. A span counts as
-    /// soon as it begins.
+    /// Looks for the premises in the rows of the batch except the template's, which is no instance. An open
+    /// interval counts as soon as it begins.
     #[cold]
-    fn look_for_premises(&mut self) {
+    fn check_premises(&mut self) {
         let mut rows = self.rows;
-        for_each(self.rows, |row| rows &= !(Rows::from(self.lanes.instances[row] == TEMPLATE) << row));
+        for_each(self.rows, |row| rows &= !(Rows::from(self.gathered.instances[row] == TEMPLATE) << row));
         let words = &self.registers.words;
-        self.untried.look(&self.section.premises, [rows; 2], |wire| wire.read(words));
+        self.unexercised.look(&self.section.premises, [rows; 2], |wire| wire.read(words));
     }
 
-    /// Goes on to the spans that follow the last moments of the instances, now that there is time before
-    /// the next.
+    /// Continues to the open intervals after the last time points of the instances, now that time has passed
+    /// beyond these.
     pub(crate) fn run_spans(mut self, outcomes: &mut [Outcome], plan: impl FnMut(i64, u32)) {
         if self.rows == 0 {
             return;
@@ -167,10 +171,10 @@ impl Batch<'_> {
             self.run_few_spans(outcomes);
             return;
         }
-        self.lanes.gather(self.table, self.rows);
+        self.gathered.gather(self.table, self.rows);
         if self.section.time_points == section::TimePoints::Dense {
             let verdicts = self.table.layout.places.verdicts as usize;
-            let last = self.lanes.bits[verdicts..].chunks_exact_mut(4);
+            let last = self.gathered.bits[verdicts..].chunks_exact_mut(4);
             for (last, outcome) in last.zip(outcomes) {
                 write(outcome, self.rows, [last[2], last[3]], [last[0], last[1]]);
                 last.copy_within(2.., 0);
@@ -180,16 +184,16 @@ impl Batch<'_> {
             outcomes.iter_mut().for_each(|outcome| outcome.changed &= !self.rows);
             outcomes.iter_mut().for_each(|outcome| outcome.lapsed &= !self.rows);
         }
-        self.let_pass(self.times);
-        self.let_pass_further(self.times);
-        self.plan_changes(self.times, plan);
-        self.lanes.scatter(self.table, self.rows);
+        self.advance_futures(self.times);
+        self.advance_robust_futures(self.times);
+        self.schedule_changes(self.times, plan);
+        self.gathered.scatter(self.table, self.rows);
     }
 
-    /// The same where nothing but the verdicts can be different on the spans: the few bits that say so are read
-    /// and written where they are.
+    /// Continues to the open intervals where nothing but the verdicts can differ on them: the few bits
+    /// concerned are read and written in place.
     fn run_few_spans(self, outcomes: &mut [Outcome]) {
-        let Batch { rows, table, lanes, .. } = self;
+        let Batch { rows, table, gathered, .. } = self;
         let first = 64 * BITS + table.layout.places.verdicts as usize;
         for outcome in &mut *outcomes {
             outcome.satisfied &= !rows;
@@ -198,9 +202,9 @@ impl Batch<'_> {
             outcome.lapsed &= !rows;
         }
         for_each(rows, |row| {
-            let record = table.record_mut(lanes.instances[row]);
+            let record = table.record_mut(gathered.instances[row]);
             for (i, outcome) in outcomes.iter_mut().enumerate() {
-                let places = [0, 1, 2, 3].map(|side| first + 4 * i + side);
+                let places = [0, 1, 2, 3].map(|bit| first + 4 * i + bit);
                 let [satisfied, violated, now_satisfied, now_violated] =
                     places.map(|bit| record[bit / 64] >> (bit % 64) & 1);
                 let changed = [satisfied ^ now_satisfied, violated ^ now_violated];
@@ -216,30 +220,30 @@ impl Batch<'_> {
         });
     }
 
-    /// Whether nothing is different because of time alone, but that there is a span after a moment.
+    /// Whether nothing changes by time alone, except that an open interval follows a time point.
     fn is_timeless(&self) -> bool {
-        let Section { time_points, deadlines, futures, robust_futures, .. } = self.section;
+        let Section { time_points, changes, futures, robust_futures, .. } = self.section;
         *time_points == section::TimePoints::Dense
-            && deadlines.is_empty()
+            && changes.deadlines.is_empty()
             && futures.is_empty()
             && robust_futures.is_empty()
     }
 
-    fn plan_changes(&mut self, times: &[i64], mut plan: impl FnMut(i64, u32)) {
+    fn schedule_changes(&mut self, times: &[i64], mut plan: impl FnMut(i64, u32)) {
         let places = &self.table.layout.places;
         let Some(planned) = places.planned else { return };
         let is_timeless = self.is_timeless();
         let moving = if self.ahead.every { self.moving() } else { 0 };
         let verdicts = places.verdicts as usize;
-        let Lanes { records, bits, instances, .. } = &mut *self.lanes;
-        let KeyedSides { pools, relations, pending, delayed, .. } = &self.table.sides;
+        let GatherBuffers { records, bits, instances, .. } = &mut *self.gathered;
+        let InstanceHeap { pools, relations, pending, delayed, .. } = &self.table.heap;
         let dense = self.section.time_points == section::TimePoints::Dense;
         let count = if dense { 4 * self.section.all_properties().count() } else { 0 };
         let last = &bits[verdicts..verdicts + count];
         let spans =
             last.chunks_exact(4).fold(moving, |rows, last| rows | last[0] ^ last[2] | last[1] ^ last[3]);
         // In points nothing of the past changes between events.
-        let deadlines = if dense { &self.section.deadlines[..] } else { &[] };
+        let deadlines = if dense { &self.section.changes.deadlines[..] } else { &[] };
         let rows = if is_timeless { self.rows & spans } else { self.rows };
         for_each(rows, |row| {
             let now = times[row];
@@ -266,7 +270,7 @@ impl Batch<'_> {
                     let k = relation as usize;
                     relations.next_change(k, of(&places.relations, k, records), &self.section.relations[k])
                 }
-                // Asked for of undivided properties only.
+                // Only properties without `for each` have these.
                 Deadline::Lasting(_) => None,
                 Deadline::Machine(machine) => {
                     let reference = records[places.pools.machines[machine as usize] as usize][row];
@@ -284,11 +288,11 @@ impl Batch<'_> {
             let delayed = self.section.robust_futures.iter().enumerate().filter_map(|(k, future)| {
                 delayed.get(k, of(&places.delayed, k, records))?.deadline(&future.plan)
             });
-            let asked = self.section.relations.iter().enumerate().filter_map(|(k, relation)| {
-                let asking = relations.asking(k, of(&places.relations, k, records));
-                asking.filter(|_| relation.model != TimeModel::Steps)?.deadline()
+            let due_obligations = self.section.relations.iter().enumerate().filter_map(|(k, relation)| {
+                let obligations = relations.obligations(k, of(&places.relations, k, records));
+                obligations.filter(|_| relation.model != TimeModel::Steps)?.deadline()
             });
-            let next = past.into_iter().chain(pending).chain(delayed).chain(asked).min();
+            let next = past.into_iter().chain(pending).chain(delayed).chain(due_obligations).min();
             let next = if spans >> row & 1 == 1 { Some(now) } else { next };
             let planned = &mut records[planned as usize][row];
             if let Some(next) = next.filter(|next| *next < *planned as i64) {
@@ -299,13 +303,13 @@ impl Batch<'_> {
     }
 }
 
-/// Writes the verdicts in some rows, given those before.
+/// Writes the verdicts in some rows, given the previous ones.
 pub(super) fn write(outcome: &mut Outcome, rows: Rows, [satisfied, violated]: [Rows; 2], last: [Rows; 2]) {
     let changed = satisfied ^ last[0] | violated ^ last[1];
     outcome.satisfied = outcome.satisfied & !rows | satisfied & rows;
     outcome.violated = outcome.violated & !rows | violated & rows;
     outcome.changed = outcome.changed & !rows | changed & rows;
-    // Before the first verdict of an instance both are set.
+    // Before the first verdict of an instance both bits are set.
     let lapsed = !(satisfied | violated) & (last[0] ^ last[1]);
     outcome.lapsed = outcome.lapsed & !rows | lapsed & rows;
 }

@@ -1,7 +1,7 @@
-//! Quantified formulas that are evaluated by value: an instance of the formula behind the quantifiers for
-//! each combination of values, as of a property that is divided by key.
+//! Quantified formulas evaluated by value: one instance of the formula inside the quantifiers per combination
+//! of values, as for a property with `for each`.
 //!
-//! Why that says what the relations would say is in [`translate::by_value`](crate::lower::translate).
+//! [`translate::by_value`](crate::lower::translate) shows why the result equals that of the relations.
 
 use std::sync::Arc;
 
@@ -15,25 +15,25 @@ use crate::ir::wire::Wire;
 use crate::keyed::keys::{KeyPlan, for_each};
 use crate::keyed::plan::{SlicePlan, Sliced};
 use crate::keyed::saved::SavedInstances;
-use crate::keyed::{Events, Instances, Moment};
+use crate::keyed::{Events, Instances, PointBatch};
 use crate::ops::rows::RowView;
 use crate::ops::words::{gather, low, spread};
 
-/// The engine doubles times, and steps are such times here.
+/// Times are doubled in dense time, and steps serve as times here.
 const FARTHEST: u64 = (i64::MAX / 2 - 1) as u64;
 
-/// A formula that is evaluated by value, on the way to a program: wires and fields are those of the graph.
+/// Formula that is evaluated by value, under translation: wires and fields are those of the graph.
 #[derive(Clone, Debug)]
 pub(crate) struct ByValueSource {
-    /// The formula behind the quantifiers: its only one.
+    /// Section whose only formula is the one inside the quantifiers.
     pub(crate) section: Arc<Section>,
-    /// The types of the values.
+    /// Types of the values.
     pub(crate) types: Vec<ValueType>,
-    /// The topics that have the values.
+    /// Topics whose messages carry the values.
     pub(crate) topics: Vec<TopicId>,
-    /// For each of them where.
+    /// Fields of the values, for each topic in turn.
     pub(crate) fields: Box<[FieldId]>,
-    /// The truths without variables that it is told.
+    /// Inputs of the section: truths without variables.
     pub(crate) inputs: Vec<Wire>,
     /// Whether the formula must hold for some value, or must fail.
     pub(crate) positive: bool,
@@ -41,7 +41,7 @@ pub(crate) struct ByValueSource {
 }
 
 impl ByValueSource {
-    /// With the registers and columns that it reads.
+    /// Replaces wires and fields by the registers and columns that they are assigned to.
     pub(crate) fn placed(
         self,
         wire: impl Fn(Wire) -> Wire,
@@ -63,7 +63,7 @@ impl ByValueSource {
     }
 }
 
-/// A formula that is evaluated by value.
+/// Formula that is evaluated by value.
 #[derive(Clone, Debug)]
 pub(crate) struct ByValue {
     sliced: Sliced,
@@ -87,11 +87,11 @@ impl InnerPlan for ByValue {
     }
 }
 
-/// Its instances.
+/// Instances of a formula that is evaluated by value.
 #[derive(Clone, Debug)]
 pub(crate) struct Divided {
     instances: Instances,
-    /// What it is told of the rows of a block.
+    /// Inputs by row of a block.
     inputs: Vec<Rows>,
     times: [i64; Block::CAPACITY],
     by_value: ByValue,
@@ -116,7 +116,8 @@ impl Inner for Divided {
         Box::new(self.clone())
     }
 
-    /// Certainly where some value makes the formula what it must be: no other than that of the message does.
+    /// Returns the lower and upper truth: the formula holds certainly where the value of the message makes it
+    /// hold, since no other value can.
     fn step(&mut self, view: RowView<'_>, words: &[Rows]) -> [Rows; 2] {
         let RowView { block, start, events, len, position, row_times, .. } = view;
         let events = events & low(len.into());
@@ -129,26 +130,26 @@ impl Inner for Divided {
         }
         if by_value.sliced.section.reads_time {
             let mut row = start as usize;
-            for_each(events, |moment| {
+            for_each(events, |point| {
                 times[row] = match by_value.model {
-                    TimeModel::Steps => position.saturating_add(moment as u64).min(FARTHEST) as i64,
-                    TimeModel::Points | TimeModel::Dense => row_times.times.get(moment).copied().unwrap_or(0),
+                    TimeModel::Steps => position.saturating_add(point as u64).min(FARTHEST) as i64,
+                    TimeModel::Points | TimeModel::Dense => row_times.times.get(point).copied().unwrap_or(0),
                 };
                 row += 1;
             });
         }
         let (mut holds, mut fails) = (0, 0);
-        let mut tell = |moment: &Moment<'_>| {
-            for outcome in moment.outcomes {
-                holds |= outcome.satisfied & moment.rows;
-                fails |= outcome.violated & moment.rows;
+        let mut emit = |point: &PointBatch<'_>| {
+            for outcome in point.outcomes {
+                holds |= outcome.satisfied & point.rows;
+                fails |= outcome.violated & point.rows;
             }
         };
         let rows = low(events.count_ones().into()) << start;
         let events_of_block = Events { block, times, rows, inputs };
-        let keyed = instances.step(&by_value.sliced, events_of_block, &mut tell);
+        let keyed = instances.step(&by_value.sliced, events_of_block, &mut emit);
         let (certain, never) = if by_value.positive { (holds, fails) } else { (fails, holds) };
-        // Of a value for which there was no room nothing is known.
+        // A value that exceeded the limit has an unknown truth.
         [certain, keyed & !never].map(|word| spread(word >> start, events))
     }
 }

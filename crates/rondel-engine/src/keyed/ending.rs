@@ -1,4 +1,4 @@
-//! How instances end: at a condition, or with the trace.
+//! End of instances: at a condition, or with the trace.
 
 use std::cmp::Reverse;
 
@@ -10,21 +10,21 @@ use crate::keyed::keys::for_each;
 use crate::keyed::plan::Sliced;
 use crate::keyed::record::{BITS, UNPLANNED};
 use crate::keyed::table::TEMPLATE;
-use crate::keyed::{Instances, MomentOwner, Tell, lowest};
+use crate::keyed::{Emit, Instances, PointOrigin, lowest};
 
-/// A machine that was in no final state when its instance ended.
+/// Machine that was in no final state when its instance ended.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Unfinished {
-    /// The row of the instance.
+    /// Row of the instance.
     pub(crate) row: usize,
-    /// The property of the machine.
+    /// Property of the machine.
     pub(crate) property: u32,
-    /// Whether it was inconclusive already.
+    /// Whether its verdict was inconclusive already.
     pub(crate) was_open: bool,
 }
 
 impl Instances {
-    /// The rows whose instance ends with its moment.
+    /// Returns the rows whose instance ends at its time point.
     pub(super) fn ended(&self, sliced: &Sliced, rows: Rows) -> Rows {
         let mut ended = 0;
         if sliced.ends()
@@ -36,7 +36,7 @@ impl Instances {
                 ended |= until.after.certain.read(words) & rows;
             }
             for_each(ended, |row| {
-                if self.lanes.instances[row] == TEMPLATE {
+                if self.gathered.instances[row] == TEMPLATE {
                     ended &= !(1 << row);
                 }
             });
@@ -44,20 +44,21 @@ impl Instances {
         ended
     }
 
-    /// Notes which machines of the instance in a row are in no final state. What is violated stays so.
+    /// Records the machines of the instance in a row that are in no final state, except violated ones, which
+    /// stay violated.
     pub(super) fn note_unfinished(&mut self, section: &Section, row: usize) {
-        let Instances { table, lanes, unfinished, .. } = self;
-        let record = table.record(lanes.instances[row]);
+        let Instances { table, gathered, unfinished, .. } = self;
+        let record = table.record(gathered.instances[row]);
         let places = &table.layout.places;
-        let sides = if section.time_points == TimePoints::Dense { 4 } else { 2 };
+        let width = if section.time_points == TimePoints::Dense { 4 } else { 2 };
         let bit = |bit: usize| record[BITS + bit / 64] >> (bit % 64) & 1;
         let last = |property: u32| {
             let i = section.all_properties().position(|other| other == property)?;
-            let first = places.verdicts as usize + sides * i;
+            let first = places.verdicts as usize + width * i;
             Some([bit(first), bit(first + 1)])
         };
         for (plan, &word) in section.machines.iter().zip(&places.pools.machines) {
-            let state = table.sides.pools.machines.get(record[word as usize]);
+            let state = table.heap.pools.machines.get(record[word as usize]);
             if let Some(property) = plan.property
                 && state.is_some_and(|state| plan.is_open(state))
                 && let Some(last) = last(property)
@@ -68,10 +69,11 @@ impl Instances {
         }
     }
 
-    /// Evaluates at the last time of a trace the instances that change there by themselves, as a property without
-    /// instances is evaluated at the last event.
-    pub(crate) fn reach(&mut self, sliced: &Sliced, time: i64, tell: Tell<'_>) {
-        // A robustness that lapses at the very end of the trace is not reported for properties without instances, either.
+    /// Evaluates at the time of the last event the instances that change there by themselves, as a property without
+    /// instances is evaluated at that event. At a later time that the monitor has only reached, neither is.
+    pub(crate) fn reach(&mut self, sliced: &Sliced, time: i64, emit: Emit<'_>) {
+        // A verdict or robustness that lapses at the very end of the trace is not reported for properties without instances,
+        // either.
         let has_robustness = sliced.section.robust.iter().any(Option::is_some);
         if sliced.section.time_points != TimePoints::Dense || has_robustness {
             return;
@@ -85,22 +87,22 @@ impl Instances {
                 self.changes.pop();
                 if self.table.is_live(number) && self.table.planned(number) == due {
                     self.table.set_planned(number, UNPLANNED);
-                    // The span after its last moment does not begin, as further events may have the same time.
-                    if self.table.time(number) != due && self.table.is_moment(number, due) {
-                        self.lanes.instances[count] = number;
+                    // The span after its last time point does not begin, as further events may have the same time.
+                    if self.table.time(number) != due && self.table.is_time_point(number, due) {
+                        self.gathered.instances[count] = number;
                         self.times[count] = due;
                         count += 1;
                     }
                 }
             }
             let rows = lowest(Rows::MAX, count as u64);
-            self.run(sliced, MomentOwner::Time, None, rows);
-            self.conclude(sliced, rows, MomentOwner::Time, tell);
+            self.run(sliced, PointOrigin::Time, None, rows);
+            self.conclude(sliced, rows, PointOrigin::Time, emit);
         }
     }
 
-    /// The trace is over at this time: tells what is still open.
-    pub(crate) fn finish(&mut self, sliced: &Sliced, time: i64, tell: Tell<'_>) {
+    /// Ends the trace at a time and emits the verdicts that are still open.
+    pub(crate) fn finish(&mut self, sliced: &Sliced, time: i64, emit: Emit<'_>) {
         let section = &sliced.section;
         if !section.looks_ahead() && !section.has_obligations() {
             return;
@@ -113,14 +115,14 @@ impl Instances {
             let mut row = 0;
             while row < Block::CAPACITY && next < self.table.used() {
                 if self.table.is_live(next) {
-                    self.lanes.instances[row] = next;
-                    self.ahead.end(section, &mut self.table, (row, next), time);
+                    self.gathered.instances[row] = next;
+                    self.ahead.end(section, &mut self.table, row, next, time);
                     self.note_unfinished(section, row);
                     row += 1;
                 }
                 next += 1;
             }
-            self.tell(lowest(Rows::MAX, row as u64), MomentOwner::Time, 0, tell);
+            self.emit(lowest(Rows::MAX, row as u64), PointOrigin::Time, 0, emit);
         }
     }
 }

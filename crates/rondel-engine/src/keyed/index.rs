@@ -1,17 +1,16 @@
-//! Where the record of a key is: a hash table from tags, 32 bits of the key's hash, to the numbers
-//! of records. The keys are in the records.
+//! Index of records by key: a hash table from tags, 32 bits of the key's hash, to record numbers. The keys
+//! themselves are in the records.
 //!
-//! A slot is one word, the tag above and the number below; number 0 is no key's, so that zero is an
-//! empty slot. The upper bits of the tag are the place where the search begins, so that a table
-//! grows by reading the old one once from the front and writing the new one once from the front, and
-//! needs no key for it.
+//! A slot is one word, the tag above the record number; record 0 has no key, so that a zero word is an empty
+//! slot. The upper bits of the tag are its home slot: growing the table is one sequential pass over the old
+//! and the new slots, and needs no key.
 
 #[derive(Clone, Debug)]
 pub(crate) struct Index {
-    /// A power of two of them, at least 16.
+    /// Slots: a power of two, at least 16.
     slots: Vec<u64>,
     len: usize,
-    /// How many bits of a tag are below its place.
+    /// Number of tag bits below the home slot.
     shift: u32,
 }
 
@@ -20,20 +19,20 @@ impl Index {
         Index { slots: vec![0; 16], len: 0, shift: 28 }
     }
 
-    /// The first slot that is looked at for a tag. To read it early is to have it at hand later.
+    /// Returns the home slot of a tag. Reading it early prefetches it.
     #[inline(always)]
     pub(crate) fn first(&self, tag: u32) -> u64 {
         self.slots[(tag >> self.shift) as usize]
     }
 
-    /// Where the search for a tag begins.
+    /// Returns the position at which the search for a tag begins.
     #[inline(always)]
     pub(crate) fn begin(&self, tag: u32) -> usize {
         (tag >> self.shift) as usize & (self.slots.len() - 1)
     }
 
-    /// The next record with this tag; the search goes on behind it. No function says which is the one, as one that
-    /// is given is not always inlined.
+    /// Returns the next record with this tag; the search continues behind it. The caller compares keys, as a
+    /// closure would not always be inlined.
     #[inline(always)]
     pub(crate) fn next(&self, tag: u32, at: &mut usize) -> Option<u32> {
         // There is always an empty slot.
@@ -49,9 +48,10 @@ impl Index {
         }
     }
 
-    /// Adds a record that is not in it.
+    /// Adds a record that is not in the index.
     pub(crate) fn insert(&mut self, tag: u32, record: u32) {
-        // Up to half full: nearly all searches end where they begin, and the processor guesses that.
+        // A load of up to one half: nearly all searches end at their home slot, and branches are well
+        // predicted.
         if (self.len + 1) * 2 > self.slots.len() && self.shift > 1 {
             self.grow();
         }
@@ -74,14 +74,14 @@ impl Index {
         while let Some(other) = self.next(tag, &mut at)
             && other != record
         {}
-        // It goes on behind what was found, or stays where nothing is.
+        // Behind the record if it was found, otherwise at an empty slot.
         let mut hole = at.wrapping_sub(1) & last;
         if self.slots[hole] != (u64::from(tag) << 32 | u64::from(record)) {
             return;
         }
         self.len -= 1;
         at = hole;
-        // What stands behind the hole and began its search at or before it moves up.
+        // Slots behind the hole whose home is at or before it move up.
         loop {
             at = (at + 1) & last;
             let slot = self.slots[at];
@@ -97,13 +97,13 @@ impl Index {
         self.slots[hole] = 0;
     }
 
-    /// How many bytes it takes.
+    /// Size in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.slots.capacity() * size_of::<u64>()
     }
 }
 
-/// Writes a slot into the first empty one from its place on.
+/// Writes a slot into the first empty one from its home on.
 #[inline(always)]
 fn put(slots: &mut [u64], shift: u32, slot: u64) {
     let last = slots.len() - 1;
@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn finds_what_is_in_it() {
+    fn index_equals_hash_map() {
         // Tags from few places, so that searches run into each other and around the end.
         let tag = |x: u64| match x % 3 {
             0 => u32::MAX - (x >> 8) as u32 % 5,

@@ -1,51 +1,52 @@
-//! Conditions on the parameters alone inside operators that remember.
+//! Conditions on `for each` parameters inside stateful operators.
 //!
-//! A new instance is a copy of the template, which has seen the messages without key, but knows no key: in it
-//! `once (id == "a" or c.p)` is unknown. What such a condition says is the same for ever, so the operator is
-//! evaluated once for every truth of it, and the instance takes the one that is its own: `if id == "a" then
-//! once true else once c.p`. Each of these is known to the template as well. A condition that may be unknown for some
-//! keys, such as `1 / k > 0`, has a third truth.
+//! A new instance is a copy of the template, which has processed the messages without a key but has no key
+//! itself: there `once (id == "a" or c.p)` is unknown. The truth of such a condition is constant for an
+//! instance, so the operator is evaluated once for each truth, and the instance selects its own: `if id ==
+//! "a" then once true else once c.p`. Each of these is known to the template too. A condition that may be
+//! unknown for some keys, such as `1 / k > 0`, has a third truth.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use rondel_event::{Comparison, Value, ValueType};
-use rondel_spec::{BinaryOp, Expr, ExprId, Spec};
+use rondel_spec::{BinaryOp, Class, Expr, ExprId, Spec};
 
-/// With more variants of one operator a formula stays as it is: every condition doubles them, or makes three of one.
+/// Maximum number of variants of an operator, beyond which a formula stays as it is: every condition doubles
+/// or triples them.
 const MOST: usize = 64;
 
-/// An equivalent formula, in nodes that are added to the specification; often the same.
+/// Returns an equivalent formula, in nodes added to the specification; often the formula itself.
 pub(crate) fn decided(spec: &mut Spec, formula: ExprId) -> ExprId {
     let Some(nodes) = spec.nodes.get(..=formula.index()) else { return formula };
-    // Not all nodes of the specification: there may be thousands of properties.
+    // Only the nodes of the formula are visited: there may be thousands of properties.
     let all = reached(nodes, formula, |_| true);
     let tests = tests(nodes, &all);
     if tests.is_empty() {
         return formula;
     }
     let outer = reached(nodes, formula, |i| !remembers(&nodes[i]));
-    // By relations and by value quantifiers have rules of their own.
+    // Quantifiers have rules of their own, both by relations and by value.
     let is_quantified =
-        |i: &usize| matches!(nodes[*i], Expr::Exists(..) | Expr::ForAll(..) | Expr::Bind { .. });
+        |i: &usize| nodes[*i].class() == Class::Quantifier || matches!(nodes[*i], Expr::Bind { .. });
     let inside = |i: usize| -> BTreeSet<usize> {
         let below = reached(nodes, ExprId(i as u32), |i| !tests.contains(&i));
         below.intersection(&tests).copied().collect()
     };
-    let asked: HashMap<usize, BTreeSet<usize>> = outer
+    let conditions: HashMap<usize, BTreeSet<usize>> = outer
         .iter()
         .filter(|i| remembers(&nodes[**i]))
         .map(|i| (*i, inside(*i)))
         .filter(|(_, tests)| !tests.is_empty())
         .collect();
-    let all_asked: BTreeSet<usize> = asked.values().flatten().copied().collect();
+    let all_conditions: BTreeSet<usize> = conditions.values().flatten().copied().collect();
     let ways = |test: &usize| if may_be_unknown(nodes, *test) { 3 } else { 2 };
-    let variants = all_asked.iter().fold(1, |count: usize, test| count.saturating_mul(ways(test)));
-    if all_asked.is_empty() || variants > MOST || all.iter().any(is_quantified) {
+    let variants = all_conditions.iter().fold(1, |count: usize, test| count.saturating_mul(ways(test)));
+    if all_conditions.is_empty() || variants > MOST || all.iter().any(is_quantified) {
         return formula;
     }
     let mut made: HashMap<usize, ExprId> = HashMap::new();
     for i in outer {
-        match asked.get(&i) {
+        match conditions.get(&i) {
             Some(tests) => {
                 let chosen = chosen(spec, i, tests);
                 made.insert(i, chosen);
@@ -56,13 +57,15 @@ pub(crate) fn decided(spec: &mut Spec, formula: ExprId) -> ExprId {
     made.get(&formula.index()).copied().unwrap_or(formula)
 }
 
-/// The node for every truth of the conditions in it, and of these the one that applies.
+/// Returns the variants of a node for every truth of its conditions, under a selection of the one that
+/// applies.
 fn chosen(spec: &mut Spec, node: usize, tests: &BTreeSet<usize>) -> ExprId {
     let tests: Vec<usize> = tests.iter().copied().collect();
     choose(spec, node, &tests, &HashMap::new())
 }
 
-/// The node, where some conditions are replaced by their truths, for every truth of the others.
+/// Returns the variants of a node for every truth of the remaining conditions, with the others replaced by
+/// `truths`.
 fn choose(spec: &mut Spec, node: usize, tests: &[usize], truths: &HashMap<usize, ExprId>) -> ExprId {
     let Some((&test, rest)) = tests.split_first() else {
         let below = reached(&spec.nodes, ExprId(node as u32), |i| !truths.contains_key(&i));
@@ -94,20 +97,20 @@ fn choose(spec: &mut Spec, node: usize, tests: &[usize], truths: &HashMap<usize,
     add(spec, Expr::If(is_true, yes, rest))
 }
 
-/// A condition that is unknown for whatever keys.
+/// Returns a condition that is unknown for every key.
 fn unknown(spec: &mut Spec) -> ExprId {
     let [one, zero] = [1, 0].map(|number| add(spec, Expr::Literal(Value::Int(number))));
     let quotient = add(spec, Expr::Binary(BinaryOp::Divide, one, zero));
     add(spec, Expr::Compare(Comparison::Equal, quotient, one))
 }
 
-/// Whether a condition on keys is unknown for some keys: what it computes may have no result.
+/// Whether a condition on parameters is unknown for some of their values: its arithmetic may have no result.
 fn may_be_unknown(nodes: &[Expr], test: usize) -> bool {
     let below = reached(nodes, ExprId(test as u32), |_| true);
     below.iter().any(|i| matches!(nodes[*i], Expr::Binary(..) | Expr::Unary(..) | Expr::Call(..)))
 }
 
-/// Adds the node with the operands that were made for it, if there are any.
+/// Adds a copy of the node with its replaced operands, if there are any.
 fn with_operands(spec: &mut Spec, node: usize, made: &mut HashMap<usize, ExprId>) {
     let mut expr = spec.nodes[node].clone();
     let mut is_other = false;
@@ -128,26 +131,18 @@ fn add(spec: &mut Spec, expr: Expr) -> ExprId {
     ExprId(spec.nodes.len() as u32 - 1)
 }
 
-/// Whether a node says something about earlier events.
+/// Whether a node depends on earlier events.
 fn remembers(expr: &Expr) -> bool {
-    matches!(
-        expr,
-        Expr::Previously(_)
-            | Expr::Once(..)
-            | Expr::Historically(..)
-            | Expr::Since(..)
-            | Expr::Prev(_)
-            | Expr::Window { operand: Some(_), .. }
-    )
+    expr.class() == Class::Past || matches!(expr, Expr::Window { operand: Some(_), .. })
 }
 
-/// A node and what it is made of, operands first; without the operands of nodes that are not entered.
+/// Returns a node and its descendants, operands first; without the operands of nodes that are not entered.
 fn reached(nodes: &[Expr], from: ExprId, enters: impl Fn(usize) -> bool) -> BTreeSet<usize> {
     let mut seen = BTreeSet::from([from.index()]);
     let mut open = vec![from.index()];
     while let Some(i) = open.pop() {
         if enters(i) {
-            // An operand that does not come before its node is reported when it is translated.
+            // An operand that does not precede its node is reported by the translation.
             let operands = nodes[i].operands().map(ExprId::index).filter(|operand| *operand < i);
             open.extend(operands.filter(|operand| seen.insert(*operand)));
         }
@@ -155,7 +150,7 @@ fn reached(nodes: &[Expr], from: ExprId, enters: impl Fn(usize) -> bool) -> BTre
     seen
 }
 
-/// Which of the nodes of a formula, operands first, are conditions on keys and constants alone.
+/// Returns the nodes of a formula, operands first, that are conditions on parameters and constants alone.
 fn tests(nodes: &[Expr], formula: &BTreeSet<usize>) -> BTreeSet<usize> {
     let (mut pure, mut keyed, mut truth) = (HashSet::new(), HashSet::new(), HashSet::new());
     for &i in formula {
@@ -164,30 +159,15 @@ fn tests(nodes: &[Expr], formula: &BTreeSet<usize>) -> BTreeSet<usize> {
         let any = node.operands().any(|operand| keyed.contains(&operand.index()));
         let of = |operand: ExprId| truth.contains(&operand.index());
         let is_truth = match node {
-            Expr::Not(_) | Expr::And(..) | Expr::Or(..) | Expr::Definitely(_) => true,
             Expr::Compare(..) | Expr::StartsWith(..) => true,
             Expr::Call(function, ..) => function.result() == ValueType::Bool,
             Expr::Key(_, of) => *of == ValueType::Bool,
             Expr::If(_, x, _) => of(*x),
-            _ => false,
+            _ => node.class() == Class::Connective,
         };
         let is_pure = all
-            && matches!(
-                node,
-                Expr::Literal(_)
-                    | Expr::Key(..)
-                    | Expr::ToFloat(_)
-                    | Expr::Unary(..)
-                    | Expr::Binary(..)
-                    | Expr::Compare(..)
-                    | Expr::StartsWith(..)
-                    | Expr::Call(..)
-                    | Expr::If(..)
-                    | Expr::Not(_)
-                    | Expr::And(..)
-                    | Expr::Or(..)
-                    | Expr::Definitely(_)
-            );
+            && matches!(node.class(), Class::Constant | Class::Function | Class::Connective)
+            && !matches!(node, Expr::Variable(..));
         if is_truth {
             truth.insert(i);
         }

@@ -1,16 +1,16 @@
-//! The keys of events. A key that is no text, or a text of up to seven bytes, is one word, which its record
-//! holds. Any other is several words, in which its parts follow each other: a text as its length and its
-//! bytes, eight in a word. Its record holds a hash of it.
+//! Keys of events: the parameter values of `for each`. A key that is no text, or a text of up to seven bytes,
+//! is one word, stored in its record. Any other key is several words, its parts one after the other: a text
+//! as its length and its bytes, eight in a word. Its record stores a hash of it.
 
 use std::cmp::Ordering;
 
 use rondel_event::{Block, Rows, Slot, TopicId, Value, ValueType};
 
-/// Where the keys of a slice are.
+/// Locations of the keys of a slice.
 #[derive(Clone, Debug)]
 pub(crate) struct KeyPlan {
     pub(crate) types: Vec<ValueType>,
-    /// For every topic with keys where the block has them, in the order of the types.
+    /// For every topic with keys, their columns in the block, in the order of the types.
     pub(crate) topics: Vec<(TopicId, Vec<Slot>)>,
 }
 
@@ -20,24 +20,27 @@ impl KeyPlan {
         matches!(self.types[..], [of] if of != ValueType::String)
     }
 
-    /// The rows whose topic has a key.
+    /// Returns the rows whose topic has a key.
     pub(crate) fn rows(&self, block: &Block) -> Rows {
         self.topics.iter().fold(0, |rows, (topic, _)| rows | block.topic_rows(*topic))
     }
 
-    /// Adds the values of a key.
+    /// Appends the values of a key.
     pub(crate) fn write(&self, key: &[u64], values: &mut Vec<Value>) {
-        values.extend((0..).zip(&self.types).map(|(i, &of)| value_of(of, self.part(key, i))));
+        values.extend((0..).zip(&self.types).map(|(i, &of)| {
+            let (word, words) = self.part(key, i);
+            value_of(of, word, words)
+        }));
     }
 
-    /// The values of a key.
+    /// Returns the values of a key.
     pub(crate) fn values(&self, key: &[u64]) -> Vec<Value> {
         let mut values = Vec::new();
         self.write(key, &mut values);
         values
     }
 
-    /// The order of two keys: that of their values, of the first that differ.
+    /// Compares two keys by their first differing value.
     pub(crate) fn compare(&self, a: &[u64], b: &[u64]) -> Ordering {
         if a == b {
             return Ordering::Equal;
@@ -52,7 +55,7 @@ impl KeyPlan {
         (0..).zip(&self.types).map(of_part).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
     }
 
-    /// One part of a key: its word, and if it is a text, its length and that in words.
+    /// Returns one part of a key: its word, and for a text its length and its bytes in words.
     pub(crate) fn part<'a>(&self, key: &'a [u64], part: u32) -> (u64, &'a [u64]) {
         if let ([ValueType::String], [word]) = (&self.types[..], key) {
             return (short_len(*word), key);
@@ -71,7 +74,7 @@ impl KeyPlan {
     }
 }
 
-/// The longest text that is a word: its bytes, and above them its length and one.
+/// Maximum length of a text stored in one word: its bytes, and above them its length plus one.
 const SHORT_TEXT: usize = 7;
 
 fn short_text(len: usize, bytes: u64) -> u64 {
@@ -82,43 +85,43 @@ fn short_len(word: u64) -> u64 {
     (word >> (8 * SHORT_TEXT)).saturating_sub(1).min(SHORT_TEXT as u64)
 }
 
-/// The word of a key of several words: of its hash what no short text is.
+/// Returns the word of a key of several words: bits of its hash that no short text has.
 fn hash_word(hash: u64) -> u64 {
     hash >> (u64::BITS as usize - 8 * SHORT_TEXT)
 }
 
-/// Whether the word of a key of which one part is a text is all of it.
+/// Whether the word of a key with a single text part is the whole key.
 pub(crate) fn is_short_text(word: u64) -> bool {
     word >> (8 * SHORT_TEXT) != 0
 }
 
-/// The bytes of a text that is so long.
+/// Returns the bytes of a text with that length.
 fn bytes(len: u64, words: &[u64]) -> impl Iterator<Item = u8> {
     words.iter().flat_map(|word| word.to_le_bytes()).take(len as usize)
 }
 
-/// Makes `out` the text of a part of a key.
-pub(crate) fn read_text((len, words): (u64, &[u64]), out: &mut Vec<u8>) {
+/// Copies the text of a part of a key to `out`.
+pub(crate) fn read_text(len: u64, words: &[u64], out: &mut Vec<u8>) {
     out.clear();
     out.extend(words.iter().flat_map(|word| word.to_le_bytes()));
     out.truncate(len as usize);
 }
 
-fn value_of(of: ValueType, part: (u64, &[u64])) -> Value {
+fn value_of(of: ValueType, word: u64, words: &[u64]) -> Value {
     match of {
         ValueType::String => {
             let mut text = Vec::new();
-            read_text(part, &mut text);
+            read_text(word, words, &mut text);
             Value::String(match String::from_utf8(text) {
                 Ok(text) => text.into(),
                 Err(other) => String::from_utf8_lossy(other.as_bytes()).into(),
             })
         }
-        _ => value_of_word(of, part.0),
+        _ => value_of_word(of, word),
     }
 }
 
-/// The value of a key that is a word.
+/// Returns the value of a key that is one word.
 fn value_of_word(of: ValueType, word: u64) -> Value {
     match of {
         ValueType::Bool => Value::Bool(word != 0),
@@ -128,23 +131,23 @@ fn value_of_word(of: ValueType, word: u64) -> Value {
     }
 }
 
-/// The keys of the rows of a block.
+/// Keys of the rows of a block.
 #[derive(Clone, Debug)]
 pub(crate) struct Keys {
-    /// The key, if it is a word, else bits of its hash.
+    /// The key if it is one word, otherwise bits of its hash.
     pub(crate) words: [u64; Block::CAPACITY],
-    /// The tags of the words, for the index.
+    /// Tags of the words, for the index.
     pub(crate) tags: [u32; Block::CAPACITY],
     ranges: [(u32, u32); Block::CAPACITY],
     parts: Vec<u64>,
-    /// The rows whose key is longer than any should be.
+    /// Rows whose key exceeds the maximum length.
     pub(crate) too_long: Rows,
 }
 
-/// The longest key in words: 64 KiB.
+/// Maximum length of a key in words: 64 KiB.
 const LONGEST: usize = 8 << 10;
 
-/// A key of several words that is kept: a short one in place.
+/// Stored key of several words; short ones are stored inline.
 #[derive(Clone, Debug)]
 pub(crate) enum KeptKey {
     Short { len: u8, words: [u64; KeptKey::SHORT] },
@@ -173,14 +176,14 @@ impl KeptKey {
         }
     }
 
-    /// Whether it is this key. Not by comparing slices: for a few words that is a call that takes longer.
+    /// Whether it equals these parts. Comparing slices would be a call, which is slower for a few words.
     #[inline(always)]
     pub(crate) fn is(&self, parts: &[u64]) -> bool {
         let own = self.parts();
         own.len() == parts.len() && own.iter().zip(parts).all(|(a, b)| a == b)
     }
 
-    /// How many bytes it takes beside itself.
+    /// Size in bytes on the heap.
     pub(crate) fn bytes(&self) -> usize {
         match self {
             KeptKey::Short { .. } => 0,
@@ -200,19 +203,19 @@ impl Keys {
         }
     }
 
-    /// The key of a row, if it is several words.
+    /// Returns the key of a row if it is several words.
     #[inline(always)]
     pub(crate) fn parts(&self, row: usize) -> &[u64] {
         let (start, end) = self.ranges[row];
         &self.parts[start as usize..end as usize]
     }
 
-    /// The key of a row.
+    /// Returns the key of a row.
     pub(crate) fn key(&self, row: usize) -> &[u64] {
         key(&self.words[row], self.parts(row))
     }
 
-    /// Reads the keys of these rows of a block, and says which have one.
+    /// Reads the keys of these rows of a block. Returns the rows that have one.
     pub(crate) fn read(&mut self, plan: &KeyPlan, block: &Block, of: Rows) -> Rows {
         if self.parts.capacity() > Block::CAPACITY * LONGEST {
             self.parts = Vec::new();
@@ -265,7 +268,7 @@ impl Keys {
 
     #[inline(never)]
     fn set_parts(&mut self, row: usize, add: impl FnOnce(&mut Parts<'_>)) {
-        // The text of a block is at most 4 GiB, and there are few rows: numbers of words fit.
+        // A block has at most 4 GiB of text and few rows: word indexes fit.
         let start = self.parts.len() as u32;
         let mut key = Parts { parts: &mut self.parts, hash: SEEDS[2] };
         add(&mut key);
@@ -276,13 +279,13 @@ impl Keys {
     }
 }
 
-/// A key: its parts, or if it has none the word that it is.
+/// Returns a key: its parts, or if it has none its single word.
 #[inline(always)]
 pub(crate) fn key<'a>(word: &'a u64, parts: &'a [u64]) -> &'a [u64] {
     if parts.is_empty() { std::slice::from_ref(word) } else { parts }
 }
 
-/// The parts of a key that is being read, and their hash.
+/// Parts of a key being read, and their hash.
 struct Parts<'a> {
     parts: &'a mut Vec<u64>,
     hash: u64,
@@ -329,17 +332,17 @@ pub(crate) fn for_each(mut rows: Rows, mut f: impl FnMut(usize)) {
     }
 }
 
-/// Digits of pi, as good as any: without pattern, and the same on every machine.
+/// Digits of pi: without pattern, and the same on every machine.
 const SEEDS: [u64; 3] = [0x243F_6A88_85A3_08D3, 0x1319_8A2E_0370_7345, 0xA409_3822_299F_31D1];
 
-/// Both halves of a product: every bit of either factor reaches the middle.
+/// Xor of both halves of the product: every bit of either factor reaches the middle.
 #[inline(always)]
 fn mix(a: u64, b: u64) -> u64 {
     let product = u128::from(a) * u128::from(b);
     product as u64 ^ (product >> 64) as u64
 }
 
-/// Bits of the hash of the word of a key.
+/// Returns the tag of a key's word: bits of its hash.
 #[inline(always)]
 pub(crate) fn tag(word: u64) -> u32 {
     (mix(word ^ SEEDS[0], SEEDS[1]) >> 32) as u32
@@ -352,7 +355,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn different_keys_are_different_words() {
+    fn different_keys_have_different_words() {
         let mut block = Block::new(Layout { topics: 1, ints: 1, strings: 2, ..Layout::default() });
         for (a, n, b) in [("a", 1, "bc"), ("ab", 1, "c"), ("", 1, "abc"), ("a", 2, "bc"), ("a", 1, "bc")] {
             let row = block.push(TopicId(0), Timestamp::ZERO);
@@ -413,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_is_missing_or_no_key_is_none() {
+    fn missing_or_invalid_key_is_no_key() {
         let mut block = Block::new(Layout { topics: 2, ints: 1, bools: 1, ..Layout::default() });
         let row = block.push(TopicId(0), Timestamp::ZERO);
         block.set_int(0, row, 5);

@@ -1,14 +1,13 @@
-//! Properties that are divided by key: one instance for every key, all of one program.
+//! Properties with `for each`: one instance per combination of parameter values, all of one program.
 //!
-//! An instance is a record of a few words in a [`table`]. Events of different keys are evaluated
-//! together, each in its row of the block, see [`parallel`]: what the program costs is shared by them,
-//! and so is the waiting for memory. An event without key concerns all instances, and also the
-//! *template*, record 0: what an instance would remember whose key was never seen. A new instance is
-//! a copy of it, and an instance that remembers the same may be forgotten.
+//! The parameter values of an instance are its *key*, its state is a record of a few words in a [`table`].
+//! Events with different keys are evaluated together, each in its row of the block (see [`parallel`]), so
+//! that they share the cost of the program and the latency of memory. An event without a key concerns all
+//! instances, and also the *template*, record 0: the state of an instance whose key was never seen. A new
+//! instance is a copy of it, and an instance with the same state may be evicted.
 //!
-//! Whatever can be seen from outside happens at the same event however the events are cut into
-//! blocks. That is why records are looked through, and their numbers given out again, only each time
-//! that [`SWEEP`] events have passed.
+//! Everything observable happens at the same event however events are cut into blocks. That is why records
+//! are only checked for eviction, and their numbers reused, each time [`SWEEP`] events have passed.
 
 pub(crate) mod ahead;
 mod batch;
@@ -16,10 +15,11 @@ mod by_itself;
 pub(crate) mod by_value;
 mod delayed;
 pub(crate) mod ending;
+mod gather;
+mod heap;
 mod index;
 pub(crate) mod key_tests;
 pub(crate) mod keys;
-mod lanes;
 pub(crate) mod moved;
 mod parallel;
 pub(crate) mod plan;
@@ -29,7 +29,6 @@ mod relations;
 mod robust;
 pub(crate) mod room;
 pub(crate) mod saved;
-mod sides;
 mod status;
 pub(crate) mod table;
 mod waiting;
@@ -47,109 +46,110 @@ use crate::exec::state::Registers;
 use crate::exec::terms::RowValue;
 use crate::future::{Delayed, Pending};
 use crate::ir::premise::Unexercised;
-use crate::keyed::ahead::{Ahead, Told};
+use crate::keyed::ahead::{Ahead, AwaitedVerdict};
 use crate::keyed::batch::Batch;
 use crate::keyed::by_itself::KeyedByItself;
 use crate::keyed::ending::Unfinished;
+use crate::keyed::gather::GatherBuffers;
+use crate::keyed::heap::InstanceHeap;
 use crate::keyed::keys::{Keys, for_each};
-use crate::keyed::lanes::Lanes;
 use crate::keyed::plan::{SlicePlan, Sliced};
 use crate::keyed::record::UNPLANNED;
 use crate::keyed::relations::Relations;
 use crate::keyed::robust::Measured;
 use crate::keyed::room::{MAX_LIMIT, MemoryRoom, Refusals, lowest};
-use crate::keyed::sides::KeyedSides;
 use crate::keyed::table::{TEMPLATE, Table};
 use crate::keyed::waiting::Waits;
 use crate::ops::columns::rows_where;
 
-/// After so many events records are looked through.
+/// Number of events between sweeps for instances to evict.
 const SWEEP: u64 = 256;
 
-/// How many records are looked at for every instance that has begun. With two, those that may be forgotten
-/// are never more than the others, however fast keys come: until all `n` have been looked at, no more
-/// than `n / 2` instances begin.
-const LOOKS: u32 = 2;
+/// Number of records checked in a sweep per instance begun since the last one. With two, evictable instances
+/// never outnumber the others, however fast keys arrive: before all `n` records have been checked, at most `n
+/// / 2` instances begin.
+const CHECKS_PER_INSTANCE: u32 = 2;
 
-/// How many are looked at after [`SWEEP`] events in any case, so that what may be forgotten is, in the end.
-const FEWEST_LOOKS: u32 = 64;
+/// Minimum number of records checked in a sweep, so that everything evictable is evicted eventually.
+const MIN_CHECKS: u32 = 64;
 
 /// All instances of a slice.
 #[derive(Clone, Debug)]
 pub(crate) struct Instances {
     plan: Arc<SlicePlan>,
     table: Table,
-    lanes: Lanes,
+    gathered: GatherBuffers,
     registers: Registers,
     outcomes: Vec<Outcome>,
     margins: Vec<Measured>,
     ahead: Ahead,
-    /// What is to be told of instances that end.
+    /// Machines left unfinished by instances that end.
     unfinished: Vec<Unfinished>,
     keys: Keys,
-    /// An event without key, once for every instance of a batch.
+    /// Event without a key, repeated once per instance of a batch.
     repeated: Block,
-    /// The same without an event: for what time brings by itself.
+    /// Rows without an event, for changes caused by time alone.
     no_event: Block,
     times: [i64; Block::CAPACITY],
-    /// When which instance changes by itself. Of an instance only the entry counts that its record says.
+    /// Scheduled changes of instances by time alone; an entry is valid only if the record of the instance has
+    /// the same time.
     changes: BinaryHeap<Reverse<(i64, u32)>>,
-    /// The time of the last event or later.
+    /// Time of the latest event, or later.
     now: i64,
-    /// How many events it has taken or refused.
+    /// Number of events accepted or refused.
     events: u64,
-    /// The record that is looked at next.
-    next_look: u32,
-    /// How many events have passed since all records were looked at.
-    since_full_look: u64,
+    /// Next record to check for eviction.
+    next_check: u32,
+    /// Number of events since all records were checked.
+    since_full_check: u64,
     refusals: Refusals,
     room: MemoryRoom,
-    untried: Unexercised,
-    /// How often a machine was not followed.
+    unexercised: Unexercised,
+    /// Number of times that a machine skipped steps.
     leaps: u64,
-    /// The values of terms at the moments that have not been told yet.
+    /// Values of terms at time points not yet emitted.
     terms: Vec<RowValue>,
 }
 
-/// What moments that were evaluated together belong to.
+/// Origin of time points that were evaluated together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum MomentOwner {
-    /// Each row to the event in that row of the block.
+pub(crate) enum PointOrigin {
+    /// Each row belongs to the event in that row of the block.
     Rows,
-    /// All of them to the event in this row.
+    /// All rows belong to the event in this row.
     Shared(usize),
-    /// To no event: something changed by itself.
+    /// No event: time alone causes a change.
     Time,
-    /// To no event: they are spans after earlier moments, or time that passes.
+    /// No event: open intervals after earlier time points, or passing time.
     Span,
 }
 
-/// Moments that were evaluated together, each of another instance.
-pub(crate) struct Moment<'a> {
-    /// The rows in use of what follows.
+/// Time points that were evaluated together, each of a different instance.
+pub(crate) struct PointBatch<'a> {
+    /// Rows in use.
     pub(crate) rows: Rows,
-    pub(crate) place: MomentOwner,
-    /// For every property the verdicts, but of those that look ahead and are asked for their robustness.
+    pub(crate) origin: PointOrigin,
+    /// Verdicts of every property, except those with future operators and robustness.
     pub(crate) outcomes: &'a [Outcome],
-    /// For every property of the past, if any is asked for its robustness, the least and the greatest that it can be.
+    /// Least and greatest possible robustness of every past property; empty if none has robustness.
     margins: &'a [Measured],
-    /// For every property that looks ahead the rows where its verdicts are only those that were waited for.
+    /// For every property with future operators, the rows whose only verdicts are awaited ones.
     pub(crate) driven: &'a [Rows],
-    /// Verdicts that were waited for.
-    pub(crate) told: &'a [Told],
-    /// Machines with which their instance must not have ended.
+    /// Verdicts that earlier time points awaited.
+    pub(crate) awaited: &'a [AwaitedVerdict],
+    /// Machines that must not be unfinished when their instance ends.
     pub(crate) unfinished: &'a [Unfinished],
-    /// The rows whose instance ends.
+    /// Rows whose instance ends.
     pub(crate) ended: Rows,
-    /// For every row its time, where moments belong to no event.
+    /// Time of every row, where time points belong to no event.
     pub(crate) times: &'a [i64],
-    /// The values of terms, some in rows that are not in use.
+    /// Values of terms, some of them in rows not in use.
     pub(crate) terms: &'a [RowValue],
     instances: &'a Instances,
 }
 
-impl Moment<'_> {
-    /// The robustness of a property of the past in a row, where it is asked for, and known.
+impl PointBatch<'_> {
+    /// Returns the robustness of a past property in a row, where requested and known.
     pub(crate) fn robustness(
         &self,
         section: &Section,
@@ -166,37 +166,39 @@ impl Moment<'_> {
         margin.robustness(verdict, |_| levels())
     }
 
-    /// The rows where the robustness of a property of the past, if it is asked for, is another than the one told last.
+    /// Returns the rows where the robustness of a past property differs from the one emitted last.
     pub(crate) fn moved(&self, property: usize) -> Rows {
         self.margins.get(property).map_or(0, |margin| margin.moved)
     }
 
-    /// Adds the key of the instance of a row.
+    /// Appends the key of the instance of a row.
     pub(crate) fn write_key(&self, row: usize, words: &mut Vec<u64>) {
-        let Instances { table, keys, lanes, .. } = self.instances;
-        words.extend_from_slice(match self.place {
-            MomentOwner::Rows => keys.key(row),
-            MomentOwner::Shared(_) | MomentOwner::Time | MomentOwner::Span => table.key(lanes.instances[row]),
+        let Instances { table, keys, gathered, .. } = self.instances;
+        words.extend_from_slice(match self.origin {
+            PointOrigin::Rows => keys.key(row),
+            PointOrigin::Shared(_) | PointOrigin::Time | PointOrigin::Span => {
+                table.key(gathered.instances[row])
+            }
         });
     }
 }
 
-/// Whom the verdicts are told.
-pub(crate) type Tell<'a> = &'a mut dyn FnMut(&Moment<'_>);
+/// Callback that receives verdicts.
+pub(crate) type Emit<'a> = &'a mut dyn FnMut(&PointBatch<'_>);
 
-/// Where verdicts come from: a block, and for each row its time, never going back.
+/// Events of a block, with the time of each row; times never decrease.
 #[derive(Clone, Copy)]
 pub(crate) struct Events<'a> {
     pub(crate) block: &'a Block,
     pub(crate) times: &'a [i64],
-    /// The rows that are meant.
+    /// Rows to process.
     pub(crate) rows: Rows,
-    /// What a formula that is evaluated by value is told of each row.
+    /// Inputs of a formula that is evaluated by value: truths without variables, by row.
     pub(crate) inputs: &'a [Rows],
 }
 
 impl Instances {
-    /// Before the first event.
+    /// Creates the instances before the first event.
     pub(crate) fn new(Sliced { section, plan }: &Sliced, no_event: &Block) -> Instances {
         let pending =
             section.futures.iter().map(|future| Pending::new(&future.plan, Pending::LIMIT)).collect();
@@ -205,13 +207,13 @@ impl Instances {
         let buffers = section.initial.values.buffers.clone();
         let keys = plan.keys.types.len();
         let relations = Relations::new(section);
-        let sides = KeyedSides::new(buffers, keys, Waits::new(pending), Waits::new(delayed), relations);
+        let heap = InstanceHeap::new(buffers, keys, Waits::new(pending), Waits::new(delayed), relations);
         let outcomes = vec![Outcome::default(); section.properties.len() + section.futures.len()];
-        let table = Table::new(section, plan.keys.is_word(), sides);
+        let table = Table::new(section, plan.keys.is_word(), heap);
         let any_levels = section.robust.iter().any(|margin| matches!(margin, Some(Margin::Levels(_))));
         let margins = if any_levels { section.properties.len() } else { 0 };
         Instances {
-            lanes: Lanes::new(&table.layout),
+            gathered: GatherBuffers::new(&table.layout),
             table,
             registers: Serial::new(section, no_event).into_registers(),
             outcomes,
@@ -225,20 +227,20 @@ impl Instances {
             changes: BinaryHeap::new(),
             now: i64::MIN,
             events: 0,
-            next_look: TEMPLATE + 1,
-            since_full_look: 0,
+            next_check: TEMPLATE + 1,
+            since_full_check: 0,
             refusals: Refusals::default(),
             room: MemoryRoom::default(),
-            untried: Unexercised::all(section.premises.len()),
+            unexercised: Unexercised::all(section.premises.len()),
             leaps: 0,
             terms: Vec::new(),
             plan: Arc::clone(plan),
         }
     }
 
-    /// Takes the events of a block, and tells the verdicts. Those at events come in their order. Gives the rows
-    /// that have a key.
-    pub(crate) fn step(&mut self, sliced: &Sliced, events: Events<'_>, tell: Tell<'_>) -> Rows {
+    /// Processes the events of a block and emits their verdicts; those at events are emitted in order.
+    /// Returns the rows that have a key.
+    pub(crate) fn step(&mut self, sliced: &Sliced, events: Events<'_>, emit: Emit<'_>) -> Rows {
         let Events { block, times, rows, .. } = events;
         let whole = self.plan.whole(block);
         let keyed = self.keys.read(&self.plan.keys, block, rows & !whole);
@@ -255,32 +257,32 @@ impl Instances {
         while rest != 0 {
             let first = rest & rest.wrapping_neg();
             let row = first.trailing_zeros() as usize;
-            self.advance(sliced, times[row], times, tell);
+            self.advance(sliced, times[row], times, emit);
             let taken = if shared & first != 0 {
-                self.share(sliced, events, row, tell);
+                self.share(sliced, events, row, emit);
                 first
             } else {
-                // Up to the next event without key, and not beyond the next sweep.
+                // Stops at the next event without a key and at the next sweep.
                 let before = (shared & rest).wrapping_sub(1) & !shared;
                 let until_sweep = SWEEP - self.events % SWEEP;
-                self.divide(sliced, events, lowest(rest & before, until_sweep), tell)
+                self.divide(sliced, events, lowest(rest & before, until_sweep), emit)
             };
             rest &= !taken;
             let count = u64::from(taken.count_ones());
-            self.since_full_look += count;
+            self.since_full_check += count;
             self.events = self.events.wrapping_add(count);
             if self.events.is_multiple_of(SWEEP) {
                 let last = taken.checked_ilog2().map_or(row, |last| last as usize);
-                self.advance(sliced, times[last], times, tell);
+                self.advance(sliced, times[last], times, emit);
                 self.sweep(&sliced.section);
             }
         }
         keyed
     }
 
-    /// Lets time pass, and tells what changes by itself before `time`. Of events that show so there are the
-    /// times.
-    pub(crate) fn advance(&mut self, sliced: &Sliced, time: i64, times: &[i64], tell: Tell<'_>) {
+    /// Advances time and emits the changes before `time` that time alone causes. `times` are the times of the
+    /// events that reveal them.
+    pub(crate) fn advance(&mut self, sliced: &Sliced, time: i64, times: &[i64], emit: Emit<'_>) {
         let dense = sliced.section.time_points == TimePoints::Dense;
         let mut by_itself = KeyedByItself::new(self.live());
         self.now = self.now.max(time);
@@ -293,58 +295,58 @@ impl Instances {
                 self.changes.pop();
                 if self.table.is_live(number) && self.table.planned(number) == due {
                     self.table.set_planned(number, UNPLANNED);
-                    self.lanes.instances[count] = number;
-                    // In points it is the next event that shows what time has brought.
+                    self.gathered.instances[count] = number;
+                    // In the points model the next event reveals what time has changed.
                     let shown = times.get(times.partition_point(|event| *event <= due)).copied();
                     self.times[count] = if dense { due } else { shown.unwrap_or(time) };
                     let is_span =
-                        !dense || self.table.time(number) == due || !self.table.is_moment(number, due);
+                        !dense || self.table.time(number) == due || !self.table.is_time_point(number, due);
                     spans |= Rows::from(is_span) << count;
-                    if sliced.section.repeats && !is_span && by_itself.is_too_often(number) {
-                        self.ask_to_leap(&sliced.section, (number, &by_itself), (due, time));
-                        by_itself.asked.push(number);
+                    if sliced.section.changes.repeats && !is_span && by_itself.is_too_often(number) {
+                        self.request_leap(&sliced.section, number, &by_itself, due, time);
+                        by_itself.requested.push(number);
                     }
                     count += 1;
                 }
             }
             let rows = lowest(Rows::MAX, count as u64);
-            // What is planned for the time of the last moment itself is the span after it. And if only something
-            // that was waited for becomes certain, time passes without a moment.
-            self.run(sliced, MomentOwner::Span, None, spans);
-            self.tell(spans, MomentOwner::Span, 0, tell);
-            let before = self.leaps_of(&by_itself.asked);
-            self.run(sliced, MomentOwner::Time, None, rows & !spans);
-            self.leaps += self.leaps_of(&by_itself.asked).saturating_sub(before);
-            by_itself.asked.clear();
-            self.conclude(sliced, rows & !spans, MomentOwner::Time, tell);
+            // A change scheduled for the time of the last time point is the open interval after it. If only
+            // an awaited verdict becomes certain, time passes without a time point.
+            self.run(sliced, PointOrigin::Span, None, spans);
+            self.emit(spans, PointOrigin::Span, 0, emit);
+            let before = self.leaps_of(&by_itself.requested);
+            self.run(sliced, PointOrigin::Time, None, rows & !spans);
+            self.leaps += self.leaps_of(&by_itself.requested).saturating_sub(before);
+            by_itself.requested.clear();
+            self.conclude(sliced, rows & !spans, PointOrigin::Time, emit);
         }
     }
 
-    /// Takes events with keys: those of the rows, or the first of them. Says which.
-    fn divide(&mut self, sliced: &Sliced, events: Events<'_>, rows: Rows, tell: Tell<'_>) -> Rows {
-        let (rows, waves, count) = self.assign(sliced, events.times, rows);
-        for &wave in &waves[..count] {
-            self.run(sliced, MomentOwner::Rows, Some(events), wave);
+    /// Processes events with keys: all rows, or the first ones. Returns the processed rows.
+    fn divide(&mut self, sliced: &Sliced, events: Events<'_>, rows: Rows, emit: Emit<'_>) -> Rows {
+        let (rows, rounds, count) = self.assign(sliced, events.times, rows);
+        for &round in &rounds[..count] {
+            self.run(sliced, PointOrigin::Rows, Some(events), round);
         }
-        let taken = waves[..count].iter().fold(0, |rows, wave| rows | wave);
-        self.conclude(sliced, taken, MomentOwner::Rows, tell);
+        let taken = rounds[..count].iter().fold(0, |rows, round| rows | round);
+        self.conclude(sliced, taken, PointOrigin::Rows, emit);
         rows
     }
 
-    /// Gives every row its instance, and divides the rows into waves, in each of which an instance is
-    /// only once. Says which rows it has taken: all, or those before one that must wait for what
-    /// becomes of the others.
+    /// Assigns every row its instance, and the rows to rounds such that an instance occurs once per round.
+    /// Returns the assigned rows: all of them, or those before a row that depends on the results of earlier
+    /// ones.
     fn assign(
         &mut self,
         sliced: &Sliced,
         times: &[i64],
         rows: Rows,
     ) -> (Rows, [Rows; Block::CAPACITY], usize) {
-        let mut waves = [0; Block::CAPACITY];
+        let mut rounds = [0; Block::CAPACITY];
         let mut count = 0;
         let mut seen = Seen([0; _]);
-        self.table.reach(rows, &self.keys);
-        // By itself a short loop, which takes less than the same within the long one.
+        self.table.prefetch(rows, &self.keys);
+        // As a separate short loop this is faster than within the long one.
         let mut found = [TEMPLATE; Block::CAPACITY];
         let mut rest = rows;
         while rest != 0 {
@@ -357,12 +359,12 @@ impl Instances {
         let mut rest = rows;
         while rest != 0 {
             let row = rest.trailing_zeros() as usize;
-            // One that was not there may have begun with a row before.
+            // An instance that was absent may have begun with an earlier row.
             let known = match found[row] {
                 TEMPLATE => self.table.find(&self.keys, row),
                 number => Some(number),
             };
-            // What the instance itself, or the template, does before this event must be done.
+            // Changes by time of the instance, or of the template, before this event come first.
             if changes && count > 0 && self.table.planned(known.unwrap_or(TEMPLATE)) < times[row] {
                 break;
             }
@@ -374,13 +376,13 @@ impl Instances {
                             break;
                         }
                         self.now = self.now.max(times[row]);
-                        self.look_at_all(&sliced.section);
-                        // Some may be forgotten.
+                        self.check_all(&sliced.section);
+                        // Found instances may have been evicted.
                         found.fill(TEMPLATE);
                         self.room.measure_at = 0;
                         if self.is_full(limit) {
                             self.refuse(row);
-                            return (1 << row, waves, 0);
+                            return (1 << row, rounds, 0);
                         }
                     }
                     let number = self.table.create(&self.keys, row);
@@ -390,43 +392,43 @@ impl Instances {
                     number
                 }
             };
-            let wave = if seen.may_have(number) {
-                // Those of other rows are left from before.
-                let same = rows_where(row as u32, |earlier| self.lanes.instances[earlier] == number);
+            let round = if seen.insert(number) {
+                // Rows outside the batch hold stale numbers.
+                let same = rows_where(row as u32, |earlier| self.gathered.instances[earlier] == number);
                 (same & rows).count_ones() as usize
             } else {
                 0
             };
-            // An instance may end with its event, and the next begin with this one. And what it is about to do
-            // by itself is not known before its event is evaluated.
-            if wave > 0 && (changes || sliced.ends()) {
+            // The instance may end with its first event, so that the next one begins a new instance; and its
+            // next change by time is known only after that event is evaluated.
+            if round > 0 && (changes || sliced.ends()) {
                 break;
             }
-            self.lanes.instances[row] = number;
-            waves[wave] |= 1 << row;
-            count = count.max(wave + 1);
+            self.gathered.instances[row] = number;
+            rounds[round] |= 1 << row;
+            count = count.max(round + 1);
             rest &= rest - 1;
         }
-        (rows & !rest, waves, count)
+        (rows & !rest, rounds, count)
     }
 
-    fn run(&mut self, sliced: &Sliced, place: MomentOwner, events: Option<Events<'_>>, rows: Rows) {
+    fn run(&mut self, sliced: &Sliced, origin: PointOrigin, events: Option<Events<'_>>, rows: Rows) {
         let Instances {
             table,
-            lanes,
+            gathered,
             registers,
             outcomes,
             margins,
             changes,
             keys,
             ahead,
-            untried,
+            unexercised,
             terms,
             ..
         } = self;
         let (block, times, inputs) = match events {
             Some(Events { block, times, inputs, .. }) => (block, times, inputs),
-            None if matches!(place, MomentOwner::Time | MomentOwner::Span) => {
+            None if matches!(origin, PointOrigin::Time | PointOrigin::Span) => {
                 (&self.no_event, &self.times[..], &[][..])
             }
             None => (&self.repeated, &self.times[..], &[][..]),
@@ -437,68 +439,68 @@ impl Instances {
             times: if sliced.section.reads_time { times } else { &[] },
             inputs,
             rows,
-            counts: matches!(place, MomentOwner::Rows | MomentOwner::Shared(_)),
-            keys: (place == MomentOwner::Rows).then_some(keys),
+            counts: matches!(origin, PointOrigin::Rows | PointOrigin::Shared(_)),
+            keys: (origin == PointOrigin::Rows).then_some(keys),
             plan: &self.plan.keys,
             table,
-            lanes,
+            gathered,
             registers,
             margins,
             ahead,
-            untried,
+            unexercised,
             terms,
         };
         let plan = |due, number| changes.push(Reverse((due, number)));
-        if place == MomentOwner::Span {
+        if origin == PointOrigin::Span {
             batch.run_spans(outcomes, plan);
         } else {
             batch.run(outcomes, plan);
         }
     }
 
-    /// Tells the verdicts in these rows, of which one may be the template's.
-    fn tell(&mut self, rows: Rows, place: MomentOwner, ended: Rows, tell: Tell<'_>) {
-        let mut told = rows;
-        // To events with a key it is never evaluated.
-        if place != MomentOwner::Rows {
-            for_each(rows, |row| told &= !(Rows::from(self.lanes.instances[row] == TEMPLATE) << row));
+    /// Emits the verdicts in these rows except for the template's.
+    fn emit(&mut self, rows: Rows, origin: PointOrigin, ended: Rows, emit: Emit<'_>) {
+        let mut emitted = rows;
+        // The template is never evaluated at events with a key.
+        if origin != PointOrigin::Rows {
+            for_each(rows, |row| emitted &= !(Rows::from(self.gathered.instances[row] == TEMPLATE) << row));
         }
-        if told != 0 {
+        if emitted != 0 {
             let (outcomes, margins) = (&self.outcomes[..], &self.margins[..]);
             let times = &self.times[..];
-            let Ahead { driven, told: decided, .. } = &self.ahead;
-            tell(&Moment {
-                rows: told,
-                place,
+            let Ahead { driven, awaited, .. } = &self.ahead;
+            emit(&PointBatch {
+                rows: emitted,
+                origin,
                 outcomes,
                 margins,
                 driven,
-                told: decided,
+                awaited,
                 unfinished: &self.unfinished,
-                ended: ended & told,
+                ended: ended & emitted,
                 times,
                 terms: &self.terms,
                 instances: self,
             });
         }
-        self.ahead.told.clear();
+        self.ahead.awaited.clear();
         self.unfinished.clear();
         self.terms.clear();
     }
 
-    /// Tells the verdicts in these rows, and removes the instances that end there.
-    fn conclude(&mut self, sliced: &Sliced, rows: Rows, place: MomentOwner, tell: Tell<'_>) {
+    /// Emits the verdicts in these rows, and removes the instances that end there.
+    fn conclude(&mut self, sliced: &Sliced, rows: Rows, origin: PointOrigin, emit: Emit<'_>) {
         let ended = self.ended(sliced, rows);
-        let Instances { table, lanes, ahead, .. } = self;
+        let Instances { table, gathered, ahead, .. } = self;
         let section = &sliced.section;
-        for_each(ended, |row| ahead.end(section, table, (row, lanes.instances[row]), i64::MIN));
+        for_each(ended, |row| ahead.end(section, table, row, gathered.instances[row], i64::MIN));
         for_each(ended, |row| self.note_unfinished(section, row));
-        self.tell(rows, place, ended, tell);
-        for_each(ended, |row| self.table.remove(section, self.lanes.instances[row]));
+        self.emit(rows, origin, ended, emit);
+        for_each(ended, |row| self.table.remove(section, self.gathered.instances[row]));
     }
 
-    /// Takes an event without key: for all instances, and for the template.
-    fn share(&mut self, sliced: &Sliced, events: Events<'_>, row: usize, tell: Tell<'_>) {
+    /// Processes an event without a key, for all instances and the template.
+    fn share(&mut self, sliced: &Sliced, events: Events<'_>, row: usize, emit: Emit<'_>) {
         self.repeated.repeat(events.block, row);
         self.times.fill(events.times[row]);
         let mut next = TEMPLATE;
@@ -506,58 +508,58 @@ impl Instances {
             let mut rows = 0;
             while rows < Block::CAPACITY && next < self.table.used() {
                 if self.table.is_live(next) {
-                    self.lanes.instances[rows] = next;
+                    self.gathered.instances[rows] = next;
                     rows += 1;
                 }
                 next += 1;
             }
             let rows = lowest(Rows::MAX, rows as u64);
-            self.run(sliced, MomentOwner::Shared(row), None, rows);
-            self.conclude(sliced, rows, MomentOwner::Shared(row), tell);
+            self.run(sliced, PointOrigin::Shared(row), None, rows);
+            self.conclude(sliced, rows, PointOrigin::Shared(row), emit);
         }
     }
 
-    /// Looks through some records, and forgets what may be forgotten.
+    /// Checks some records and evicts those that equal the template.
     fn sweep(&mut self, section: &Section) {
         let begun = std::mem::take(&mut self.table.begun);
-        for _ in 0..begun.saturating_mul(LOOKS).max(FEWEST_LOOKS).min(self.table.used()) {
-            self.look(self.next_look, section);
-            self.next_look += 1;
-            if self.next_look >= self.table.used() {
-                self.next_look = TEMPLATE + 1;
+        for _ in 0..begun.saturating_mul(CHECKS_PER_INSTANCE).max(MIN_CHECKS).min(self.table.used()) {
+            self.check(self.next_check, section);
+            self.next_check += 1;
+            if self.next_check >= self.table.used() {
+                self.next_check = TEMPLATE + 1;
             }
         }
         self.table.recycle();
     }
 
     #[inline(always)]
-    fn look(&mut self, number: u32, section: &Section) {
+    fn check(&mut self, number: u32, section: &Section) {
         if number < self.table.used()
             && self.table.is_live(number)
-            && self.table.is_as_template(number, self.now, section)
+            && self.table.equals_template(number, self.now, section)
         {
             self.table.remove(section, number);
         }
     }
 
-    /// Looks through all records, but only if so many events have passed since the last time that it
-    /// costs each of them little.
-    fn look_at_all(&mut self, section: &Section) {
-        if self.since_full_look * 8 >= self.live() {
-            self.since_full_look = 0;
-            (TEMPLATE + 1..self.table.used()).for_each(|number| self.look(number, section));
+    /// Checks all records, if enough events have passed since the last full check to make its cost per event
+    /// small.
+    fn check_all(&mut self, section: &Section) {
+        if self.since_full_check * 8 >= self.live() {
+            self.since_full_check = 0;
+            (TEMPLATE + 1..self.table.used()).for_each(|number| self.check(number, section));
         }
     }
 }
 
-/// Which of up to 64 instances were seen: a bit for each, which others may share.
+/// Approximate set of up to 64 instances: one bit for each, which several may share.
 struct Seen([u64; 16]);
 
 impl Seen {
-    /// Whether an instance may have been seen; it has been from now on. Of those that have not, hardly any
-    /// may have: that is cheaper than to know.
+    /// Adds an instance. Returns whether it may have been in the set: false positives are rare, and cheaper
+    /// than an exact set.
     #[inline(always)]
-    fn may_have(&mut self, number: u32) -> bool {
+    fn insert(&mut self, number: u32) -> bool {
         let at = number.wrapping_mul(0x9E37_79B1) >> 22;
         let (word, bit) = (&mut self.0[at as usize / 64], 1 << (at % 64));
         let may = *word & bit != 0;

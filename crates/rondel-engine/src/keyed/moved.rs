@@ -1,4 +1,5 @@
-//! Instances on their way into another program, or from several monitors into one: the same records with other places.
+//! Transfer of instances to another program, or from several monitors into one: the same records with a
+//! different layout.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,27 +8,27 @@ use crate::exec::section::{Section, TimePoints};
 use crate::exec::state::List;
 use crate::ir::found::Found;
 use crate::ir::instruction::Instruction;
+use crate::keyed::heap::InstanceHeap;
 use crate::keyed::keys::key;
 use crate::keyed::plan::Sliced;
 use crate::keyed::pools::{Loose, LoosePools, Move, Pool, PoolMoves};
 use crate::keyed::record::{BITS, FREE, KEY, Layout, POSITION, Places, Truths, UNPLANNED};
 use crate::keyed::saved::SavedInstances;
-use crate::keyed::sides::KeyedSides;
 use crate::keyed::table::{SavedTable, TEMPLATE};
 use crate::ops::varying::Varying;
 
-/// Where a section that is divided by key keeps what in a record.
+/// Layout of the records of a section with instances.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct SlicedOutline {
     pub(crate) outline: Outline,
     places: Places,
-    /// Of how many positions each truth is kept.
+    /// Number of positions for which each truth is stored.
     histories: Vec<u32>,
-    /// How many words a record has.
+    /// Number of words of a record.
     words: u32,
-    /// The number of the first text of instances.
+    /// Number of the first text of instances.
     texts: u32,
-    /// How many bits there are for the verdicts of a property.
+    /// Number of verdict bits per property.
     width: u32,
 }
 
@@ -39,12 +40,12 @@ impl SlicedOutline {
             histories: histories(section),
             words: layout.words as u32,
             places: layout.places,
-            texts: KeyedSides::first_text(section.initial.values.buffers.len(), plan.keys.types.len()),
+            texts: InstanceHeap::first_text(section.initial.values.buffers.len(), plan.keys.types.len()),
             width: if section.time_points == TimePoints::Dense { 4 } else { 2 },
         }
     }
 
-    /// The bits of the verdicts of each property.
+    /// Returns each property with its first verdict bit.
     fn verdicts(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
         let first = self.places.verdicts;
         (0..)
@@ -53,7 +54,7 @@ impl SlicedOutline {
     }
 }
 
-/// Of how many positions each single truth is kept.
+/// Returns the number of positions for which each truth is stored.
 fn histories(section: &Section) -> Vec<u32> {
     let mut all = vec![1; section.initial.bits.len()];
     for instruction in &section.instructions {
@@ -66,25 +67,30 @@ fn histories(section: &Section) -> Vec<u32> {
     all
 }
 
-/// Which records are meant: the template, and with it what is counted of all, or not; and instances by their keys.
-pub(crate) type Which<'a> = (bool, &'a dyn Fn(&[u64]) -> bool);
+/// Selection of records: whether the template and the total counts are included, and a filter of instances by
+/// key.
+#[derive(Clone, Copy)]
+pub(crate) struct Selection<'a> {
+    pub(crate) with_template: bool,
+    pub(crate) is_meant: &'a dyn Fn(&[u64]) -> bool,
+}
 
-/// What of a record goes where.
+/// Mapping between the records of two sections.
 #[derive(Default)]
 struct Moves {
-    /// With how many there are.
+    /// First bits, and their number.
     bits: Vec<(Move, u32)>,
     words: Vec<Move>,
     /// Words that refer to texts.
     texts: Vec<Move>,
     pools: PoolMoves,
-    /// Of the pools of which there are several, with their numbers.
+    /// Words of the states with several pools, and the indexes of the pools.
     relations: Vec<(Move, Move)>,
     pending: Vec<(Move, Move)>,
     delayed: Vec<(Move, Move)>,
 }
 
-/// The places in a list of this section and of another one of what is in both.
+/// Returns the elements and indexes of what both sections have in a list.
 fn pairs<'a, T: Copy>(
     list: List,
     [own, other]: [&Inventory; 2],
@@ -97,7 +103,7 @@ fn pairs<'a, T: Copy>(
 }
 
 impl Moves {
-    /// Those from the records of another section to those of this one.
+    /// Maps the records of another section to those of this one.
     fn new(own: &SlicedOutline, other: &SlicedOutline, from: &Origins) -> Moves {
         let (to, of) = (&own.places, &other.places);
         let names = [&own.outline.inventory, &other.outline.inventory];
@@ -168,13 +174,13 @@ impl Moves {
         }
         let once = [(of.time, to.time), (of.past, to.past), (of.planned, to.planned)];
         moves.words.extend(once.into_iter().filter_map(|(of, to)| Some([of?, to?])));
-        // Zero refers to nothing that is kept: constants, and what is written anew.
+        // Zero refers to nothing: constants, and empty texts.
         moves.texts.retain(|[of, to]| *of != 0 && *to != 0);
         moves
     }
 }
 
-/// The same of several pools.
+/// Takes the states of several pools.
 fn take_all<T: Varying>(
     loose: &mut [Loose<T>],
     record: &[u64],
@@ -189,37 +195,39 @@ fn take_all<T: Varying>(
 }
 
 impl SavedInstances {
-    /// Takes over what another section kept of the instances whose keys are meant, by their words. `self` is as it is
-    /// before the first event, or has taken some already; `with_template`: also what a new instance begins with, and what
-    /// is counted of all. False if what was saved is damaged.
+    /// Takes over the selected instances of another section. `self` is in the state before the first event,
+    /// or has taken instances already; with the template go the state of a new instance and the total counts.
+    /// Returns false if the saved state is damaged.
     pub(crate) fn take(
         &mut self,
         own: &SlicedOutline,
         other: SavedInstances,
         others: &SlicedOutline,
         from: &Origins,
-        (with_template, is_meant): Which<'_>,
+        selection: Selection<'_>,
     ) -> bool {
         let moves = Moves::new(own, others, from);
         let SavedInstances {
             table,
             now,
             events,
-            since_full_look,
+            since_full_check,
             begun,
             unkeyed,
             beyond_limit,
             first,
-            untried,
+            unexercised,
             ..
         } = other;
-        if with_template {
-            (self.now, self.events, self.since_full_look, self.begun) = (now, events, since_full_look, begun);
+        if selection.with_template {
+            (self.now, self.events, self.since_full_check, self.begun) =
+                (now, events, since_full_check, begun);
             (self.unkeyed, self.beyond_limit, self.first) = (unkeyed, beyond_limit, first);
-            self.untried = untried.moved(&from.of_premises(&own.outline.premises), &others.outline.premises);
+            self.unexercised =
+                unexercised.moved(&from.of_premises(&own.outline.premises), &others.outline.premises);
         }
-        self.next_look = TEMPLATE + 1;
-        let is_whole = self.table.take(own, table, others, &moves, (with_template, is_meant));
+        self.next_check = TEMPLATE + 1;
+        let is_whole = self.table.take(own, table, others, &moves, selection);
         if let Some(word) = own.places.planned {
             let len = own.words as usize;
             let planned = (0..).zip(self.table.words.chunks_exact(len)).filter_map(|(number, record)| {
@@ -239,11 +247,12 @@ impl SavedTable {
         other: SavedTable,
         others: &SlicedOutline,
         moves: &Moves,
-        (with_template, is_meant): Which<'_>,
+        selection: Selection<'_>,
     ) -> bool {
+        let Selection { with_template, is_meant } = selection;
         let (len, of_other) = (own.words as usize, others.words as usize);
         let Some(blank) = self.words.get(..len).map(<[u64]>::to_vec) else { return false };
-        let SavedTable { words, mut keys, sides: from, .. } = other;
+        let SavedTable { words, mut keys, heap: from, .. } = other;
         if of_other <= BITS || words.len() % of_other != 0 {
             return false;
         }
@@ -253,11 +262,11 @@ impl SavedTable {
         let mut relations: Vec<_> = from.relations.pools.into_iter().map(Loose::new).collect();
         let mut pending: Vec<_> = from.pending.pools.into_iter().map(Loose::new).collect();
         let mut delayed: Vec<_> = from.delayed.pools.into_iter().map(Loose::new).collect();
-        let sides = &mut self.sides;
+        let heap = &mut self.heap;
         if with_template {
-            sides.pools.dropped = dropped;
-            sides.relations.lost = from.relations.lost;
-            (sides.pending.lost, sides.delayed.lost) = (from.pending.lost, from.delayed.lost);
+            heap.pools.dropped = dropped;
+            heap.relations.lost = from.relations.lost;
+            (heap.pending.lost, heap.delayed.lost) = (from.pending.lost, from.delayed.lost);
         }
         for (number, record) in (0_u32..).zip(words.chunks_exact(of_other)) {
             let is_template = number == TEMPLATE;
@@ -293,14 +302,14 @@ impl SavedTable {
                 if reference != 0 {
                     let at = reference.checked_sub(others.texts.into()).map(|at| at as usize);
                     let Some(text) = at.and_then(|at| texts.get_mut(at)?.take()) else { return false };
-                    sides.texts.push(text);
-                    *put = u64::from(own.texts) + sides.texts.len() as u64 - 1;
+                    heap.texts.push(text);
+                    *put = u64::from(own.texts) + heap.texts.len() as u64 - 1;
                 }
             }
-            let is_whole = pools.take(record, &moves.pools, &mut out, &mut sides.pools)
-                && take_all(&mut relations, record, &moves.relations, &mut out, &mut sides.relations.pools)
-                && take_all(&mut pending, record, &moves.pending, &mut out, &mut sides.pending.pools)
-                && take_all(&mut delayed, record, &moves.delayed, &mut out, &mut sides.delayed.pools);
+            let is_whole = pools.take(record, &moves.pools, &mut out, &mut heap.pools)
+                && take_all(&mut relations, record, &moves.relations, &mut out, &mut heap.relations.pools)
+                && take_all(&mut pending, record, &moves.pending, &mut out, &mut heap.pending.pools)
+                && take_all(&mut delayed, record, &moves.delayed, &mut out, &mut heap.delayed.pools);
             if !is_whole {
                 return false;
             }

@@ -1,10 +1,9 @@
-//! Instructions over rows that are moments of different instances.
+//! Instructions over rows that are time points of different instances.
 //!
-//! What looks at one row at a time is as in a block. What remembers finds its carry in the record of
-//! the row's instance: for a batch the records are turned into columns, one for each of their words,
-//! and the words with bits into one word of rows for each bit. So `since` is two operations for up
-//! to 64 instances, and the records are read and written in one place, where the waiting for memory
-//! overlaps.
+//! Stateless instructions run as on a block. Stateful ones find their carry in the record of the row's
+//! instance: for a batch the records are turned into columns, one per word, and the bit words into one word
+//! of rows per bit. So `since` is two operations for up to 64 instances, and the records are read and written
+//! in one place, where memory latencies overlap.
 
 use rondel_event::{Rows, Slot, TopicId};
 
@@ -12,10 +11,10 @@ use crate::exec::run::Step;
 use crate::exec::values;
 use crate::ir::instruction::Instruction;
 use crate::ir::node::Kind;
+use crate::keyed::gather::Words;
+use crate::keyed::heap::InstanceHeap;
 use crate::keyed::keys::{self, KeptKey, KeyPlan, Keys, for_each, read_text};
-use crate::keyed::lanes::Words;
 use crate::keyed::record::{KEY, Layout, POSITION, Truths};
-use crate::keyed::sides::KeyedSides;
 use crate::keyed::table::TEMPLATE;
 use crate::machine::{self, MachineRows};
 use crate::ops::columns::{Columns, Values, rows_where, split};
@@ -30,13 +29,13 @@ use crate::ops::texts::{self, TextRef};
 use crate::ops::timed::{self, RowTimes};
 use crate::ops::window::WindowOperands;
 
-/// What the loop works on.
+/// Working state of the instruction loop.
 pub(super) struct ParallelFrame<'a> {
     pub(super) step: Step<'a>,
-    /// The rows of the batch.
+    /// Rows of the batch.
     pub(super) rows: Rows,
     pub(super) inputs: &'a [Rows],
-    /// Whether they are events.
+    /// Whether the rows are events.
     pub(super) events: bool,
     pub(super) layout: &'a Layout,
     pub(super) plan: &'a KeyPlan,
@@ -49,11 +48,11 @@ pub(super) struct ParallelFrame<'a> {
     pub(super) columns: &'a mut Columns,
     pub(super) records: &'a mut [Words],
     pub(super) bits: &'a mut [Rows],
-    pub(super) sides: &'a mut KeyedSides,
+    pub(super) heap: &'a mut InstanceHeap,
 }
 
 impl ParallelFrame<'_> {
-    /// The word of an instruction; its column, if it has one, is written.
+    /// Evaluates an instruction: returns its word and writes its column, if it has one.
     #[inline(always)]
     pub(super) fn evaluate(&mut self, instruction: &Instruction) -> Rows {
         let block = self.step.view.block;
@@ -80,6 +79,7 @@ impl ParallelFrame<'_> {
     }
 
     #[inline(never)]
+    #[expect(clippy::too_many_lines, reason = "one arm for each instruction")]
     fn evaluate_other(&mut self, instruction: &Instruction) -> Rows {
         let RowView { block, len, .. } = self.step.view;
         let rows = self.rows;
@@ -91,16 +91,24 @@ impl ParallelFrame<'_> {
             }
             Instruction::HeldInt { column, state, out } => {
                 let at = self.layout.places.held_ints[state as usize];
-                let kept = (&mut self.records[at.word as usize], &mut self.bits[at.known as usize]);
-                held::hold_gathered(&mut self.columns.ints[out as usize], block.ints(column), kept, rows, len)
+                let (kept, known) = (&mut self.records[at.word as usize], &mut self.bits[at.known as usize]);
+                held::hold_gathered(
+                    &mut self.columns.ints[out as usize],
+                    block.ints(column),
+                    kept,
+                    known,
+                    rows,
+                    len,
+                )
             }
             Instruction::HeldFloat { column, state, out } => {
                 let at = self.layout.places.held_floats[state as usize];
-                let kept = (&mut self.records[at.word as usize], &mut self.bits[at.known as usize]);
+                let (kept, known) = (&mut self.records[at.word as usize], &mut self.bits[at.known as usize]);
                 held::hold_gathered(
                     &mut self.columns.floats[out as usize],
                     block.floats(column),
                     kept,
+                    known,
                     rows,
                     len,
                 )
@@ -114,22 +122,22 @@ impl ParallelFrame<'_> {
                     *out = if valid >> i & 1 == 1 {
                         TextRef::Fresh { column, row: i as u8 }
                     } else {
-                        TextRef::Kept { buffer: self.sides.buffer(kept[i]) }
+                        TextRef::Kept { buffer: self.heap.buffer(kept[i]) }
                     };
                 }
                 let known = self.layout.places.known_texts[state as usize] as usize;
                 since::since_gathered(!present, valid, &mut self.bits[known])
             }
             Instruction::LatchInt { x, clock, state, out } => {
-                let state = pair(self.records, self.layout.places.latched_ints[state as usize]);
+                let (now, next) = pair(self.records, self.layout.places.latched_ints[state as usize]);
                 let (before, out) = split(&mut self.columns.ints, out);
-                held::latch_gathered(out, &before[x as usize], clock.read(self.words), state, len);
+                held::latch_gathered(out, &before[x as usize], clock.read(self.words), now, next, len);
                 Rows::MAX
             }
             Instruction::LatchFloat { x, clock, state, out } => {
-                let state = pair(self.records, self.layout.places.latched_floats[state as usize]);
+                let (now, next) = pair(self.records, self.layout.places.latched_floats[state as usize]);
                 let (before, out) = split(&mut self.columns.floats, out);
-                held::latch_gathered(out, &before[x as usize], clock.read(self.words), state, len);
+                held::latch_gathered(out, &before[x as usize], clock.read(self.words), now, next, len);
                 Rows::MAX
             }
             Instruction::LatchText { clock, buffer, out, .. } => {
@@ -139,7 +147,7 @@ impl ParallelFrame<'_> {
                 let out = &mut self.columns.texts[out as usize];
                 for (i, out) in out.iter_mut().enumerate().take(n) {
                     let reference = if clock >> i & 1 == 1 { next[i] } else { now[i] };
-                    *out = TextRef::Kept { buffer: self.sides.buffer(reference) };
+                    *out = TextRef::Kept { buffer: self.heap.buffer(reference) };
                 }
                 Rows::MAX
             }
@@ -179,7 +187,7 @@ impl ParallelFrame<'_> {
             }
             Instruction::MachineText { machine, variable, half, buffer, out } => {
                 let texts = &mut self.columns.texts[out as usize];
-                let buffers = &mut self.sides.values.buffers;
+                let buffers = &mut self.heap.values.buffers;
                 self.machine_rows[machine as usize].text(variable, half, buffer, buffers, texts)
             }
             Instruction::MachineTruth { machine, variable, half, value } => {
@@ -200,31 +208,33 @@ impl ParallelFrame<'_> {
             }
             Instruction::KeyText { key, out } => {
                 for_each(self.rows, |row| {
-                    let buffer = self.sides.key_text(key, row);
-                    let mut text = std::mem::take(&mut self.sides.values.buffers[buffer as usize]);
-                    read_text(self.key(key, row), &mut text);
-                    self.sides.values.buffers[buffer as usize] = text;
+                    let buffer = self.heap.key_text(key, row);
+                    let mut text = std::mem::take(&mut self.heap.values.buffers[buffer as usize]);
+                    let (len, words) = self.key(key, row);
+                    read_text(len, words, &mut text);
+                    self.heap.values.buffers[buffer as usize] = text;
                     self.columns.texts[out as usize][row] = TextRef::Kept { buffer };
                 });
                 self.have_key()
             }
-            // What has no state.
+            // Stateless instructions.
             _ => values::evaluate(
                 instruction,
-                (self.step.section, self.step.view),
+                self.step.section,
+                self.step.view,
                 self.words,
                 self.columns,
-                &mut self.sides.values,
+                &mut self.heap.values,
             ),
         }
     }
 
-    /// `p since q` with a bit of the record.
+    /// Evaluates `p since q` with a bit of the record.
     #[inline(always)]
     fn since(&mut self, state: u32, p: Rows, q: Rows) -> Rows {
         match self.layout.places.truths[state as usize] {
             Truths::Bits(bit) => since::since_gathered(p, q, &mut self.bits[bit as usize]),
-            // A since has a bit.
+            // A `since` always has a bit.
             Truths::Word(_) => 0,
         }
     }
@@ -239,12 +249,12 @@ impl ParallelFrame<'_> {
         }
     }
 
-    /// The rows whose instance has a key: not the template's.
+    /// Returns the rows whose instance has a key, which the template does not.
     fn have_key(&self) -> Rows {
         !rows_where(self.step.view.len, |row| self.instances[row] == TEMPLATE)
     }
 
-    /// A key of the instance of a row: as a word, or as text.
+    /// Returns a key part of the instance of a row, as a word or a text.
     #[inline(always)]
     fn key(&self, key: u32, row: usize) -> (u64, &[u64]) {
         let parts = match self.keys {
@@ -265,34 +275,34 @@ impl ParallelFrame<'_> {
         let recently = &self.step.section.initial.timed_recently[state as usize];
         let open = &mut self.bits[at.open as usize];
         let columns = [at.until, self.layout.places.time.unwrap_or_default()].map(|word| word as usize);
-        // Whatever asks for times has a word with the last.
+        // Every section with timed operators has a word for the last time.
         let Ok([until, before]) = self.records.get_disjoint_mut(columns) else {
             return timed::TruthHalves::default();
         };
-        recently.step_gathered(q, (until, open), self.step.view.row_times.times, before)
+        recently.step_gathered(q, until, open, self.step.view.row_times.times, before)
     }
 
     fn timed_since(&mut self, operands: u32, state: u32) -> timed::TruthHalves {
-        let [p, q] = self.step.section.operands[operands as usize].map(|sides| timed::TruthHalves {
-            at: sides.at.read(self.words),
-            after: sides.after.read(self.words),
+        let [p, q] = self.step.section.operands.since[operands as usize].map(|halves| timed::TruthHalves {
+            at: halves.at.read(self.words),
+            after: halves.after.read(self.words),
         });
         let word = self.layout.places.pools.timed_since[state as usize] as usize;
         let initial = &self.step.section.initial.timed_since[state as usize];
         let Some(time) = self.layout.places.time else { return timed::TruthHalves::default() };
         let mut out = timed::TruthHalves::default();
         for_each(self.rows, |row| {
-            let of = |sides: timed::TruthHalves| timed::TruthHalves {
-                at: sides.at >> row & 1,
-                after: sides.after >> row & 1,
+            let of = |halves: timed::TruthHalves| timed::TruthHalves {
+                at: halves.at >> row & 1,
+                after: halves.after >> row & 1,
             };
             let (p, q) = (of(p), of(q));
             let before = self.records[time as usize][row] as i64;
             let row_times = RowTimes { times: &self.step.view.row_times.times[row..=row], before };
             let reference = &mut self.records[word][row];
             let begins = q != timed::TruthHalves::default();
-            let pool = &mut self.sides.pools.timed_since;
-            let holds = pool.step(reference, (initial, begins), |since| since.step(p, q, row_times));
+            let pool = &mut self.heap.pools.timed_since;
+            let holds = pool.step(reference, initial, begins, |since| since.step(p, q, row_times));
             out.at |= (holds.at & 1) << row;
             out.after |= (holds.after & 1) << row;
         });
@@ -313,20 +323,20 @@ impl ParallelFrame<'_> {
             let (x, forget) = (x >> row & 1, forget >> row & 1);
             let position = self.records[POSITION][row];
             let reference = &mut self.records[word][row];
-            let pool = &mut self.sides.pools.delays;
-            out |= pool.step(reference, (delay, x == 1), |delay| delay.step(x, forget, position, 1, 1) & 1)
-                << row;
+            let pool = &mut self.heap.pools.delays;
+            out |=
+                pool.step(reference, delay, x == 1, |delay| delay.step(x, forget, position, 1, 1) & 1) << row;
         });
         out
     }
 
-    /// Takes the windows of the instances to their next moments.
+    /// Steps the windows of the instances.
     fn window(&mut self, window: u32, out: u32) -> Rows {
-        let WindowOperands { x, samples, known, timed } = self.step.section.windows[window as usize];
+        let WindowOperands { x, samples, known, timed } = self.step.section.operands.windows[window as usize];
         let (samples, known) = (samples.read(self.words), known.read(self.words));
         let word = self.layout.places.pools.windows[window as usize] as usize;
         let initial = &self.step.section.initial.values.windows[window as usize];
-        let pools = &mut self.sides.pools;
+        let pools = &mut self.heap.pools;
         let mut now_known = 0;
         let (mut int, mut float) = (([0; _], [0; _]), ([0.0; _], [0.0; _]));
         for_each(self.rows, |row| {
@@ -373,13 +383,13 @@ impl ParallelFrame<'_> {
         now_known
     }
 
-    /// Takes the machines of the instances to their next moments.
+    /// Steps the machines of the instances.
     fn machine(&mut self, machine: u32, out: u32) -> Rows {
         let Step { section, view: RowView { block, row_times, .. }, .. } = self.step;
         let rows = self.rows;
         let word = self.layout.places.pools.machines[machine as usize] as usize;
         let (plan, written) = (&section.machines[machine as usize], &mut self.machine_rows[machine as usize]);
-        let KeyedSides { pools, values, .. } = &mut *self.sides;
+        let InstanceHeap { pools, values, .. } = &mut *self.heap;
         let reading =
             ScalarReading { words: self.words, columns: self.columns, block, buffers: &values.buffers };
         let before = self.layout.places.time.map_or(POSITION, |time| time as usize);
@@ -387,16 +397,16 @@ impl ParallelFrame<'_> {
             if let Some(state) = pools.machines.get_mut(self.records[word][row]) {
                 let (time, before) = (row_times.times[row], self.records[before][row] as i64);
                 let (position, is_event) = (self.records[POSITION][row], self.events);
-                let step = machine::MachineStep { row, time, before, position, is_event };
-                state.step(plan, &reading, step, written);
+                let point = machine::MachineStep { row, time, before, position, is_event };
+                state.step(plan, &reading, point, written);
             }
         });
         self.columns.ints[out as usize] = *written.states[0];
         written.ambiguous[0]
     }
 
-    /// Copies what will be asked for again into own texts, as in a block: of what refers to other
-    /// texts of the instance the later columns first.
+    /// Copies the texts that later rows read into buffers of the instance, as in a block. Where a text refers
+    /// to another one of the instance, the later column goes first.
     pub(super) fn keep_text(&mut self, instruction: &Instruction) {
         match *instruction {
             Instruction::HeldText { state, buffer, out, .. } => {
@@ -420,19 +430,19 @@ impl ParallelFrame<'_> {
             if is_own && known >> row & 1 == 1 {
                 return;
             }
-            let own = self.sides.own_text(*reference);
-            let buffers = &mut self.sides.values.buffers;
+            let own = self.heap.own_text(*reference);
+            let buffers = &mut self.heap.values.buffers;
             texts::keep(text, own as u32, self.step.view.block, buffers);
             *reference = own;
             if known >> row & 1 == 0 || buffers[own as usize].is_empty() {
-                self.sides.free_text(own);
+                self.heap.free_text(own);
                 *reference = 0;
             }
         });
     }
 }
 
-/// Two columns that follow each other.
+/// Returns two successive columns.
 fn pair(records: &mut [Words], first: u32) -> (&mut Words, &mut Words) {
     let (before, rest) = records.split_at_mut(first as usize + 1);
     (&mut before[first as usize], &mut rest[0])

@@ -1,4 +1,5 @@
-//! States whose size varies, of all instances. A record refers to one by a word, 0 for an empty one, which is not kept.
+//! Heap storage of states of variable size: a pool per kind, shared by all instances. A record refers to a
+//! state by one word; 0 is the empty state, which is not stored.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,26 +12,26 @@ use crate::ops::since::robust::{DenseSince, SinceRows};
 use crate::ops::varying::Varying;
 use crate::ops::window::Window;
 
-/// Writes down the pools, every kind of state once, with its list in a [`State`]: from this follow the words of a record,
-/// and how they are copied, given back, measured, saved, and moved into another program.
+/// Declares the pools, each kind of state with its list in a [`State`]. From this follow the words of a
+/// record, and how states are copied, freed, measured, saved, and transferred to another program.
 macro_rules! pools {
     ($($(#[$doc:meta])* $name:ident: $type:ty => $list:ident, $($path:ident).+;)*) => {
-        /// The states of all instances, those of each kind in a pool.
+        /// States of all instances, a pool per kind.
         #[derive(Clone, Debug, Serialize, Deserialize)]
         pub(crate) struct Pools {
             $($(#[$doc])* pub(crate) $name: Pool<$type>,)*
-            /// How many samples there was no room for in states that are gone.
+            /// Number of samples dropped by states that were freed.
             pub(super) dropped: u64,
         }
 
-        /// The words of a record that refer to them, for every state of a [`State`] one.
+        /// Words of a record that refer to the states, one per state of a [`State`].
         #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
         pub(crate) struct PoolWords {
             $(pub(crate) $name: Vec<u32>,)*
         }
 
         impl PoolWords {
-            /// For the states of a section, with words that `word` gives.
+            /// Allocates a word for each state of a section.
             pub(super) fn new(state: &State, mut word: impl FnMut() -> u32) -> PoolWords {
                 PoolWords { $($name: state.$($path).+.iter().map(|_| word()).collect(),)* }
             }
@@ -41,19 +42,19 @@ macro_rules! pools {
                 Pools { $($name: Pool::new(),)* dropped: 0 }
             }
 
-            /// Whether the words of a record refer to something, or are empty.
-            pub(super) fn may_be(&self, record: &[u64], words: &PoolWords) -> bool {
-                true $(&& words.$name.iter().all(|&word| self.$name.may_be(record[word as usize])))*
+            /// Whether each word of a record is empty or a valid reference.
+            pub(super) fn is_valid(&self, record: &[u64], words: &PoolWords) -> bool {
+                true $(&& words.$name.iter().all(|&word| self.$name.is_valid(record[word as usize])))*
             }
 
-            /// Makes copies of what the words of a record refer to, and refers to those.
+            /// Replaces the references of a record by references to copies.
             pub(super) fn copy(&mut self, record: &mut [u64], words: &PoolWords) {
                 $(for &word in &words.$name {
                     record[word as usize] = self.$name.copy(record[word as usize]);
                 })*
             }
 
-            /// Gives back what the words of a record refer to, and remembers what it dropped.
+            /// Frees the states of a record, and adds the samples they dropped.
             pub(super) fn free(&mut self, record: &mut [u64], words: &PoolWords, initial: &State) {
                 $(for (&word, initial) in words.$name.iter().zip(&initial.$($path).+) {
                     let dropped = self.$name.renew(std::mem::take(&mut record[word as usize]), initial);
@@ -61,25 +62,25 @@ macro_rules! pools {
                 })*
             }
 
-            /// How many samples there was no room for.
+            /// Number of samples dropped because of limits.
             pub(super) fn dropped(&self) -> u64 {
                 [self.dropped $(, self.$name.dropped())*].into_iter().fold(0, u64::saturating_add)
             }
 
-            /// How many bytes they take.
+            /// Size in bytes.
             pub(super) fn bytes(&self) -> usize {
                 0 $(+ self.$name.bytes())*
             }
         }
 
-        /// Which words of a record of another program become which of this one.
+        /// Mapping of the words of another program's record to those of this one.
         #[derive(Default)]
         pub(super) struct PoolMoves {
             $($name: Vec<Move>,)*
         }
 
         impl PoolMoves {
-            /// Of what both programs keep, as `both` finds it in a list.
+            /// Maps the states of both programs; `both` finds them in a list.
             pub(super) fn new(
                 [to, of]: [&PoolWords; 2],
                 both: impl Fn(List, [&[u32]; 2]) -> Vec<Move>,
@@ -88,7 +89,7 @@ macro_rules! pools {
             }
         }
 
-        /// What was saved of pools, each state to be taken once.
+        /// Saved pools, each state of which is taken once.
         pub(super) struct LoosePools {
             $($name: Loose<$type>,)*
         }
@@ -98,7 +99,7 @@ macro_rules! pools {
                 LoosePools { $($name: Loose::new(pools.$name),)* }
             }
 
-            /// Takes what a record refers to into pools. Returns false if it was taken before, or is not there.
+            /// Moves the states of a record into pools. Returns false if one was taken before or is missing.
             pub(super) fn take(
                 &mut self,
                 record: &[u64],
@@ -122,10 +123,10 @@ pools! {
     robust_dense: DenseSince => RobustDense, values.robust_dense;
 }
 
-/// A word of a record of the other program, and one of this one.
+/// Word of the other program's record, and word of this one's.
 pub(super) type Move = [u32; 2];
 
-/// What the words of records refer to, each to be taken once.
+/// Saved states, each to be taken once.
 pub(super) struct Loose<T>(Vec<Option<T>>);
 
 impl<T: Varying> Loose<T> {
@@ -133,7 +134,7 @@ impl<T: Varying> Loose<T> {
         Loose(pool.all.into_iter().map(Some).collect())
     }
 
-    /// Takes what a word refers to into a pool. Returns false if it was taken before, or is not there.
+    /// Moves the states of these words into a pool. Returns false if one was taken before or is missing.
     pub(super) fn take(
         &mut self,
         record: &[u64],
@@ -158,7 +159,7 @@ impl<T: Varying> Loose<T> {
     }
 }
 
-/// Values that are used again; a reference is the number of one, plus one.
+/// Reusable values; a reference is an index plus one.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(try_from = "SavedPool<T>")]
 pub(crate) struct Pool<T> {
@@ -166,7 +167,7 @@ pub(crate) struct Pool<T> {
     free: Vec<u32>,
 }
 
-/// A pool as it was saved, before anything is known of it.
+/// Saved pool, before validation.
 #[derive(Deserialize)]
 struct SavedPool<T> {
     all: Vec<T>,
@@ -178,7 +179,7 @@ impl<T> TryFrom<SavedPool<T>> for Pool<T> {
 
     fn try_from(SavedPool { all, free }: SavedPool<T>) -> Result<Self, Self::Error> {
         let are_there = free.iter().all(|&number| (number as usize) < all.len());
-        if are_there { Ok(Pool { all, free }) } else { Err("what is to be used again is not there") }
+        if are_there { Ok(Pool { all, free }) } else { Err("a free reference is out of range") }
     }
 }
 
@@ -187,7 +188,7 @@ impl<T: Varying> Pool<T> {
         Pool { all: Vec::new(), free: Vec::new() }
     }
 
-    /// What a reference refers to.
+    /// Returns the value of a reference.
     pub(crate) fn get(&self, reference: u64) -> Option<&T> {
         self.all.get((reference as usize).checked_sub(1)?)
     }
@@ -196,7 +197,7 @@ impl<T: Varying> Pool<T> {
         self.all.get_mut((reference as usize).checked_sub(1)?)
     }
 
-    /// Takes a value in.
+    /// Adds a value and returns its reference.
     pub(crate) fn add(&mut self, value: T) -> u64 {
         match self.free.pop() {
             Some(number) => {
@@ -210,19 +211,19 @@ impl<T: Varying> Pool<T> {
         }
     }
 
-    /// One that was given back, as it is.
-    pub(super) fn again(&mut self) -> Option<u64> {
+    /// Returns a reference to a freed value, in the state in which it was freed.
+    pub(super) fn reuse(&mut self) -> Option<u64> {
         self.free.pop().map(|number| u64::from(number) + 1)
     }
 
-    /// Gives one back, with nothing in it.
+    /// Frees a value, which must be empty.
     pub(crate) fn free(&mut self, reference: u64) {
         if reference != 0 {
             self.free.push(reference as u32 - 1);
         }
     }
 
-    /// What a reference refers to; what is not there yet is added.
+    /// Returns the value of a reference, adding one if the reference is empty.
     pub(crate) fn get_or_add(&mut self, reference: &mut u64, initial: &T) -> Option<&mut T> {
         if *reference == 0 {
             *reference = self.add(initial.clone());
@@ -230,13 +231,14 @@ impl<T: Varying> Pool<T> {
         self.get_mut(*reference)
     }
 
-    /// Takes what a reference refers to on by a step. What is not there remains so unless it `begins` with this step, and
-    /// what is again as at first is given back.
+    /// Steps the value of a reference. An empty reference stays empty unless the value `begins` with this
+    /// step, and a value that has become empty is freed.
     #[inline(always)]
     pub(crate) fn step<R: Default>(
         &mut self,
         reference: &mut u64,
-        (initial, begins): (&T, bool),
+        initial: &T,
+        begins: bool,
         step: impl FnOnce(&mut T) -> R,
     ) -> R {
         if *reference == 0 && !begins {
@@ -250,7 +252,7 @@ impl<T: Varying> Pool<T> {
         out
     }
 
-    /// Gives one back as it was at first, so that nothing of what it had kept is, and says what it had dropped.
+    /// Resets and frees a value. Returns the number of samples it had dropped.
     pub(super) fn renew(&mut self, reference: u64, initial: &T) -> u64 {
         let Some(value) = self.get_mut(reference) else { return 0 };
         let dropped = value.dropped();
@@ -259,12 +261,12 @@ impl<T: Varying> Pool<T> {
         dropped
     }
 
-    /// Whether a reference refers to something, or is empty.
-    pub(crate) fn may_be(&self, reference: u64) -> bool {
+    /// Whether a reference is empty or valid.
+    pub(crate) fn is_valid(&self, reference: u64) -> bool {
         reference as usize <= self.all.len()
     }
 
-    /// A copy.
+    /// Copies a value and returns the reference of the copy.
     pub(crate) fn copy(&mut self, reference: u64) -> u64 {
         match self.get(reference).cloned() {
             Some(value) => self.add(value),
@@ -272,14 +274,14 @@ impl<T: Varying> Pool<T> {
         }
     }
 
-    /// How many bytes they take.
+    /// Size in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.all.iter().map(T::bytes).sum::<usize>()
             + self.all.capacity() * size_of::<T>()
             + self.free.capacity() * size_of::<u32>()
     }
 
-    /// How much there was no room for in those that are there.
+    /// Number of samples dropped by the values in use.
     pub(super) fn dropped(&self) -> u64 {
         self.all.iter().map(T::dropped).fold(0, u64::saturating_add)
     }
@@ -290,7 +292,7 @@ mod tests {
     use super::Pool;
 
     #[test]
-    fn a_saved_pool_uses_again_only_what_is_there() {
+    fn saved_pool_with_dangling_free_reference_is_rejected() {
         let read = |all: &[bool], free: &[u32]| {
             postcard::from_bytes::<Pool<bool>>(&postcard::to_stdvec(&(all, free)).unwrap()).is_ok()
         };

@@ -1,5 +1,5 @@
-//! What an instance remembers, as words: bits together, numbers as they are, and what has no fixed
-//! size as a reference to a [side](crate::keyed::sides).
+//! Records: the state of an instance as words. Bits are packed, numbers are stored as they are, and states of
+//! variable size as references to the [heap](crate::keyed::heap).
 
 use rondel_spec::TimeModel;
 use serde::{Deserialize, Serialize};
@@ -10,95 +10,98 @@ use crate::ir::instruction::Instruction;
 use crate::keyed::pools::PoolWords;
 use crate::ops::timed;
 
-/// The word with the key: itself, or 64 bits of its hash.
+/// Word with the key, or with bits of its hash.
 pub(crate) const KEY: usize = 0;
-/// The word with the count of events that the instance has seen.
+/// Word with the number of events of the instance.
 pub(crate) const POSITION: usize = 1;
-/// The first word with bits.
+/// First word with bits.
 pub(crate) const BITS: usize = 2;
 
-/// Where no change is planned.
+/// Value of the schedule word when no change is scheduled.
 pub(crate) const UNPLANNED: i64 = i64::MAX;
 
-/// The position of a record that is nobody's.
+/// Position that marks a free record.
 pub(crate) const FREE: u64 = u64::MAX;
 
-/// Histories up to this long are bits, longer ones have a word.
+/// Maximum length of histories stored as bits; longer ones take a word.
 const SHORT: u32 = 4;
 
-/// Where a single truth, or the history of one, is kept.
+/// Location of a single truth, or of its history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Truths {
-    /// So many bits from this one on, the latest first.
+    /// Bits from this one on, the latest first.
     Bits(u32),
-    /// A word, the latest in its lowest bit.
+    /// Word with the latest truth in its lowest bit.
     Word(u32),
 }
 
-/// The last value of a field: a word for the value, and a bit that says whether it is known.
+/// Location of the last value of a field: a word for the value, and a bit set while it is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct HeldAt {
     pub(crate) word: u32,
     pub(crate) known: u32,
 }
 
-/// The state of a truth that counts for a while: until when, and whether it holds on.
+/// Location of a truth that stays true for a while: the time until which it does, and whether its operand
+/// still holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RecentAt {
     pub(crate) until: u32,
     pub(crate) open: u32,
 }
 
-/// The places of the state of a section in a record. Its lists are as those of [`State`].
+/// Locations of the state of a section in a record. Its lists are those of [`State`].
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Places {
     pub(crate) truths: Vec<Truths>,
     pub(crate) recently: Vec<u32>,
     pub(crate) timed_recently: Vec<RecentAt>,
-    /// What has no fixed size.
+    /// States of variable size.
     pub(crate) pools: PoolWords,
-    /// For every property whose robustness is asked for, and if so of two words the first: in dense time, what it is
-    /// on the span after the last moment.
+    /// For every property, the first of four words with the least and greatest robustness on the open
+    /// interval after the last time point, and the last emitted ones; only in dense time, and with
+    /// robustness.
     pub(crate) margins: Vec<Option<u32>>,
-    /// What quantified formulas are made of.
+    /// Relation states of quantified formulas.
     pub(crate) relations: Vec<u32>,
-    /// What properties that look ahead have pending.
+    /// Pending states of properties with future operators.
     pub(crate) pending: Vec<u32>,
-    /// The same of those whose robustness is asked for.
+    /// Delayed states of properties with future operators and robustness.
     pub(crate) delayed: Vec<u32>,
     pub(crate) sampled: Vec<u32>,
     pub(crate) held_ints: Vec<HeldAt>,
     pub(crate) held_floats: Vec<HeldAt>,
     pub(crate) known_texts: Vec<u32>,
-    /// Of two words the first: what is given, and what will be given next.
+    /// First of two words: the current value and the next one.
     pub(crate) latched_ints: Vec<u32>,
     pub(crate) latched_floats: Vec<u32>,
-    /// For every buffer of a text that is kept the word that refers to it; zero for constants.
+    /// For every stored text buffer, the word that refers to it; zero for constants.
     pub(crate) buffers: Vec<u32>,
-    /// The first of the bits with the last verdicts: two for each property, those that look ahead last. In dense time those on the span
-    /// after the last moment follow.
+    /// First bit of the last verdicts: two bits per property, those with future operators last. In dense time
+    /// two more per property follow each, for the open interval after the last time point.
     pub(crate) verdicts: u32,
-    /// The time of the last moment, where that is asked for.
+    /// Time of the last time point, if an operator reads it.
     pub(crate) time: Option<u32>,
-    /// Where properties look ahead, when something of the past changes by itself: that is a moment.
+    /// Next change by time of past operators, in dense time beside future operators: only such a change is a
+    /// time point.
     pub(crate) past: Option<u32>,
-    /// When the instance was planned to change by itself, where that matters.
+    /// Scheduled time of the next change by time alone.
     pub(crate) planned: Option<u32>,
 }
 
-/// What a record is made of.
+/// Layout of a record.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Layout {
     pub(crate) places: Places,
-    /// How many words a record has.
+    /// Number of words of a record.
     pub(crate) words: usize,
-    /// How many bits are in use.
+    /// Number of bits in use.
     pub(crate) bits: usize,
-    /// How many words they take.
+    /// Number of words with bits.
     pub(crate) bit_words: usize,
-    /// The words that refer to texts.
+    /// Words that refer to texts.
     pub(crate) texts: Vec<u32>,
-    /// The parts of every word in which two instances that remember the same are equal.
+    /// Masks of the bits of every word in which instances of equal state are equal.
     pub(crate) compared: Vec<u64>,
 }
 
@@ -107,7 +110,7 @@ impl Layout {
     pub(crate) fn new(section: &Section) -> Layout {
         let Section { instructions, initial: state, .. } = section;
         let mut layout = Layout::default();
-        // Bits have the words after the position; how many is known only when all have a number.
+        // The words with bits follow the position; their number is known once all bits are allocated.
         layout.truths(instructions, state);
         layout.places.held_ints = layout.known(state.values.held_ints.len());
         layout.places.held_floats = layout.known(state.values.held_floats.len());
@@ -116,8 +119,8 @@ impl Layout {
             state.timed_recently.iter().map(|_| RecentAt { until: 0, open: layout.bit(1) }).collect();
         let remembered = layout.bits;
         let dense = section.time_points == TimePoints::Dense;
-        let sides = if dense { 2 } else { 1 };
-        layout.places.verdicts = layout.bit(2 * sides * section.all_properties().count() as u32);
+        let halves = if dense { 2 } else { 1 };
+        layout.places.verdicts = layout.bit(2 * halves * section.all_properties().count() as u32);
         layout.bit_words = layout.bits.div_ceil(64);
         layout.words = BITS + layout.bit_words;
         layout.compared = vec![0; layout.words];
@@ -152,7 +155,7 @@ impl Layout {
         });
         layout.places.margins = robust.collect();
         layout.places.relations = state.relations.iter().map(|_| layout.word_beside()).collect();
-        // Nothing is pending with the template.
+        // The template has no pending state.
         layout.places.pending = section.futures.iter().map(|_| layout.word()).collect();
         layout.places.delayed = section.robust_futures.iter().map(|_| layout.word()).collect();
         let by_time = section.properties_ahead().any(|(_, time)| time == TimeModel::Points);
@@ -189,7 +192,7 @@ impl Layout {
         }
     }
 
-    /// So many bits; the number of the first.
+    /// Allocates bits and returns the first.
     fn bit(&mut self, count: u32) -> u32 {
         self.bits += count as usize;
         self.bits as u32 - count
@@ -210,7 +213,7 @@ impl Layout {
         (0..count).map(|_| pair()).collect()
     }
 
-    /// A word from which it is not seen that two instances remember the same.
+    /// Allocates a word that is not compared bitwise for equality of state.
     fn word_beside(&mut self) -> u32 {
         let word = self.word();
         self.compared[word as usize] = 0;
@@ -223,7 +226,7 @@ impl Layout {
         self.texts.push(word);
     }
 
-    /// The record before the first moment.
+    /// Returns the record before the first time point.
     pub(crate) fn initial(&self) -> Vec<u64> {
         let mut record = vec![0; self.words];
         // No verdict yet: both of its bits are set.

@@ -1,5 +1,6 @@
-//! Quantified formulas of properties that are divided by key. An instance evaluates them over what it sees, and so has
-//! relations of its own. The template keeps them too, but asks nothing that looks ahead: that begins with an instance.
+//! Quantified formulas of properties with `for each`. Each instance has relations of its own, over the
+//! messages that it receives. The template has them too, but without obligations, which begin with an
+//! instance.
 
 use rondel_event::Rows;
 use serde::{Deserialize, Serialize};
@@ -11,21 +12,21 @@ use crate::keyed::pools::Pool;
 use crate::keyed::record::POSITION;
 use crate::keyed::table::TEMPLATE;
 use crate::ops::timed::TruthHalves;
-use crate::relation::asking::Asking;
+use crate::relation::obligations::Obligations;
 use crate::relation::source::{Reading, Relation};
 use crate::relation::state::RelationState;
 
-/// The relations of all instances, for every quantified formula.
+/// Relations of all instances, a pool per quantified formula.
 #[derive(Clone, Debug)]
 pub(crate) struct Relations {
     pools: Vec<Pool<RelationState>>,
-    /// Which of them ask tuples for something that looks ahead.
-    asks: Vec<bool>,
-    /// How much was given up in those that are gone.
+    /// Whether each formula has future operators, and so obligations of tuples.
+    has_obligations: Vec<bool>,
+    /// Number of obligations dropped by relations that were freed.
     lost: u64,
 }
 
-/// What of [`Relations`] goes into a snapshot.
+/// Saved form of [`Relations`].
 #[derive(Serialize, Deserialize)]
 pub(crate) struct SavedRelations {
     pub(super) pools: Vec<Pool<RelationState>>,
@@ -35,45 +36,45 @@ pub(crate) struct SavedRelations {
 impl Relations {
     pub(super) fn new(section: &Section) -> Relations {
         let relations = &section.relations;
-        let asks = relations.iter().map(|relation| relation.plan.ask.is_some()).collect();
-        Relations { pools: relations.iter().map(|_| Pool::new()).collect(), asks, lost: 0 }
+        let has_obligations = relations.iter().map(|relation| relation.plan.obligation.is_some()).collect();
+        Relations { pools: relations.iter().map(|_| Pool::new()).collect(), has_obligations, lost: 0 }
     }
 
     fn get(&self, relation: usize, reference: u64) -> Option<&RelationState> {
         self.pools.get(relation)?.get(reference)
     }
 
-    /// Whether a reference of a formula refers to something, or is empty.
-    pub(super) fn may_be(&self, relation: usize, reference: u64) -> bool {
-        self.pools.get(relation).is_some_and(|pool| pool.may_be(reference))
+    /// Whether a reference is empty or valid.
+    pub(super) fn is_valid(&self, relation: usize, reference: u64) -> bool {
+        self.pools.get(relation).is_some_and(|pool| pool.is_valid(reference))
     }
 
-    /// What is asked of tuples for a formula that looks ahead.
-    pub(super) fn asking(&self, relation: usize, reference: u64) -> Option<&Asking> {
-        self.get(relation, reference)?.asking()
+    /// Returns the obligations of the tuples of a formula with future operators.
+    pub(super) fn obligations(&self, relation: usize, reference: u64) -> Option<&Obligations> {
+        self.get(relation, reference)?.obligations()
     }
 
     pub(super) fn get_mut(&mut self, relation: usize, reference: u64) -> Option<&mut RelationState> {
         self.pools.get_mut(relation)?.get_mut(reference)
     }
 
-    /// The time at which a formula changes by itself in dense time, if nothing else happens.
+    /// Returns the next time at which a formula changes by time alone, in dense time.
     pub(super) fn next_change(&self, relation: usize, reference: u64, of: &Relation) -> Option<i64> {
         self.get(relation, reference)?.next_change(&of.plan)
     }
 
-    /// Makes copies of what the words of a record refer to, and refers to those: an instance begins.
+    /// Replaces the references of a record by references to copies, for a new instance.
     pub(super) fn copy(&mut self, record: &mut [u64], words: &[u32]) {
-        for ((pool, &asks), &word) in self.pools.iter_mut().zip(&self.asks).zip(words) {
+        for ((pool, &has_obligations), &word) in self.pools.iter_mut().zip(&self.has_obligations).zip(words) {
             let reference = &mut record[word as usize];
             *reference = pool.copy(*reference);
             if let Some(state) = pool.get_mut(*reference) {
-                state.set_asking(asks);
+                state.track_obligations(has_obligations);
             }
         }
     }
 
-    /// Gives back what the words of a record refer to.
+    /// Frees the relations of a record.
     pub(super) fn free(&mut self, record: &mut [u64], words: &[u32], initial: &[RelationState]) {
         for ((pool, &word), initial) in self.pools.iter_mut().zip(words).zip(initial) {
             let lost = pool.renew(std::mem::take(&mut record[word as usize]), initial);
@@ -81,7 +82,7 @@ impl Relations {
         }
     }
 
-    /// Whether two records remember the same, as far as it is known.
+    /// Whether two records are known to have the same relations.
     pub(super) fn are_same(&self, [a, b]: [&[u64]; 2], words: &[u32], section: &Section) -> bool {
         section.relations.iter().zip(&self.pools).zip(words).all(|((relation, pool), &word)| {
             match [a, b].map(|record| pool.get(record[word as usize])) {
@@ -91,13 +92,13 @@ impl Relations {
                     let first = [a, b].map(|state| state.is_none_or(RelationState::is_first));
                     a.is_none_or(is_bare)
                         && b.is_none_or(is_bare)
-                        && (first[0] == first[1] || !relation.plan.asks_whether_first())
+                        && (first[0] == first[1] || !relation.plan.depends_on_first())
                 }
             }
         })
     }
 
-    /// How much was given up because there was too much.
+    /// Number of obligations dropped because of limits.
     pub(super) fn lost(&self) -> u64 {
         self.pools.iter().map(Pool::dropped).fold(self.lost, u64::saturating_add)
     }
@@ -110,7 +111,8 @@ impl Relations {
         SavedRelations { pools: self.pools.clone(), lost: self.lost }
     }
 
-    /// Takes over what was saved, and adds what is not in it; false if it cannot be what was saved of such a section.
+    /// Takes over a saved state, and completes its unsaved parts. Returns false if it does not fit the
+    /// section.
     pub(super) fn restore(
         &mut self,
         section: &Section,
@@ -120,9 +122,10 @@ impl Relations {
         let complete =
             |((pool, relation), initial): ((&mut Pool<RelationState>, &Relation), &RelationState)| {
                 let mut of_template = initial.clone();
-                of_template.set_asking(false);
-                let own =
-                    |state: &RelationState| if state.asking().is_some() { initial } else { &of_template };
+                of_template.track_obligations(false);
+                let own = |state: &RelationState| {
+                    if state.obligations().is_some() { initial } else { &of_template }
+                };
                 pool.all.iter_mut().all(|state| state.complete(own(state), &relation.plan))
             };
         self.pools.len() == section.relations.len()
@@ -131,15 +134,15 @@ impl Relations {
 }
 
 impl ParallelFrame<'_> {
-    /// The truth of a quantified formula, for each instance of its own.
+    /// Evaluates a quantified formula for each instance.
     pub(super) fn quantified(&mut self, relation: u32, second: u32) -> Rows {
         let k = relation as usize;
         let section = self.step.section;
         let (of, initial) = (&section.relations[k], &section.initial.relations[k]);
         let word = self.layout.places.relations[k] as usize;
-        let crate::keyed::sides::KeyedSides { relations, values, .. } = &mut *self.sides;
+        let crate::keyed::heap::InstanceHeap { relations, values, .. } = &mut *self.heap;
         let (words, columns, buffers) = (&*self.words, &*self.columns, &values.buffers[..]);
-        // To a formula the rows are those of the block.
+        // Formulas are evaluated on the rows of the block.
         let reading =
             Reading { words, columns, block: self.step.view.block, start: 0, events: Rows::MAX, buffers };
         let mut out = TruthHalves::default();
@@ -148,13 +151,13 @@ impl ParallelFrame<'_> {
             if *reference == 0 {
                 let mut state = initial.clone();
                 if self.instances[row] == TEMPLATE {
-                    state.set_asking(false);
+                    state.track_obligations(false);
                 }
                 *reference = relations.pools[k].add(state);
             }
             let Some(state) = relations.pools[k].get_mut(*reference) else { return };
             let time = self.step.view.row_times.times.get(row).copied().unwrap_or(0);
-            let [at, after] = of.row(state, &reading, row, (self.records[POSITION][row], time));
+            let [at, after] = of.row(state, &reading, row, self.records[POSITION][row], time);
             out.at |= Rows::from(at) << row;
             out.after |= Rows::from(after) << row;
         });

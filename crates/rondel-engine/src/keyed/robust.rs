@@ -1,19 +1,19 @@
-//! The robustness of properties that are divided by key. Every instance has what it is made of beside its record, and
-//! keeps it as long as it is there.
+//! Robustness of properties with `for each`. Every instance stores its robustness state beside its record,
+//! for as long as it exists.
 
 use rondel_event::Rows;
 
 use crate::exec::section::Margin;
 use crate::ir::instruction::Instruction;
 use crate::keyed::batch::Batch;
+use crate::keyed::gather::Words;
 use crate::keyed::keys::for_each;
-use crate::keyed::lanes::Words;
 use crate::keyed::parallel::ParallelFrame;
 use crate::keyed::record::POSITION;
 use crate::ops::columns::{Values, split};
 
 impl ParallelFrame<'_> {
-    /// Takes what robustness is made of to the next moments of the instances.
+    /// Steps the robustness state of the instances.
     pub(super) fn robust(&mut self, instruction: &Instruction) -> Rows {
         match *instruction {
             Instruction::RobustOnce { x, timed, state, out } => {
@@ -21,7 +21,7 @@ impl ParallelFrame<'_> {
                 let initial = &self.step.section.initial.values.robust_once[state as usize];
                 for_each(self.rows, |row| {
                     let now = self.stamp(timed, row);
-                    let pool = &mut self.sides.pools.robust_once;
+                    let pool = &mut self.heap.pools.robust_once;
                     if let Some(once) = pool.get_or_add(&mut self.records[word][row], initial) {
                         let (before, out) = split(&mut self.columns.floats, out);
                         out[row] = once.row(now, before[x as usize][row]);
@@ -33,7 +33,7 @@ impl ParallelFrame<'_> {
                 let initial = &self.step.section.initial.values.robust_since[state as usize];
                 for_each(self.rows, |row| {
                     let now = self.stamp(timed, row);
-                    let pool = &mut self.sides.pools.robust_since;
+                    let pool = &mut self.heap.pools.robust_since;
                     if let Some(since) = pool.get_or_add(&mut self.records[word][row], initial) {
                         let (before, out) = split(&mut self.columns.floats, out);
                         out[row] = since.row(now, before[p as usize][row], before[q as usize][row]);
@@ -43,36 +43,36 @@ impl ParallelFrame<'_> {
             Instruction::RobustDense { operands, state, second, out } => {
                 let word = self.layout.places.pools.robust_dense[state as usize] as usize;
                 let initial = &self.step.section.initial.values.robust_dense[state as usize];
-                let operands = self.step.section.robust_operands[operands as usize];
+                let operands = self.step.section.operands.robust[operands as usize];
                 for_each(self.rows, |row| {
-                    let pool = &mut self.sides.pools.robust_dense;
+                    let pool = &mut self.heap.pools.robust_dense;
                     if let Some(since) = pool.get_or_add(&mut self.records[word][row], initial) {
                         let (before, out) = split(&mut self.columns.floats, out);
-                        let [p, q] = operands.map(|sides| sides.map(|x| before[x as usize][row]));
+                        let [p, q] = operands.map(|halves| halves.map(|x| before[x as usize][row]));
                         let time = self.step.view.row_times.times[row];
                         [out[row], self.columns.seconds[second as usize][row]] = since.step(time, p, q);
                     }
                 });
             }
-            // There are no others.
+            // No other instructions reach here.
             _ => {}
         }
         Rows::MAX
     }
 
-    /// What ages are counted from in a row.
+    /// Returns the stamp from which ages in a row are counted.
     fn stamp(&self, timed: bool, row: usize) -> i64 {
         let position = self.records[POSITION][row].min(i64::MAX as u64) as i64;
         if timed { self.step.view.row_times.times[row] } else { position }
     }
 }
 
-/// The robustness of a property in the rows of a batch.
+/// Robustness of a property in the rows of a batch.
 #[derive(Clone, Debug)]
 pub(crate) struct Measured {
-    /// The least and the greatest that it can be.
+    /// Least and greatest possible robustness.
     pub(super) ends: [Values<f64>; 2],
-    /// Where it is another than at the moment or on the span before, in dense time.
+    /// Rows where it differs from the previous time point or, in dense time, open interval.
     pub(super) moved: Rows,
 }
 
@@ -83,41 +83,42 @@ impl Default for Measured {
 }
 
 impl Batch<'_> {
-    /// Writes the ends of what is asked for its robustness, and in dense time notes those on the span that follows.
+    /// Writes the robustness bounds and, in dense time, stores those of the open interval that follows.
     pub(super) fn measure(&mut self) {
         let (floats, places) = (&self.registers.columns.floats, &self.table.layout.places);
         let robust = self.section.robust.iter().zip(&places.margins).zip(&mut *self.margins);
         for ((margin, span), Measured { ends, moved }) in robust {
-            let Some(Margin::Levels(sides)) = *margin else { continue };
+            let Some(Margin::Levels(halves)) = *margin else { continue };
             for end in 0..2 {
-                let [at, after] = sides.map(|columns| &floats[columns[end] as usize]);
+                let [at, after] = halves.map(|columns| &floats[columns[end] as usize]);
                 for_each(self.rows, |row| ends[end][row] = at[row]);
                 if let Some(word) = *span {
-                    let kept = &mut self.lanes.records[word as usize + end];
+                    let kept = &mut self.gathered.records[word as usize + end];
                     for_each(self.rows, |row| kept[row] = after[row].to_bits());
                 }
             }
             if let Some(word) = *span {
-                *moved = tell(&mut self.lanes.records[word as usize + 2..], ends, self.rows);
+                *moved = update_last(&mut self.gathered.records[word as usize + 2..], ends, self.rows);
             }
         }
     }
 
-    /// The same on the spans after the last moments, now that it is asked for.
+    /// Writes the robustness bounds on the open intervals after the last time points.
     pub(super) fn measure_spans(&mut self) {
         for (span, measured) in self.table.layout.places.margins.iter().zip(&mut *self.margins) {
             let Some(word) = *span else { continue };
             let Measured { ends, moved } = measured;
-            for (end, kept) in ends.iter_mut().zip(&self.lanes.records[word as usize..]) {
+            for (end, kept) in ends.iter_mut().zip(&self.gathered.records[word as usize..]) {
                 for_each(self.rows, |row| end[row] = f64::from_bits(kept[row]));
             }
-            *moved = tell(&mut self.lanes.records[word as usize + 2..], ends, self.rows);
+            *moved = update_last(&mut self.gathered.records[word as usize + 2..], ends, self.rows);
         }
     }
 
-    /// The rows of instances of which some robustness is another on the span after their last moment.
+    /// Returns the rows of instances whose robustness changes on the open interval after their last time
+    /// point.
     pub(super) fn moving(&self) -> Rows {
-        let records = &self.lanes.records;
+        let records = &self.gathered.records;
         let mut moving = 0;
         for word in self.table.layout.places.margins.iter().flatten() {
             let [least, greatest, last_least, last_greatest] =
@@ -131,8 +132,9 @@ impl Batch<'_> {
     }
 }
 
-/// Notes the ends as those told last, in some rows. Says where the robustness is another than before.
-fn tell(last: &mut [Words], ends: &[Values<f64>; 2], rows: Rows) -> Rows {
+/// Stores the robustness bounds of some rows as the last emitted ones. Returns the rows where the robustness
+/// changed.
+fn update_last(last: &mut [Words], ends: &[Values<f64>; 2], rows: Rows) -> Rows {
     let [least, greatest, ..] = last else { return 0 };
     let mut moved = 0;
     for_each(rows, |row| {
@@ -143,7 +145,7 @@ fn tell(last: &mut [Words], ends: &[Values<f64>; 2], rows: Rows) -> Rows {
     moved
 }
 
-/// The robustness between these ends, if it is known.
+/// Returns the robustness between these bounds, if it is known.
 fn level(least: u64, greatest: u64) -> Option<f64> {
     let (least, greatest) = (f64::from_bits(least), f64::from_bits(greatest));
     (least == greatest).then_some(least)

@@ -1,44 +1,45 @@
-//! For how many instances there is room, and what is refused where there is none.
+//! Limits on the number and memory of instances, and counts of refused events.
 
 use rondel_event::{Rows, Value};
 
 use super::Instances;
 
-/// So many instances are allowed where the specification says nothing.
+/// Default limit of the number of instances.
 pub(crate) const DEFAULT_LIMIT: u64 = 10_000_000;
 
-/// More records than this cannot be numbered.
+/// Maximum number of records that can be numbered.
 pub(super) const MAX_LIMIT: u64 = 1 << 30;
 
-/// What a slice did not take.
+/// Counts of what a slice has refused.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Refusals {
-    /// Events without a key, or with one of another type.
+    /// Events without a key, or with one of the wrong type.
     pub(super) unkeyed: u64,
-    /// Events with a new key when there were as many instances as allowed.
+    /// Events with a new key beyond the limit of instances.
     pub(super) beyond_limit: u64,
-    /// The key of the first of them.
+    /// Key of the first of them.
     pub(super) first: Option<Vec<Value>>,
-    /// Whether it was refused because of the bytes of all instances.
+    /// Whether the memory limit refused it.
     pub(super) by_bytes: bool,
-    /// Events with a key that is too long, since the start of this run.
+    /// Events with a key beyond the maximum length, since the start of this run.
     pub(super) too_long: u64,
-    /// Of those without a key the events of instances of a topic that nobody could name, since the start of this run.
+    /// Events without a key that cannot be attributed to an instance of their topic, since the start of this
+    /// run.
     pub(super) unnamed: u64,
-    /// Messages with parallel arrays of other lengths than that of the names, since the start of this run, and of the
-    /// first of them both lengths.
+    /// Messages whose parallel arrays differ in length from the array of names, since the start of this run.
     pub(super) unequal: u64,
+    /// Both lengths in the first of them.
     pub(super) first_unequal: Option<[u64; 2]>,
 }
 
-/// How much memory instances may take.
+/// Limit on the memory of instances.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MemoryRoom {
-    /// The limit in bytes.
+    /// Limit in bytes.
     pub(super) limit: usize,
-    /// How many bytes an instance keeps beside its record, on average.
+    /// Average number of bytes that an instance takes beside its record.
     beside: usize,
-    /// How many instances there must be for that to be looked at again.
+    /// Number of instances at which that average is measured again.
     pub(super) measure_at: u64,
 }
 
@@ -49,14 +50,14 @@ impl Default for MemoryRoom {
 }
 
 impl Instances {
-    /// Limits the bytes of all instances. Those that are there stay.
+    /// Limits the memory of all instances. Existing ones stay.
     pub(crate) fn limit_bytes(&mut self, limit: usize) {
-        // Where every value counts, all are kept.
+        // A formula that is evaluated by value needs every instance.
         self.room =
             MemoryRoom { limit: if self.plan.limit == u64::MAX { usize::MAX } else { limit }, ..self.room };
     }
 
-    /// Whether there is no room for a further instance. Called only when one is about to begin.
+    /// Whether there is no room for another instance. Called only when one is about to begin.
     pub(super) fn is_full(&mut self, limit: u64) -> bool {
         let live = self.live();
         if live >= limit {
@@ -66,15 +67,15 @@ impl Instances {
             return false;
         }
         if live >= self.room.measure_at {
-            // What instances keep beside their records is looked at when there are an eighth more, so that it
-            // costs a constant for each.
-            self.room.beside = self.table.sides.bytes() / (self.table.used().max(1) as usize);
+            // Memory beside the records is measured each time instances have grown by an eighth: a constant
+            // cost for each.
+            self.room.beside = self.table.heap.bytes() / (self.table.used().max(1) as usize);
             self.room.measure_at = live + live / 8 + 64;
         }
         self.table.live_bytes() + self.room.beside * live as usize >= self.room.limit
     }
 
-    /// Leaves out events whose keys are too long to be kept. Where every value counts, all are kept.
+    /// Counts and removes events whose keys exceed the maximum length, except where every value is needed.
     #[cold]
     pub(super) fn without_long(&mut self, keyed: Rows) -> Rows {
         let long = if self.plan.limit == u64::MAX { 0 } else { keyed & self.keys.too_long };
@@ -82,7 +83,7 @@ impl Instances {
         keyed & !long
     }
 
-    /// Counts an event for whose instance there is no room.
+    /// Counts an event whose instance exceeds a limit.
     pub(super) fn refuse(&mut self, row: usize) {
         self.refusals.beyond_limit += 1;
         if self.refusals.first.is_none() {
@@ -93,7 +94,7 @@ impl Instances {
     }
 }
 
-/// The lowest so many of a set of rows.
+/// Returns the lowest `count` rows of a set.
 pub(super) fn lowest(rows: Rows, count: u64) -> Rows {
     let mut rest = rows;
     if count >= rows.count_ones().into() {

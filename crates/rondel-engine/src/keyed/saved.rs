@@ -1,4 +1,4 @@
-//! Instances as they go into a snapshot.
+//! Saved form of instances.
 
 use std::cmp::Reverse;
 
@@ -11,24 +11,24 @@ use crate::keyed::Instances;
 use crate::keyed::room::Refusals;
 use crate::keyed::table::SavedTable;
 
-/// What of [`Instances`] goes into a snapshot.
+/// Saved form of [`Instances`].
 #[derive(Serialize, Deserialize)]
 pub(crate) struct SavedInstances {
     pub(super) table: SavedTable,
     pub(super) now: i64,
     pub(super) events: u64,
-    pub(super) next_look: u32,
-    pub(super) since_full_look: u64,
+    pub(super) next_check: u32,
+    pub(super) since_full_check: u64,
     pub(super) begun: u32,
     pub(super) unkeyed: u64,
     pub(super) beyond_limit: u64,
-    /// The first key beyond the limit; nothing if there was none.
+    /// First key beyond the limit; empty if there was none.
     #[serde(with = "crate::ops::saved::values")]
     pub(super) first: Vec<Option<Value>>,
-    /// When to look at which instance. Their records say so too, but not where one was to be looked at sooner: that
-    /// makes no difference to what is found, but to when somebody is asked for the time.
+    /// Scheduled changes. The records have them too, but not the outdated entries, which do not affect
+    /// results but do affect the deadline returned to the caller.
     pub(super) changes: Vec<(i64, u32)>,
-    pub(super) untried: Unexercised,
+    pub(super) unexercised: Unexercised,
 }
 
 impl Instances {
@@ -38,44 +38,44 @@ impl Instances {
             table: self.table.saved(),
             now: self.now,
             events: self.events,
-            next_look: self.next_look,
-            since_full_look: self.since_full_look,
+            next_check: self.next_check,
+            since_full_check: self.since_full_check,
             begun: self.table.begun,
             unkeyed,
             beyond_limit,
             first: first.iter().flatten().cloned().map(Some).collect(),
             changes: self.changes.iter().map(|&Reverse(change)| change).collect(),
-            untried: self.untried.clone(),
+            unexercised: self.unexercised.clone(),
         }
     }
 
-    /// Takes over what was saved, before the first event; false if it does not belong to such instances.
+    /// Takes over a saved state, before the first event. Returns false if it does not fit these instances.
     pub(crate) fn restore(&mut self, section: &Section, saved: SavedInstances) -> bool {
         let SavedInstances {
             table,
             now,
             events,
-            next_look,
-            since_full_look,
+            next_check,
+            since_full_check,
             begun,
             unkeyed,
             beyond_limit,
             first,
             changes,
-            untried,
+            unexercised,
         } = saved;
-        if !self.table.restore(section, table) || next_look > self.table.used() {
+        if !self.table.restore(section, table) || next_check > self.table.used() {
             return false;
         }
         (self.now, self.events) = (now, events);
         self.table.begun = begun;
-        (self.next_look, self.since_full_look) = (next_look, since_full_look);
+        (self.next_check, self.since_full_check) = (next_check, since_full_check);
         let first: Vec<Value> = first.into_iter().flatten().collect();
         let fits = first.is_empty() || first.len() == self.plan.keys.types.len();
         let first = Some(first).filter(|first| !first.is_empty());
         self.refusals = Refusals { unkeyed, beyond_limit, first, ..Refusals::default() };
         let fits = fits && changes.iter().all(|&(_, number)| number < self.table.used());
         self.changes = changes.into_iter().map(Reverse).collect();
-        fits && self.untried.restore(untried, section.premises.len())
+        fits && self.unexercised.restore(unexercised, section.premises.len())
     }
 }

@@ -1,4 +1,5 @@
-//! What properties that look ahead wait for, of all instances. A reference is as in the [sides](crate::keyed::sides).
+//! Pending states of properties with future operators, for all instances. References are as in the
+//! [heap](crate::keyed::heap).
 
 use rondel_event::Verdict;
 use serde::{Deserialize, Serialize};
@@ -7,11 +8,11 @@ use crate::future::{Delayed, Pending};
 use crate::keyed::pools::Pool;
 use crate::ops::varying::Varying;
 
-/// What an instance waits for, of one property.
+/// Pending state of an instance for one property.
 pub(crate) trait Wait: Varying {
-    /// As it was when it was new, but that this was the verdict about what came before.
+    /// Resets the state, with `before` as the verdict about the time before.
     fn restart(&mut self, before: Option<Verdict>);
-    /// Whether it is of the same property.
+    /// Whether the state belongs to the same property.
     fn fits(&self, other: &Self) -> bool;
 }
 
@@ -35,17 +36,17 @@ impl Wait for Delayed {
     }
 }
 
-/// What all instances wait for, for every property.
+/// Pending states of all instances, a pool per property.
 #[derive(Clone, Debug)]
 pub(crate) struct Waits<T> {
     pools: Vec<Pool<T>>,
-    /// For each how it begins.
+    /// Initial state for every property.
     blank: Vec<T>,
-    /// How much was given up in those that are gone.
+    /// Number of obligations dropped by states that were freed.
     lost: u64,
 }
 
-/// What of [`Waits`] goes into a snapshot.
+/// Saved form of [`Waits`].
 #[derive(Serialize, Deserialize)]
 pub(crate) struct SavedWaits<T> {
     pub(super) pools: Vec<Pool<T>>,
@@ -53,12 +54,12 @@ pub(crate) struct SavedWaits<T> {
 }
 
 impl<T: Wait> Waits<T> {
-    /// With what each begins with.
+    /// Creates empty pools with these initial states.
     pub(super) fn new(blank: Vec<T>) -> Waits<T> {
         Waits { pools: blank.iter().map(|_| Pool::new()).collect(), blank, lost: 0 }
     }
 
-    /// What a reference of a property refers to.
+    /// Returns the state of a reference.
     pub(super) fn get(&self, property: usize, reference: u64) -> Option<&T> {
         self.pools[property].get(reference)
     }
@@ -67,12 +68,13 @@ impl<T: Wait> Waits<T> {
         self.pools[property].get_mut(reference)
     }
 
-    /// Whether a reference of a property refers to something, or is empty.
-    pub(super) fn may_be(&self, property: usize, reference: u64) -> bool {
-        self.pools.get(property).is_some_and(|pool| pool.may_be(reference))
+    /// Whether a reference is empty or valid.
+    pub(super) fn is_valid(&self, property: usize, reference: u64) -> bool {
+        self.pools.get(property).is_some_and(|pool| pool.is_valid(reference))
     }
 
-    /// What a reference of a property refers to; an empty one begins to wait, after what `before` says.
+    /// Returns the state of a reference; for an empty one a new state, with `before` as the verdict about the
+    /// time before.
     pub(super) fn get_or_begin(
         &mut self,
         property: usize,
@@ -81,13 +83,13 @@ impl<T: Wait> Waits<T> {
     ) -> Option<&mut T> {
         let pool = &mut self.pools[property];
         if *reference == 0 {
-            *reference = pool.again().unwrap_or_else(|| pool.add(self.blank[property].clone()));
+            *reference = pool.reuse().unwrap_or_else(|| pool.add(self.blank[property].clone()));
             pool.get_mut(*reference)?.restart(before());
         }
         pool.get_mut(*reference)
     }
 
-    /// Gives back what a reference of a property refers to.
+    /// Frees a state.
     pub(super) fn free(&mut self, property: usize, reference: u64) {
         let pool = &mut self.pools[property];
         if let Some(wait) = pool.get_mut(reference) {
@@ -97,7 +99,7 @@ impl<T: Wait> Waits<T> {
         }
     }
 
-    /// How much was given up because there was too much.
+    /// Number of obligations dropped because of limits.
     pub(super) fn lost(&self) -> u64 {
         self.pools.iter().map(Pool::dropped).fold(self.lost, u64::saturating_add)
     }
@@ -110,7 +112,7 @@ impl<T: Wait> Waits<T> {
         SavedWaits { pools: self.pools.clone(), lost: self.lost }
     }
 
-    /// Takes over what was saved; false if it cannot be what was saved of this.
+    /// Takes over a saved state. Returns false if it does not fit.
     pub(super) fn restore(&mut self, SavedWaits { pools, lost }: SavedWaits<T>) -> bool {
         let of = |(pool, blank): (&Pool<T>, &T)| pool.all.iter().all(|wait| blank.fits(wait));
         let fits = pools.len() == self.blank.len() && pools.iter().zip(&self.blank).all(of);

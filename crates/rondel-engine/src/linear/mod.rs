@@ -267,10 +267,10 @@ impl Linear {
     }
 
     /// Adds the event in `row` of a block.
-    pub(crate) fn take(&mut self, plan: &LinearPlan, block: &Block, row: usize, (time, step): (i64, u64)) {
+    pub(crate) fn take(&mut self, plan: &LinearPlan, block: &Block, row: usize, time: i64, step: u64) {
         let was_free = self.is_free();
         let mut waiting = self.free.pop().unwrap_or_default();
-        waiting.read(plan, block, row, (time, step));
+        waiting.read(plan, block, row, time, step);
         for (i, (&slot, samples)) in (0..).zip(plan.fields.iter().zip(&mut self.held.fields)) {
             if block.present(slot) >> row & 1 == 0 {
                 continue;

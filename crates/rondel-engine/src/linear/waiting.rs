@@ -32,7 +32,7 @@ enum WaitingCell {
 
 impl Waiting {
     /// Replaces the contents by the event in `row` of a block.
-    pub(super) fn read(&mut self, plan: &LinearPlan, block: &Block, row: usize, (time, step): (i64, u64)) {
+    pub(super) fn read(&mut self, plan: &LinearPlan, block: &Block, row: usize, time: i64, step: u64) {
         (self.time, self.step) = (time, step);
         self.topics.clear();
         self.cells.clear();

@@ -1,32 +1,26 @@
 //! Assembly of a section: from the nodes of a graph to instructions, state and registers.
 
 mod instructions;
+mod section;
 
 use std::fmt::Debug;
 
-use regex::bytes::Regex;
 use rondel_event::{Slot, TopicId};
 use rondel_spec::Spec;
 
-use crate::exec::inner::InnerPlan;
-use crate::exec::section::{Deadline, Lasting};
-use crate::exec::section::{Margin, Section, TimePoints};
-use crate::exec::state::{RegisterPlan, State};
-use crate::exec::terms::NotedTerm;
+use crate::exec::section::{Section, TimePoints};
 use crate::future::RobustFuture;
 use crate::ir::graph::Graph;
-use crate::ir::instruction::Instruction;
 use crate::ir::node::Node;
 use crate::ir::premise::Premise;
 use crate::ir::schedule::{Schedule, schedule};
 use crate::ir::truth::{Truth, TruthBounds};
-use crate::ir::wire::{Halves, NodeId, Wire};
+use crate::ir::wire::{NodeId, Wire};
 use crate::lower::assume::identities_assuming;
 use crate::lower::identity::{Names, hash, identities};
-use crate::lower::translate::{FieldRead, Robustness, Sources, TermSource, Translation};
-use crate::machine::MachinePlan;
-use crate::ops::window::WindowOperands;
+use crate::lower::translate::{FieldRead, Robustness, TermSource, Translation};
 use crate::relation::source::Relation;
+use section::{AheadStep, IdentifiedGraph, SectionOutputs, section};
 
 /// The nodes of a section in evaluation order.
 pub(crate) struct Ordered {
@@ -49,7 +43,8 @@ impl Ordered {
         translation: Translation,
         time_points: TimePoints,
         follow: bool,
-        (spec, lines): (&Spec, &[u64]),
+        spec: &Spec,
+        lines: &[u64],
     ) -> Ordered {
         let names = Names { spec, fields: &translation.fields, sources: &translation.sources, lines };
         let identities = identities(&translation.graph, &names);
@@ -130,28 +125,14 @@ impl Ordered {
             formulas.push(*truth);
             robust.push(Some(*levels));
         }
+        let nodes = IdentifiedGraph { graph: &graph, sources: &sources, identities: &identities };
         let eager = (!ahead.is_empty()).then(|| {
-            let outputs = (&[][..], &[][..], Vec::new(), &[][..]);
-            Box::new(section(
-                (&graph, &sources, &identities),
-                outputs,
-                eager,
-                time_points,
-                Vec::new(),
-                slots,
-                AheadStep::Writes(&ahead),
-            ))
+            let (outputs, step) = (SectionOutputs::default(), AheadStep::Writes(&ahead));
+            Box::new(section(nodes, outputs, eager, time_points, Vec::new(), slots, step))
         });
-        let outputs = (&formulas[..], &robust[..], premises, &terms[..]);
-        let mut section = section(
-            (&graph, &sources, &identities),
-            outputs,
-            schedule,
-            time_points,
-            properties,
-            slots,
-            AheadStep::Reads(&ahead),
-        );
+        let outputs = SectionOutputs { formulas: &formulas, robust: &robust, premises, terms: &terms };
+        let step = AheadStep::Reads(&ahead);
+        let mut section = section(nodes, outputs, schedule, time_points, properties, slots, step);
         let mut pasts = section.formulas.drain(plain..);
         for future in &mut futures {
             future.pasts.iter_mut().zip(&mut pasts).for_each(|(past, placed)| *past = placed);
@@ -163,12 +144,14 @@ impl Ordered {
         });
         let robust_futures: Vec<_> = robust_futures.collect();
         drop((pasts, levels));
-        let number = |relation: &Relation| relation.plan.ask.as_ref().map(|ask| ask.number);
-        for (given, relation) in futures.iter_mut().flat_map(|future| &mut future.givens) {
-            let at = section.relations.iter().position(|relation| number(relation) == Some(*given));
+        let number =
+            |relation: &Relation| relation.plan.obligation.as_ref().map(|obligation| obligation.number);
+        for (external, relation) in futures.iter_mut().flat_map(|future| &mut future.externals) {
+            let at = section.relations.iter().position(|relation| number(relation) == Some(*external));
             *relation = at.map_or(u32::MAX, |at| at as u32);
         }
-        let section = Section { eager, futures, robust_futures, ahead_identities, ..section };
+        section.identities.ahead = ahead_identities;
+        let section = Section { eager, futures, robust_futures, ..section };
         Section { reads_time: section.reads_time || section.looks_ahead(), ..section }
     }
 }
@@ -215,151 +198,4 @@ fn looked_ahead(graph: &Graph, order: &[NodeId]) -> Vec<NodeId> {
     let mut ahead: Vec<NodeId> = read_between.filter(is_ahead).collect();
     ahead.sort_unstable();
     ahead
-}
-
-/// Builder of a section.
-struct Assembly<'a> {
-    graph: &'a Graph,
-    sources: &'a Sources,
-    slots: &'a [Option<Slot>],
-    ahead: AheadStep<'a>,
-    /// Index of the instruction of every node, once it is assembled.
-    place: Vec<u32>,
-    /// Index of the column of every node that has one.
-    column: Vec<u32>,
-    instructions: Vec<Instruction>,
-    ints: Vec<i64>,
-    floats: Vec<f64>,
-    patterns: Vec<Regex>,
-    operands: Vec<[Halves; 2]>,
-    lasting: Vec<Lasting>,
-    machines: Vec<MachinePlan>,
-    windows: Vec<WindowOperands>,
-    robust_operands: Vec<[[u32; 2]; 2]>,
-    relations: Vec<Relation>,
-    inner: Vec<Box<dyn InnerPlan>>,
-    deadlines: Vec<Deadline>,
-    shortest: u64,
-    state: State,
-    registers: RegisterPlan,
-}
-
-/// The role of a section for the operators that are evaluated ahead; their states have the order of the list.
-#[derive(Clone, Copy)]
-enum AheadStep<'a> {
-    Writes(&'a [NodeId]),
-    Reads(&'a [NodeId]),
-}
-
-/// Outputs of a section: formulas, their robustness, premises, and terms.
-type Outputs<'a> = (&'a [Truth], &'a [Option<Robustness>], Vec<Premise>, &'a [TermSource]);
-
-fn section(
-    (graph, sources, identities): (&Graph, &Sources, &[u64]),
-    (formulas, robust, mut premises, terms): Outputs<'_>,
-    Schedule { order, constant }: Schedule,
-    time_points: TimePoints,
-    properties: Vec<u32>,
-    slots: &[Option<Slot>],
-    ahead: AheadStep<'_>,
-) -> Section {
-    let mut assembly = Assembly {
-        graph,
-        sources,
-        slots,
-        ahead,
-        place: vec![0; graph.nodes().len()],
-        column: vec![0; graph.nodes().len()],
-        instructions: Vec::with_capacity(order.len()),
-        ints: Vec::new(),
-        floats: Vec::new(),
-        patterns: Vec::new(),
-        operands: Vec::new(),
-        lasting: Vec::new(),
-        machines: Vec::new(),
-        windows: Vec::new(),
-        robust_operands: Vec::new(),
-        relations: Vec::new(),
-        inner: Vec::new(),
-        deadlines: Vec::new(),
-        shortest: u64::MAX,
-        state: State::default(),
-        registers: RegisterPlan::default(),
-    };
-    for &id in &order {
-        assembly.assemble(id);
-    }
-    let place = |wire: Wire| wire.moved_to(NodeId(assembly.place[wire.node().index()]));
-    let bounds = |bounds: TruthBounds| TruthBounds {
-        certain: place(bounds.certain),
-        possible: place(bounds.possible),
-    };
-    let formulas =
-        formulas.iter().map(|truth| Truth { at: bounds(truth.at), after: bounds(truth.after) }).collect();
-    for Premise { certain, .. } in &mut premises {
-        let after = if time_points == TimePoints::Dense { certain.after } else { certain.at };
-        *certain = Halves { at: place(certain.at), after: place(after) };
-    }
-    let columns = |nodes: [NodeId; 2]| nodes.map(|node| assembly.column[node.index()]);
-    let robust = robust.iter().map(|robustness| match (*robustness)? {
-        Robustness::Truth(_) => Some(Margin::Truth),
-        Robustness::Levels { at, after } => Some(Margin::Levels([at, after].map(columns))),
-    });
-    let robust: Vec<_> = robust.collect();
-    let has_levels = robust.iter().any(|margin| matches!(margin, Some(Margin::Levels(_))));
-    let term = |TermSource { property, value_type, halves: [at, after] }: &TermSource| {
-        let after = if time_points == TimePoints::Dense { after } else { at };
-        let halves = [at, after].map(|(node, known)| (assembly.column[node.index()], place(*known)));
-        NotedTerm { property: *property, value_type: *value_type, halves }
-    };
-    let terms = terms.iter().map(term).collect();
-    let is_keeper =
-        |i: &&Instruction| matches!(i, Instruction::HeldText { .. } | Instruction::LatchText { .. });
-    let reads_time = |i: &Instruction| match i {
-        Instruction::Time { .. }
-        | Instruction::SameTime
-        | Instruction::TimedRecently { .. }
-        | Instruction::TimedSince { .. }
-        | Instruction::Lasting { .. }
-        | Instruction::Machine { .. }
-        | Instruction::Quantified { .. }
-        | Instruction::ByValue { .. } => true,
-        Instruction::Window { window, .. } => assembly.windows[*window as usize].timed,
-        Instruction::RobustOnce { timed, .. } | Instruction::RobustSince { timed, .. } => *timed,
-        _ => false,
-    };
-    Section {
-        time_points,
-        properties,
-        formulas,
-        constant,
-        keeps_text: assembly.instructions.iter().rev().filter(is_keeper).copied().collect(),
-        reads_time: time_points == TimePoints::Dense || assembly.instructions.iter().any(reads_time),
-        instructions: assembly.instructions,
-        identities: order.iter().map(|id| identities.get(id.index()).copied().unwrap_or(0)).collect(),
-        ahead_identities: Default::default(),
-        ints: assembly.ints,
-        floats: assembly.floats,
-        patterns: assembly.patterns,
-        operands: assembly.operands,
-        lasting: assembly.lasting,
-        repeats: assembly.machines.iter().any(|machine| machine.repeats),
-        machines: assembly.machines,
-        windows: assembly.windows,
-        robust,
-        has_levels,
-        terms,
-        robust_operands: assembly.robust_operands,
-        relations: assembly.relations,
-        inner: assembly.inner,
-        premises,
-        deadlines: assembly.deadlines,
-        shortest: assembly.shortest,
-        initial: assembly.state,
-        registers: assembly.registers,
-        eager: None,
-        linear: None,
-        futures: Vec::new(),
-        robust_futures: Vec::new(),
-    }
 }

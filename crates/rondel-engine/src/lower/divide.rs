@@ -93,7 +93,8 @@ impl Division<'_> {
     /// As [`Program::compile`](crate::Program::compile).
     pub(crate) fn compile(
         self,
-        (spec, terms): (&Spec, bool),
+        spec: &Spec,
+        terms: bool,
         binding: &mut Binding,
         quantifiers: &mut Vec<Quantifier>,
     ) -> Result<Sliced, CompileError> {
@@ -129,7 +130,7 @@ impl Division<'_> {
         if translation.futures.iter().any(|future| future.property == until) {
             return Err(unsupported(error::KEYED_FUTURE_END));
         }
-        let nodes = Ordered::new(translation, time_points, false, (&spec, &[]));
+        let nodes = Ordered::new(translation, time_points, false, &spec, &[]);
         let slots = binding.bind(nodes.fields(), nodes.nodes());
         let section = nodes.assemble(ordered, &slots);
         let topics = fields.iter().map(|(topic, _)| (*topic, slots_of(slice, *topic, binding))).collect();

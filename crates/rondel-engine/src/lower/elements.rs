@@ -1,16 +1,16 @@
-//! `for each` over the elements of an array, as one over messages.
+//! Lowers `for each` over the elements of an array to `for each` over messages.
 //!
-//! A message with several elements belongs to the instances of all of them. Here each topic with such a
-//! parameter gets a further topic that carries its messages element by element: of one message as many as it
-//! has elements, each with the name of one. The properties read that one, and so each sees, as with every
-//! other `for each`, messages with one value of its parameter. Decoders pack the elements of a message into a
-//! [`Table`], and the monitor [unpacks](crate::monitor) it.
+//! A message with several elements belongs to the instances of all of them. Each topic with such a parameter
+//! gets a further topic that carries one event per element, with the name of the element as a field. The
+//! properties read the further topic, so that each event has one value of the parameter, as with every other
+//! `for each`. Decoders pack the elements of a message into a [`Table`], which the monitor
+//! [unpacks](crate::monitor).
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use rondel_event::{Field, Path, Read, Slot, Table, TopicId};
-use rondel_spec::{Expr, ExprId, Machine, Slice, SliceId, Spec, Topic};
+use rondel_spec::{ExprId, Machine, Slice, SliceId, Spec, Topic};
 
 use crate::lower::binding::Binding;
 use crate::lower::translate::FieldRead;
@@ -18,22 +18,22 @@ use crate::lower::translate::FieldRead;
 /// A specification in which the elements of arrays are messages.
 pub(crate) struct Elements {
     pub(crate) spec: Spec,
-    /// For each topic of elements the path of a name, and by which slices it is read.
+    /// Path of the name of an element, per topic of elements.
     pub(crate) keys: Vec<Path>,
 }
 
-/// How the elements of a message become events.
+/// Columns of a message and of its elements, from which the monitor makes one event per element.
 #[derive(Clone, Debug)]
 pub(crate) struct ElementPlan {
     /// The topic of the messages.
     pub(crate) parent: TopicId,
     /// The topic of the elements.
     pub(crate) topic: TopicId,
-    /// The column of texts in which the message has them as a table.
+    /// Column of texts that holds the table of elements.
     pub(crate) packed: u32,
-    /// The columns of the fields outside of the elements, in the order of the table.
+    /// Columns of the fields outside of the elements, in the order of the table.
     pub(crate) of_message: Vec<Slot>,
-    /// Those of the fields of an element.
+    /// Columns of the fields of an element.
     pub(crate) of_element: Vec<Slot>,
 }
 
@@ -142,21 +142,7 @@ impl Nodes<'_> {
                 continue;
             }
             let mut node = spec.nodes[id.index()].clone();
-            match &mut node {
-                Expr::Field { topic, .. }
-                | Expr::Carried { topic, .. }
-                | Expr::Elements { topic, .. }
-                | Expr::Length { topic, .. }
-                | Expr::Number { topic, .. }
-                | Expr::IsNan { topic, .. }
-                | Expr::On(topic)
-                | Expr::Age(topic)
-                | Expr::Latency(topic)
-                | Expr::Jitter(topic)
-                | Expr::Bind { topic, .. } => self.topic(topic),
-                Expr::Window { topics, .. } => topics.iter_mut().for_each(|topic| self.topic(topic)),
-                _ => {}
-            }
+            node.topics_mut().iter_mut().for_each(|topic| self.topic(topic));
             node.operands_mut()
                 .for_each(|operand| *operand = self.known.get(operand).copied().unwrap_or(*operand));
             let same = node == spec.nodes[id.index()];

@@ -129,6 +129,7 @@ impl CompileError {
 fn advice(what: &str) -> Option<&'static str> {
     Some(match what {
         ROBUST_QUANTIFIER => "remove `@robust`",
+        ROBUST_OPERATOR => "remove `@robust`, or move this operator to a property without it",
         MACHINE_CYCLE => "use the state of one machine only under `previously`",
         MACHINE_TIME => "give both the same time model with `@time`",
         MACHINE_OPERATOR => {
@@ -145,6 +146,7 @@ fn advice(what: &str) -> Option<&'static str> {
 pub(crate) const ARGUMENTS: &str = "a function with so many arguments";
 pub(crate) const PATTERN: &str = "a regular expression that is not a constant, or not valid";
 pub(crate) const ROBUST_QUANTIFIER: &str = "the robustness of a quantifier";
+pub(crate) const ROBUST_OPERATOR: &str = "the robustness of this operator";
 pub(crate) const MACHINE_CYCLE: &str = "a machine that depends on itself";
 pub(crate) const MACHINE_TIME: &str = "a machine with another time model than the property";
 pub(crate) const MACHINE_OPERATOR: &str = "a temporal operator on a variable of the same machine in a guard";

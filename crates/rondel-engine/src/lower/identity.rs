@@ -95,6 +95,7 @@ impl Identifier<'_> {
         all
     }
 
+    #[expect(clippy::too_many_lines, reason = "one arm for each node")]
     fn node(&self, node: &Node) -> u64 {
         let sort = node.sort();
         let Names { spec, sources, lines, .. } = self.names;
@@ -204,8 +205,8 @@ fn shape(plan: &RelationPlan) -> u64 {
         without_addresses(&format!("{own:?}")).hash(&mut hasher);
     }
     (format!("{:?}", plan.roots), plan.negated, plan.truths.len(), plan.values.len()).hash(&mut hasher);
-    let ask = plan.ask.as_ref().map(|ask| format!("{:?}", ask.formula));
-    ask.map(|ask| without_addresses(&ask)).hash(&mut hasher);
+    let obligation = plan.obligation.as_ref().map(|obligation| format!("{:?}", obligation.formula));
+    obligation.map(|formula| without_addresses(&formula)).hash(&mut hasher);
     hasher.finish()
 }
 

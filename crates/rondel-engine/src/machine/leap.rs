@@ -87,7 +87,8 @@ impl MachineState {
         &mut self,
         plan: &MachinePlan,
         reading: &ScalarReading<'_>,
-        (row, now): (usize, i64),
+        row: usize,
+        now: i64,
     ) -> Option<[bool; 2]> {
         if self.is_lost {
             return Some([false; 2]);
@@ -95,7 +96,7 @@ impl MachineState {
         let leap = self.leap.as_ref()?;
         let place = &leap.place;
         if now < place.entered {
-            let stays = |half| place.guards(plan, &leap.through, reading, (row, half));
+            let stays = |half| place.guards(plan, &leap.through, reading, row, half);
             self.is_lost = (0..2).any(|half| stays(half).as_ref() != Some(&leap.guards));
             return Some([false; 2]);
         }
@@ -111,7 +112,8 @@ impl MachineState {
         &mut self,
         plan: &MachinePlan,
         reading: &ScalarReading<'_>,
-        (row, now): (usize, i64),
+        row: usize,
+        now: i64,
     ) -> bool {
         let own = self.place.variables.len().saturating_sub(plan.kept.len());
         self.forgot = self.place.variables.iter().take(own).any(Option::is_none);
@@ -142,7 +144,7 @@ impl MachineState {
             None if !is_last => return,
             None => None,
             Some((place, through)) => {
-                let guards = place.guards(plan, &through, reading, (row, 1));
+                let guards = place.guards(plan, &through, reading, row, 1);
                 guards.map(|guards| Leap { place, through, guards })
             }
         };
@@ -221,7 +223,8 @@ impl Place {
         plan: &MachinePlan,
         through: &[u32],
         reading: &ScalarReading<'_>,
-        (row, half): (usize, usize),
+        row: usize,
+        half: usize,
     ) -> Option<Vec<bool>> {
         let leaving = through.iter().filter_map(|state| plan.leaving.get(*state as usize)).flatten();
         let guards = leaving.filter_map(|transition| Some((transition, transition.guard.as_ref()?)));

@@ -293,9 +293,9 @@ impl MachineState {
             self.place = span;
         }
         if self.is_unknown()
-            && let Some(known) = self.resume_leap(plan, reading, (row, now))
+            && let Some(known) = self.resume_leap(plan, reading, row, now)
         {
-            return self.write_leap(plan, reading, rows, (row, now), known);
+            return self.write_leap(plan, reading, rows, row, now, known);
         }
         if plan.dense {
             self.place.beat(plan, now);
@@ -304,8 +304,8 @@ impl MachineState {
             self.forgot |= forgets;
             self.leaps = self.leaps.saturating_add(forgets.into());
         }
-        if self.forgot && self.misses(plan, reading, (row, now)) {
-            return self.write_leap(plan, reading, rows, (row, now), [false; 2]);
+        if self.forgot && self.misses(plan, reading, row, now) {
+            return self.write_leap(plan, reading, rows, row, now, [false; 2]);
         }
         for (variable, rows) in self.place.variables.iter().zip(&mut rows.variables) {
             rows[0].write(row, variable.as_ref());
@@ -338,7 +338,7 @@ impl MachineState {
             }
         }
         self.leap(plan, reading, row);
-        self.write_span(plan, reading, rows, (row, now));
+        self.write_span(plan, reading, rows, row, now);
     }
 
     /// Writes the state on the interval after the time point.
@@ -347,7 +347,8 @@ impl MachineState {
         plan: &MachinePlan,
         reading: &ScalarReading<'_>,
         rows: &mut MachineRows,
-        (row, now): (usize, i64),
+        row: usize,
+        now: i64,
     ) {
         if self.is_unknown() {
             return rows.write_unknown(1, row);
@@ -370,14 +371,15 @@ impl MachineState {
         plan: &MachinePlan,
         reading: &ScalarReading<'_>,
         rows: &mut MachineRows,
-        at: (usize, i64),
+        row: usize,
+        now: i64,
         [_, after]: [bool; 2],
     ) {
-        rows.write_unknown(0, at.0);
+        rows.write_unknown(0, row);
         if after {
-            self.write_span(plan, reading, rows, at);
+            self.write_span(plan, reading, rows, row, now);
         } else {
-            rows.write_unknown(1, at.0);
+            rows.write_unknown(1, row);
         }
     }
 

@@ -9,7 +9,7 @@ use rondel_spec::{ChainId, Spec};
 
 use crate::CompileError;
 use crate::exec::inventory::{Inventory, Origins, Outline};
-use crate::keyed::moved::SlicedOutline;
+use crate::keyed::moved::{Selection, SlicedOutline};
 use crate::monitor::contents::{Contents, FieldContent, SectionContent};
 use crate::monitor::program::Program;
 use crate::monitor::snapshot::{MONITOR, VERSION, split};
@@ -141,13 +141,14 @@ impl Snapshot {
 
     /// Restarts properties, by their positions, whose states have another form.
     pub fn restart(spec: &mut Spec, properties: &[u32], generation: u32, outcomes: &mut [EditOutcome]) {
-        Snapshot::begin(spec, properties.iter().copied(), (RestartReason::Form, generation), outcomes);
+        Snapshot::begin(spec, properties.iter().copied(), RestartReason::Form, generation, outcomes);
     }
 
     fn begin(
         spec: &mut Spec,
         properties: impl Iterator<Item = u32>,
-        (why, generation): (RestartReason, u32),
+        why: RestartReason,
+        generation: u32,
         outcomes: &mut [EditOutcome],
     ) {
         for property in properties {
@@ -182,7 +183,7 @@ impl Snapshot {
             if drawn.is_empty() {
                 return;
             }
-            Snapshot::begin(spec, drawn.into_iter(), (RestartReason::Chain, generation), outcomes);
+            Snapshot::begin(spec, drawn.into_iter(), RestartReason::Chain, generation, outcomes);
         }
     }
 
@@ -385,7 +386,8 @@ impl Monitor {
             let (Some(other), Some(names)) = (taken, contents.sliced.get(from)) else {
                 return Err(SnapshotError::Altered);
             };
-            if !to.instances[i].take(outline, other, names, &origins, (true, &|_| true)) {
+            let everything = Selection { with_template: true, is_meant: &|_| true };
+            if !to.instances[i].take(outline, other, names, &origins, everything) {
                 return Err(SnapshotError::Altered);
             }
         }

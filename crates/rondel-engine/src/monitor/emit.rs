@@ -11,7 +11,7 @@ use crate::keyed::ahead::{self, EVENT};
 use crate::keyed::ending::Unfinished;
 use crate::keyed::keys::for_each;
 use crate::keyed::plan::Sliced;
-use crate::keyed::{Moment, MomentOwner};
+use crate::keyed::{PointBatch, PointOrigin};
 use crate::monitor::noted::{Ended, Noted, has_levels};
 use crate::monitor::term_values::TermValue;
 use crate::monitor::{at, before, step_before};
@@ -52,8 +52,8 @@ impl Occasion<'_> {
 
     /// Position of the element at a row of the time points.
     #[inline(always)]
-    fn element(&self, points: &Moment<'_>, row: usize) -> Option<u32> {
-        let rows = self.elements.filter(|_| points.place == MomentOwner::Rows)?;
+    fn element(&self, points: &PointBatch<'_>, row: usize) -> Option<u32> {
+        let rows = self.elements.filter(|_| points.origin == PointOrigin::Rows)?;
         rows.positions[row]
     }
 }
@@ -68,20 +68,20 @@ pub(crate) struct Out<'a> {
 
 /// Emits the reports about time points of instances, with their parameters.
 pub(crate) fn emit(
-    points: &Moment<'_>,
+    points: &PointBatch<'_>,
     sliced: &Sliced,
     occasion: Occasion<'_>,
     every: bool,
     Out { reports, keys, noted }: &mut Out<'_>,
 ) {
-    emit_awaited(points, sliced, occasion, every, (reports, keys, noted));
+    emit_awaited(points, sliced, occasion, every, reports, keys, noted);
     if sliced.section.has_levels {
         note_levels(points, &sliced.section, noted);
     }
     if !points.terms.is_empty() {
-        note_terms(points, occasion, (keys, noted));
+        note_terms(points, occasion, keys, noted);
     }
-    let at_event = matches!(points.place, MomentOwner::Rows | MomentOwner::Shared(_));
+    let at_event = matches!(points.origin, PointOrigin::Rows | PointOrigin::Shared(_));
     let wants_every = every;
     let every = if every && at_event { points.rows } else { 0 };
     let moved = |i: u32| if wants_every { points.moved(i as usize) } else { 0 };
@@ -117,7 +117,7 @@ pub(crate) fn emit(
         |row, i, outcome| {
             let i = i as usize;
             let robustness = points.robustness(&sliced.section, i, row, outcome.verdict(row));
-            report(points, occasion, (row, properties[i], outcome), (key_of(row), robustness))
+            report(points, occasion, row, properties[i], outcome, key_of(row), robustness)
         },
     );
     for ((outcome, future), driven) in ahead.iter().zip(&sliced.section.futures).zip(points.driven) {
@@ -129,26 +129,26 @@ pub(crate) fn emit(
             |_| every,
             points.rows,
             reports,
-            |row, property, outcome| report(points, occasion, (row, property, outcome), (key_of(row), None)),
+            |row, property, outcome| report(points, occasion, row, property, outcome, key_of(row), None),
         );
     }
     for &Unfinished { row, property, was_open } in points.unfinished {
         let open = Outcome { changed: if was_open { 0 } else { Rows::MAX }, ..Outcome::default() };
-        reports.push(report(points, occasion, (row, property, &open), (key_of(row), None)));
+        reports.push(report(points, occasion, row, property, &open, key_of(row), None));
     }
 }
 
 /// Row of the event of a time point, if it has one, sort key among the reports, and time.
 #[inline(always)]
-fn place(points: &Moment<'_>, occasion: Occasion<'_>, row: usize) -> (Option<usize>, u32, Timestamp) {
+fn place(points: &PointBatch<'_>, occasion: Occasion<'_>, row: usize) -> (Option<usize>, u32, Timestamp) {
     let at_event =
         |row| (Some(row), at(row), occasion.block.map_or(Timestamp::ZERO, |block| block.time(row)));
-    match points.place {
-        MomentOwner::Rows => at_event(occasion.row(row)),
-        MomentOwner::Shared(row) => at_event(occasion.row(row)),
-        MomentOwner::Time | MomentOwner::Span => {
+    match points.origin {
+        PointOrigin::Rows => at_event(occasion.row(row)),
+        PointOrigin::Shared(row) => at_event(occasion.row(row)),
+        PointOrigin::Time | PointOrigin::Span => {
             let time = points.times[row];
-            let is_span = u32::from(points.place == MomentOwner::Span);
+            let is_span = u32::from(points.origin == PointOrigin::Span);
             let order = before(occasion.times.partition_point(|&event| event <= time)) + is_span;
             (None, order, Timestamp::from_nanos(time))
         }
@@ -158,10 +158,13 @@ fn place(points: &Moment<'_>, occasion: Occasion<'_>, row: usize) -> (Option<usi
 /// Constructed in place: one event may cause thousands of reports.
 #[inline(always)]
 fn report(
-    points: &Moment<'_>,
+    points: &PointBatch<'_>,
     occasion: Occasion<'_>,
-    (row, property, outcome): (usize, u32, &Outcome),
-    (key, robustness): (ReportKey, Option<f64>),
+    row: usize,
+    property: u32,
+    outcome: &Outcome,
+    key: ReportKey,
+    robustness: Option<f64>,
 ) -> Report {
     let (event, order, time) = place(points, occasion, row);
     Report {
@@ -174,7 +177,7 @@ fn report(
         at_event: event.is_some(),
         time,
         about: None,
-        after: points.place == MomentOwner::Span,
+        after: points.origin == PointOrigin::Span,
         back: 0,
         robustness,
         withheld: crate::exec::report::Withheld::No,
@@ -186,7 +189,7 @@ fn report(
 
 /// Records the robustness of all properties that have one.
 #[inline(never)]
-fn note_levels(points: &Moment<'_>, section: &Section, noted: &mut Noted) {
+fn note_levels(points: &PointBatch<'_>, section: &Section, noted: &mut Noted) {
     for (i, &property) in section.properties.iter().enumerate() {
         if has_levels(section.robust.get(i).copied().flatten()) {
             for_each(points.rows, |row| {
@@ -198,7 +201,7 @@ fn note_levels(points: &Moment<'_>, section: &Section, noted: &mut Noted) {
 
 /// Records the values of terms.
 #[cold]
-fn note_terms(points: &Moment<'_>, occasion: Occasion<'_>, (keys, noted): (&mut ReportKeys, &mut Noted)) {
+fn note_terms(points: &PointBatch<'_>, occasion: Occasion<'_>, keys: &mut ReportKeys, noted: &mut Noted) {
     for RowValue { property, row, after, value } in points.terms {
         let row = usize::from(*row);
         if points.rows >> row & 1 == 0 {
@@ -221,14 +224,16 @@ fn note_terms(points: &Moment<'_>, occasion: Occasion<'_>, (keys, noted): (&mut 
 
 /// Emits the delayed verdicts of future operators.
 fn emit_awaited(
-    points: &Moment<'_>,
+    points: &PointBatch<'_>,
     sliced: &Sliced,
     occasion: Occasion<'_>,
     every: bool,
-    (reports, keys, noted): (&mut Vec<Report>, &mut ReportKeys, &mut Noted),
+    reports: &mut Vec<Report>,
+    keys: &mut ReportKeys,
+    noted: &mut Noted,
 ) {
     let Occasion { block, times, position, .. } = occasion;
-    for &ahead::Told { row, future, decision, is_end } in points.told {
+    for &ahead::AwaitedVerdict { row, future, decision, is_end } in points.awaited {
         let point_row = row;
         let section = &sliced.section;
         let (property, model) = match section.futures.get(future) {
@@ -245,10 +250,10 @@ fn emit_awaited(
             continue;
         }
         let key = keys.add(|words| points.write_key(row, words));
-        let at_row = match points.place {
-            MomentOwner::Rows => Some(occasion.row(row)),
-            MomentOwner::Shared(row) => Some(occasion.row(row)),
-            MomentOwner::Time | MomentOwner::Span => None,
+        let at_row = match points.origin {
+            PointOrigin::Rows => Some(occasion.row(row)),
+            PointOrigin::Shared(row) => Some(occasion.row(row)),
+            PointOrigin::Time | PointOrigin::Span => None,
         };
         let certain = decision.certain_time(model);
         let now = at_row.and_then(|row| times.get(row).copied());

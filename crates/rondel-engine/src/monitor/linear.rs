@@ -13,7 +13,7 @@ impl Monitor {
         linear.frontiers.clear();
         for row in 0..block.len() {
             let time = self.times[row];
-            linear.take(plan, block, row, (time, self.position + row as u64));
+            linear.take(plan, block, row, time, self.position + row as u64);
             if linear.is_full() {
                 self.evaluate(i, section, &mut linear, time);
                 if linear.is_full() {
@@ -58,7 +58,7 @@ impl Monitor {
         linear.block.clear();
         if self.sections[i].time > i64::MIN && self.sections[i].time < until {
             while let Some(due) = self.sections[i].next_change(section).filter(|&due| due < until) {
-                self.alone(i, section, (due, until), 0);
+                self.alone(i, section, due, until, 0);
             }
             self.span(i, section, until, 0);
             self.future_until(i, section, until);

@@ -9,6 +9,7 @@ mod noted;
 mod parts;
 mod points;
 pub(crate) mod program;
+mod sections;
 mod snapshot;
 mod status;
 pub(crate) mod term_values;
@@ -32,13 +33,13 @@ use crate::exec::report::Outcome;
 use crate::exec::report::{Report, ReportKeys};
 use crate::exec::section::{Section, TimePoints};
 use crate::exec::serial::{ByItself, SavedSerial, Serial};
-use crate::future::{Decision, Levels, Room, Scratch};
 use crate::keyed::plan::Sliced;
 use crate::keyed::saved::SavedInstances;
-use crate::keyed::{Events, Instances, Moment};
+use crate::keyed::{Events, Instances, PointBatch};
 use crate::linear::{LineRows, Linear, LinearState};
 use crate::monitor::elements::ElementRoom;
 use crate::monitor::emit::{Occasion, Out, emit};
+use crate::monitor::future::FutureBuffers;
 use crate::monitor::noted::Noted;
 use crate::monitor::points::Grid;
 use crate::monitor::program::Program;
@@ -65,6 +66,8 @@ pub struct Monitor {
     pub(crate) position: u64,
     /// Latest time so far.
     pub(crate) time: i64,
+    /// Time of the last event.
+    event_time: i64,
     beyond: u64,
     /// Times of the block's events, made monotone: an earlier time counts as that of the event before.
     pub(crate) times: [i64; Block::CAPACITY],
@@ -85,12 +88,7 @@ pub struct Monitor {
     /// Parameters of the instances of the reports.
     pub(crate) keys: ReportKeys,
     /// Scratch space for properties with future operators.
-    words: Vec<[Rows; 2]>,
-    pasts: (Vec<u8>, Vec<u8>),
-    room: Scratch,
-    levels: [Vec<Levels>; 2],
-    delayed_room: Room,
-    decisions: Vec<Decision>,
+    ahead: FutureBuffers,
     /// Values that violate relations in the last call.
     pub(crate) witnesses: Vec<Violating>,
     pub(crate) noted: Noted,
@@ -107,6 +105,7 @@ pub(crate) struct SavedMonitor {
     linear: Vec<Option<LinearState>>,
     position: u64,
     time: i64,
+    event_time: i64,
     beyond: u64,
     uncertainties: Uncertainties,
 }
@@ -124,6 +123,7 @@ impl Monitor {
             linear: self.linear.iter().map(|linear| Some(linear.as_ref()?.held.clone())).collect(),
             position: self.position,
             time: self.time,
+            event_time: self.event_time,
             beyond: self.beyond,
             uncertainties,
         }
@@ -132,8 +132,17 @@ impl Monitor {
     /// Restores a monitor. `None` if the saved state does not belong to the program.
     pub(crate) fn from_saved(program: Arc<Program>, saved: SavedMonitor) -> Option<Monitor> {
         let mut monitor = Monitor::new(program);
-        let SavedMonitor { sections, instances, chains, linear, position, time, beyond, uncertainties } =
-            saved;
+        let SavedMonitor {
+            sections,
+            instances,
+            chains,
+            linear,
+            position,
+            time,
+            event_time,
+            beyond,
+            uncertainties,
+        } = saved;
         if !uncertainties.fits(&monitor.program) {
             return None;
         }
@@ -142,7 +151,8 @@ impl Monitor {
         if !monitor.uncertainties.restore(&program) {
             return None;
         }
-        (monitor.position, monitor.time, monitor.beyond) = (position, time, beyond);
+        (monitor.position, monitor.beyond) = (position, beyond);
+        (monitor.time, monitor.event_time) = (time, event_time);
         if (sections.len(), instances.len()) != (monitor.sections.len(), monitor.instances.len())
             || (chains.len(), linear.len()) != (monitor.chains.len(), monitor.linear.len())
         {
@@ -186,6 +196,7 @@ impl Monitor {
             uncertainties: Uncertainties::new(&program),
             position: 0,
             time: -FARTHEST,
+            event_time: -FARTHEST,
             beyond: 0,
             times: [0; Block::CAPACITY],
             no_event,
@@ -202,12 +213,7 @@ impl Monitor {
             outcomes: Vec::new(),
             reports: Vec::new(),
             keys: ReportKeys::default(),
-            words: Vec::new(),
-            pasts: (Vec::new(), Vec::new()),
-            room: Scratch::default(),
-            levels: Default::default(),
-            delayed_room: Room::default(),
-            decisions: Vec::new(),
+            ahead: FutureBuffers::default(),
             witnesses: Vec::new(),
             noted: Noted::new(program.properties().len()),
             element_room: (!program.elements.is_empty()).then(|| Box::new(ElementRoom::new(&program))),
@@ -250,10 +256,11 @@ impl Monitor {
         let len = block.len();
         if self.program.reads_time {
             self.clamp(block);
+            self.event_time = self.time;
         }
         let position = self.position;
         let states = self.sections.iter_mut().flat_map(|serial| &mut serial.state.relations);
-        let obligations = states.filter_map(|state| state.asking_mut());
+        let obligations = states.filter_map(|state| state.obligations_mut());
         obligations.for_each(|obligations| obligations.begin_call(position));
         let program = Arc::clone(&self.program);
         let chains = self.chains.iter_mut().zip(&program.chains).zip(&mut self.chain_rows);
@@ -332,7 +339,7 @@ impl Monitor {
                 }
                 if section.time_points == TimePoints::Dense {
                     while let Some(due) = self.sections[i].next_change(section).filter(|&due| due < now) {
-                        self.alone(i, section, (due, now), 0);
+                        self.alone(i, section, due, now, 0);
                     }
                     self.span(i, section, now, 0);
                 }
@@ -367,13 +374,13 @@ impl Monitor {
             self.future_end(i, section);
             self.machines_end(i, section);
         }
-        let Monitor { instances, reports, keys, every, time, position, noted, .. } = self;
+        let Monitor { instances, reports, keys, every, time, event_time, position, noted, .. } = self;
         let events = Occasion { block: None, times: &[], position: *position, elements: None };
         for (i, (instances, sliced)) in (0..).zip(instances.iter_mut().zip(&program.sliced)) {
             keys.slice = i;
             let out = &mut Out { reports: &mut *reports, keys: &mut *keys, noted: &mut *noted };
-            let emit = &mut |points: &Moment<'_>| emit(points, sliced, events, *every, out);
-            instances.reach(sliced, *time, emit);
+            let emit = &mut |points: &PointBatch<'_>| emit(points, sliced, events, *every, out);
+            instances.reach(sliced, *event_time, emit);
             instances.finish(sliced, *time, emit);
         }
         self.sort();
@@ -437,7 +444,7 @@ impl Monitor {
         let times = &times[..block.map_or(0, Block::len)];
         let events = Occasion { block, times, position: *position, elements: None };
         let mut out = Out { reports, keys, noted };
-        let mut emit = |points: &Moment<'_>| emit(points, sliced, events, *every, &mut out);
+        let mut emit = |points: &PointBatch<'_>| emit(points, sliced, events, *every, &mut out);
         if let Some(block) = block {
             instances[i].step(sliced, Events { block, times, rows: block.rows(), inputs: &[] }, &mut emit);
         }

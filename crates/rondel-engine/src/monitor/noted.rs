@@ -60,7 +60,8 @@ impl Noted {
     pub(crate) fn dense_levels(
         &mut self,
         serial: &Serial,
-        (section, formula): (&Section, usize),
+        section: &Section,
+        formula: usize,
         rows: usize,
         together: Rows,
     ) {
@@ -78,7 +79,7 @@ impl Noted {
 
     /// Records the robustness of one property on the interval after the last time point.
     #[inline(never)]
-    pub(crate) fn span_level(&mut self, serial: &Serial, (section, formula): (&Section, usize)) {
+    pub(crate) fn span_level(&mut self, serial: &Serial, section: &Section, formula: usize) {
         if has_levels(section.robust[formula]) {
             let level = serial.robustness(section, formula, serial.last_row(), 1, Verdict::Inconclusive);
             self.level(section.properties[formula], level);

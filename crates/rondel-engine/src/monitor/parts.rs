@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::exec::inventory::Origins;
 use crate::keyed::Instances;
-use crate::keyed::moved::{SlicedOutline, Which};
+use crate::keyed::moved::{Selection, SlicedOutline};
 use crate::keyed::saved::SavedInstances;
 use crate::monitor::program::Program;
 use crate::monitor::uncertainty::Instance;
@@ -95,7 +95,12 @@ struct PartContents {
 }
 
 /// A slice before the first event, with those instances of `of` that `which` selects.
-fn only(program: &Program, sliced: usize, of: SavedInstances, which: Which<'_>) -> Option<SavedInstances> {
+fn only(
+    program: &Program,
+    sliced: usize,
+    of: SavedInstances,
+    which: Selection<'_>,
+) -> Option<SavedInstances> {
     let sliced = program.sliced.get(sliced)?;
     let mut own = Instances::new(sliced, &rondel_event::Block::new(program.layout())).saved();
     let outline = SlicedOutline::new(sliced);
@@ -121,8 +126,18 @@ impl Monitor {
         let (mut rests, mut instances) = (Vec::new(), Vec::new());
         for (at, own) in self.instances.iter().enumerate() {
             // Just serialised, so that it can be read.
-            instances.extend(only(program, at, own.saved(), (false, &|key| is_meant(at, key))));
-            rests.extend(only(program, at, own.saved(), (true, &|_| false)));
+            instances.extend(only(
+                program,
+                at,
+                own.saved(),
+                Selection { with_template: false, is_meant: &|key| is_meant(at, key) },
+            ));
+            rests.extend(only(
+                program,
+                at,
+                own.saved(),
+                Selection { with_template: true, is_meant: &|_| false },
+            ));
         }
         common.instances = rests;
         let slice_of = |property: u32| {
@@ -173,12 +188,13 @@ impl Monitor {
         let mut saved: SavedMonitor = postcard::from_bytes(&first.common).map_err(|_| altered(0))?;
         let outlines: Vec<SlicedOutline> = program.sliced.iter().map(SlicedOutline::new).collect();
         let origins = same(&program);
+        let all = Selection { with_template: false, is_meant: &|_| true };
         for (at, part) in parts.into_iter().enumerate() {
             if (part.instances.len(), saved.instances.len()) != (outlines.len(), outlines.len()) {
                 return Err(altered(at));
             }
             for ((own, other), outline) in saved.instances.iter_mut().zip(part.instances).zip(&outlines) {
-                if !own.take(outline, other, outline, &origins, (false, &|_| true)) {
+                if !own.take(outline, other, outline, &origins, all) {
                     return Err(altered(at));
                 }
             }

@@ -139,7 +139,7 @@ impl Monitor {
         grid.fill(&self.sections[i], first, times);
         // Deadlines set by the rows to come are not known before these are evaluated, but they are at least `shortest`
         // after the first of them.
-        let shortest = i64::try_from(section.shortest).unwrap_or(i64::MAX);
+        let shortest = i64::try_from(section.changes.shortest).unwrap_or(i64::MAX);
         let mut start = 0;
         while start < grid.times.len() {
             let first = grid.times[start];
@@ -165,16 +165,16 @@ impl Monitor {
         loop {
             let deadline = self.sections[i].next_deadline(section);
             match deadline {
-                Some(due) if due < time => self.alone(i, section, (due, time), order),
+                Some(due) if due < time => self.alone(i, section, due, time, order),
                 _ => return deadline,
             }
         }
     }
 
     /// Evaluates a time point without an event, before the one at `until`.
-    pub(super) fn alone(&mut self, i: usize, section: &Section, (time, until): (i64, i64), order: u32) {
+    pub(super) fn alone(&mut self, i: usize, section: &Section, time: i64, until: i64, order: u32) {
         let (row, before) = ((order / 4) as u8, self.reports.len());
-        if section.repeats {
+        if section.changes.repeats {
             self.sections[i].count_by_itself(section, time, until);
         }
         self.points(i, section, None, &[time], &[row, row]);
@@ -201,14 +201,7 @@ impl Monitor {
             _ => crate::ops::columns::rows_where(len as u32, crossing),
         };
         let serial = &mut self.sections[i];
-        let mut together = Rows::from(times[0] == serial.time);
-        let mut events = 0;
-        for row in 0..len {
-            events |= Rows::from(next_event[row] != next_event[row + 1]) << row;
-            if row > 0 {
-                together |= Rows::from(times[row - 1] == times[row]) << row;
-            }
-        }
+        let (together, events) = masks(serial.time, times, next_event);
         if events != 0 {
             serial.by_itself = ByItself::default();
         }
@@ -216,22 +209,8 @@ impl Monitor {
         let block = block.unwrap_or(&self.no_event);
         let (chains, lines) = (&self.chain_rows[..], &self.lines[..]);
         serial.run(section, RowInput { block, start, len: len as u32, events, times, chains, lines });
-        if !section.terms.is_empty() {
-            let values = serial.terms.drain(..);
-            self.noted.terms.extend(values.map(|RowValue { property, row, after, value }| {
-                let row = usize::from(row);
-                let is_event = events >> row & 1 == 1 && !after;
-                TermValue {
-                    property,
-                    step: is_event.then(|| self.position + u64::from(next_event[row])),
-                    time: Timestamp::from_nanos(times[row]),
-                    after,
-                    value,
-                    element: None,
-                    key: None,
-                }
-            }));
-        }
+        self.note_terms(i, section, events, times, next_event);
+        let serial = &mut self.sections[i];
         for (formula, &property) in section.properties.iter().enumerate() {
             let [now, after] = serial.outcomes(section, formula, len as u32, together);
             let every = if self.every { events & !crossings } else { 0 };
@@ -240,7 +219,7 @@ impl Monitor {
             let rows = if levels { crate::ops::words::low(len as u64) } else { 0 };
             let spans = !together >> 1 & rows >> 1;
             if section.has_levels {
-                self.noted.dense_levels(serial, (section, formula), len, together);
+                self.noted.dense_levels(serial, section, formula, len, together);
             }
             let mut reported = now.changed | after.changed | every | rows;
             while reported != 0 {
@@ -297,6 +276,28 @@ impl Monitor {
         self.future_points(i, section, times, next_event);
     }
 
+    /// Notes the values of terms at these time points; `events` are the rows at which there is an event.
+    fn note_terms(&mut self, i: usize, section: &Section, events: Rows, times: &[i64], next_event: &[u8]) {
+        if section.terms.is_empty() {
+            return;
+        }
+        let position = self.position;
+        let values = self.sections[i].terms.drain(..);
+        self.noted.terms.extend(values.map(|RowValue { property, row, after, value }| {
+            let row = usize::from(row);
+            let is_event = events >> row & 1 == 1 && !after;
+            TermValue {
+                property,
+                step: is_event.then(|| position + u64::from(next_event[row])),
+                time: Timestamp::from_nanos(times[row]),
+                after,
+                value,
+                element: None,
+                key: None,
+            }
+        }));
+    }
+
     /// Reports changes on the interval after the last time point, if there is time before the next one at `time`.
     pub(super) fn span(&mut self, i: usize, section: &Section, time: i64, order: u32) {
         let step = self.step_before(order);
@@ -308,7 +309,7 @@ impl Monitor {
         for (formula, &property) in section.properties.iter().enumerate() {
             let changed = serial.span(formula);
             if section.has_levels {
-                self.noted.span_level(serial, (section, formula));
+                self.noted.span_level(serial, section, formula);
             }
             let levels = self.every_requested && section.robust[formula].is_some();
             if changed.is_some() || levels && serial.moves(section, formula) {
@@ -338,4 +339,19 @@ impl Monitor {
             }
         }
     }
+}
+
+/// Returns the rows whose time point is at the same time as the one before, which was at `before` for the first row, and
+/// the rows at which there is an event.
+#[inline]
+fn masks(before: i64, times: &[i64], next_event: &[u8]) -> (Rows, Rows) {
+    let mut together = Rows::from(times[0] == before);
+    let mut events = 0;
+    for row in 0..times.len() {
+        events |= Rows::from(next_event[row] != next_event[row + 1]) << row;
+        if row > 0 {
+            together |= Rows::from(times[row - 1] == times[row]) << row;
+        }
+    }
+    (together, events)
 }

@@ -1,27 +1,24 @@
 //! Programs: specifications, compiled.
 
 use std::borrow::Cow;
-use std::collections::{BTreeSet, HashSet};
 use std::sync::OnceLock;
 
 use rondel_event::{Field, Layout, Path, Projection, Read, TopicId, ValueType};
-use rondel_spec::{Chain, Finality, Property, Spec, TimeModel, Topic};
+use rondel_spec::{Chain, Finality, Property, Spec, Topic};
 
 use crate::CompileError;
 use crate::chain::ChainPlan;
 use crate::exec::memory::Memory;
-use crate::exec::section::{Section, TimePoints};
+use crate::exec::section::Section;
 use crate::ir::instruction::Instruction;
 use crate::keyed::plan::Sliced;
-use crate::linear::LinearPlan;
-use crate::lower::assemble::Ordered;
 use crate::lower::binding::Binding;
 use crate::lower::divide::divide;
 use crate::lower::elements::{ElementPlan, Elements, tables};
-use crate::lower::identity::{of_field, of_lines};
 use crate::lower::quantifier::Quantifier;
-use crate::lower::translate::{FieldRead, Lines, Translator, groups};
+use crate::lower::translate::FieldRead;
 use crate::monitor::contents::Contents;
+use crate::monitor::sections::SectionCompiler;
 use crate::monitor::uncertainty::{ReachPlan, finality};
 use crate::monitor::witness::Named;
 
@@ -105,66 +102,12 @@ impl Program {
         let identities =
             elements.as_ref().map(|_| spec.properties.iter().map(|own| spec.identity(own)).collect());
         let spec = elements.as_ref().map_or(spec, |elements| &elements.spec);
-        let mut binding = Binding::new(spec.topics.len());
-        let (mut sections, mut quantifiers) = (Vec::new(), Vec::new());
-        let interpolated = groups(spec)?;
-        let lagging: HashSet<u32> = interpolated.values().flatten().copied().collect();
-        let generations: BTreeSet<u32> = spec.properties.iter().map(|property| property.generation).collect();
-        let models = [
-            (TimePoints::Events, &[TimeModel::Steps, TimeModel::Points][..]),
-            (TimePoints::Dense, &[TimeModel::Dense]),
-        ];
-        let parts = models.into_iter().flat_map(|part| generations.iter().map(move |at| (part, *at)));
-        for ((time_points, models), generation) in parts {
-            let mut translator = Translator::new(spec).with_terms(terms);
-            let mut properties = Vec::new();
-            for &model in models {
-                let is_meant = |property: &Property| {
-                    property.slice.is_none() && (property.time, property.generation) == (model, generation)
-                };
-                let mut these = positions(spec, is_meant);
-                these.retain(|position| !lagging.contains(position));
-                properties.extend(translator.add(model, &these)?);
-            }
-            let mut translation = translator.finish();
-            quantifiers.append(&mut translation.quantifiers);
-            let ahead = !translation.futures.is_empty() || !translation.robust_futures.is_empty();
-            if !properties.is_empty() || ahead || !translation.terms.is_empty() {
-                let ordered = match first {
-                    Some(first) => Ordered::assuming(translation, spec, first),
-                    None => Ordered::new(translation, time_points, true, (spec, &[])),
-                };
-                let slots = binding.bind(ordered.fields(), ordered.nodes());
-                sections.push(ordered.assemble(properties, &slots));
-            }
-        }
-        for ((_, names), group) in &interpolated {
-            let mut translator = Translator::linear(spec);
-            let properties = translator.add(TimeModel::Dense, group)?;
-            let mut translation = translator.finish();
-            let (fields, lines) = translation.linear.take().map(Lines::used).unwrap_or_default();
-            let reads = fields.iter().map(|&field| &translation.fields[field as usize]);
-            let field_identities: Vec<u64> = reads.clone().map(|read| of_field(spec, read)).collect();
-            let line_identities = of_lines(&lines, &field_identities);
-            let fields = reads.map(|read| binding.slot(read)).collect();
-            let ordered = Ordered::new(translation, TimePoints::Dense, true, (spec, &line_identities));
-            let slots = binding.bind(ordered.fields(), ordered.nodes());
-            let mut section = ordered.assemble(properties, &slots);
-            let (slots, topics) = section.reads();
-            section.linear = Some(Box::new(LinearPlan {
-                fields,
-                field_identities,
-                line_identities,
-                names: names.clone(),
-                lines,
-                slots,
-                topics,
-            }));
-            sections.push(section);
-        }
+        let mut compiler = SectionCompiler::new(spec, first, terms);
+        compiler.compile()?;
+        let SectionCompiler { sections, mut binding, mut quantifiers, .. } = compiler;
         let sliced: Vec<Sliced> = divide(spec)?
             .into_iter()
-            .map(|division| division.compile((spec, terms), &mut binding, &mut quantifiers))
+            .map(|division| division.compile(spec, terms, &mut binding, &mut quantifiers))
             .collect::<Result<_, _>>()?;
         let chains = chains(spec, &mut binding)?;
         let is_known = |read: &&(TopicId, Path, Read)| read.0.index() < spec.topics.len();
@@ -346,10 +289,4 @@ fn fingerprint(spec: &Spec) -> u64 {
         env!("CARGO_PKG_VERSION")
     );
     rondel_event::snapshot::checksum(text.as_bytes())
-}
-
-/// Positions of the properties for which `is_meant` is true.
-fn positions(spec: &Spec, is_meant: impl Fn(&Property) -> bool) -> Vec<u32> {
-    let meant = spec.properties.iter().enumerate().filter(|(_, property)| is_meant(property));
-    meant.map(|(i, _)| i as u32).collect()
 }

@@ -78,7 +78,7 @@ impl Monitor {
         let sections = self.program.sections.iter().zip(&self.sections);
         let whole = sections.flat_map(|(section, serial)| serial.unexercised.of(&section.premises));
         let divided = self.program.sliced.iter().zip(&self.instances);
-        whole.chain(divided.flat_map(|(sliced, instances)| instances.untried(sliced)))
+        whole.chain(divided.flat_map(|(sliced, instances)| instances.unexercised(sliced)))
     }
 
     /// Properties that joined and have received no event yet.
@@ -126,8 +126,8 @@ impl Monitor {
             let robust = section.robust_futures.iter().zip(&serial.delayed);
             let delayed = robust.filter_map(|(future, delayed)| delayed.deadline(&future.plan));
             let timed = section.futures.iter().filter(|future| future.plan.time != TimeModel::Steps);
-            let obligations = timed.flat_map(|future| &future.givens).filter_map(|(_, relation)| {
-                serial.state.relations.get(*relation as usize)?.asking()?.deadline()
+            let obligations = timed.flat_map(|future| &future.externals).filter_map(|(_, relation)| {
+                serial.state.relations.get(*relation as usize)?.obligations()?.deadline()
             });
             pending.chain(delayed).chain(obligations).chain(past).chain(waiting).min()
         });
@@ -154,7 +154,7 @@ impl Monitor {
         let pending = self.sections.iter().flat_map(|section| &section.pending).map(Pending::lost);
         let delayed = self.sections.iter().flat_map(|section| &section.delayed).map(Delayed::lost);
         let relations = self.sections.iter().flat_map(|section| &section.state.relations);
-        let obligations = relations.filter_map(|relation| Some(relation.asking()?.lost()));
+        let obligations = relations.filter_map(|relation| Some(relation.obligations()?.lost()));
         pending
             .chain(delayed)
             .chain(obligations)
@@ -181,7 +181,7 @@ impl Monitor {
     /// that was too long: it was unknown for that time.
     pub fn leaps(&self) -> u64 {
         let repeating =
-            self.program.sections.iter().zip(&self.sections).filter(|(section, _)| section.repeats);
+            self.program.sections.iter().zip(&self.sections).filter(|(section, _)| section.changes.repeats);
         let undivided = repeating.map(|(_, serial)| serial.leaps());
         undivided.chain(self.instances.iter().map(Instances::leaps)).fold(0, u64::saturating_add)
     }

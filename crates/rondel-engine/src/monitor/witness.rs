@@ -101,8 +101,9 @@ impl Program {
         let mut obligations = Vec::new();
         for (i, section) in self.sections.iter().enumerate() {
             let its = section.relations.iter().enumerate();
-            let its =
-                its.filter(|(_, of)| of.node == node && of.plan.ask.is_some() && !of.plan.named.is_empty());
+            let its = its.filter(|(_, of)| {
+                of.node == node && of.plan.obligation.is_some() && !of.plan.named.is_empty()
+            });
             obligations.extend(its.map(|(k, _)| (i, k)));
         }
         (!obligations.is_empty()).then_some(Named::Obligations(obligations))
@@ -115,8 +116,8 @@ impl Monitor {
         let Monitor { program, sections, witnesses, .. } = self;
         for (section, serial) in program.sections.iter().zip(sections) {
             for (relation, state) in section.relations.iter().zip(&mut serial.state.relations) {
-                if let Some(asking) = state.asking_mut() {
-                    asking.end_call();
+                if let Some(obligations) = state.obligations_mut() {
+                    obligations.end_call();
                 }
                 let steps = relation.model == TimeModel::Steps;
                 state.take_witnesses(relation.model, |(at, is_span, row), values| {

@@ -53,7 +53,7 @@ fn computed(out: &mut Values<f64>, steps: Rows, len: u32, f: impl Fn(usize) -> f
 /// The rows in which a test of two texts holds.
 pub(crate) fn test(
     function: FunctionId,
-    operands: (&TextColumn, &TextColumn),
+    operands: [&TextColumn; 2],
     block: &Block,
     buffers: &[Vec<u8>],
     len: u32,
@@ -85,7 +85,8 @@ pub(crate) fn text(
     function: FunctionId,
     out: &mut TextColumn,
     x: &TextColumn,
-    (block, buffers): (&Block, &mut [Vec<u8>]),
+    block: &Block,
+    buffers: &mut [Vec<u8>],
     first: u32,
     len: u32,
 ) {

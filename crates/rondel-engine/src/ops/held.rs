@@ -86,7 +86,8 @@ fn fill<T: Copy>(
 /// known.
 #[inline(always)]
 pub(crate) fn hold<T: Copy>(
-    (out, steps): (&mut Values<T>, &mut Rows),
+    out: &mut Values<T>,
+    steps: &mut Rows,
     column: &Column<T>,
     held: &mut Held<T>,
     view: &RowView<'_>,
@@ -122,7 +123,8 @@ pub(crate) fn hold<T: Copy>(
 pub(crate) fn hold_gathered<T: Word>(
     out: &mut Values<T>,
     column: &Column<T>,
-    (kept, known): (&mut Values<u64>, &mut Rows),
+    kept: &mut Values<u64>,
+    known: &mut Rows,
     rows: Rows,
     len: u32,
 ) -> Rows {
@@ -138,7 +140,8 @@ pub(crate) fn hold_gathered<T: Word>(
 /// In rows of the clock, the value of `x` one row before; held in the others.
 #[inline(always)]
 pub(crate) fn latch<T: Copy>(
-    (out, steps): (&mut Values<T>, &mut Rows),
+    out: &mut Values<T>,
+    steps: &mut Rows,
     x: &Values<T>,
     clock: Rows,
     latched: &mut Latched<T>,
@@ -169,7 +172,8 @@ pub(crate) fn latch_gathered<T: Word>(
     out: &mut Values<T>,
     x: &Values<T>,
     clock: Rows,
-    (now, next): (&mut Values<u64>, &mut Values<u64>),
+    now: &mut Values<u64>,
+    next: &mut Values<u64>,
     len: u32,
 ) {
     for i in 0..len as usize {

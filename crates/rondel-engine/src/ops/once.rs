@@ -129,7 +129,8 @@ impl TimedRecently {
     pub(crate) fn step_gathered(
         &self,
         q: TruthHalves,
-        (until, open): (&mut Values<u64>, &mut Rows),
+        until: &mut Values<u64>,
+        open: &mut Rows,
         times: &[i64],
         before: &Values<u64>,
     ) -> TruthHalves {

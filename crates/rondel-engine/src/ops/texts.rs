@@ -59,7 +59,7 @@ pub(crate) fn latch(out: &mut TextColumn, x: &TextColumn, clock: Rows, buffer: u
 /// The rows in which a relation holds. Rows with the texts of the row before reuse its result.
 #[inline(always)]
 pub(crate) fn compare(
-    (a, b): (&TextColumn, &TextColumn),
+    [a, b]: [&TextColumn; 2],
     block: &Block,
     buffers: &[Vec<u8>],
     len: u32,

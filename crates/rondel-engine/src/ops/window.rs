@@ -7,9 +7,9 @@
 //! Which samples have left depends on the rows with samples only: rows in between (of other topics, or of
 //! time alone) make no difference.
 
+mod deviation;
 mod ends;
 mod integral;
-mod moments;
 mod ordered;
 mod sorted;
 mod stacks;
@@ -27,9 +27,9 @@ use crate::ops::extreme::Greatest;
 use crate::ops::stamps::{BlindSpot, Stamps, age};
 use crate::ops::varying::Varying;
 
+use deviation::Deviation;
 use ends::Ends;
 use integral::Integral;
-use moments::Deviation;
 use ordered::{HUNDRED, OrderedSamples};
 use sum::{SumFloat, SumInt};
 

@@ -1,8 +1,9 @@
-//! Pairs that differ in one column, counted: `exists x. exists y. once[0, 1 h] a{id: x} and once[0, 1 h] a{id: y}
-//! and x != y`.
+//! Counts pairs that differ in one column: `exists x. exists y. once[0, 1 h] a{id: x} and once[0, 1 h] a{id:
+//! y} and x != y`.
 //!
-//! Listing the pairs costs at every event as much as the tables hold. Whether there is a pair needs only counts: of
-//! the tuples that agree in the shared columns, all pairs less those that are equal in the column.
+//! Listing the pairs would cost as much as the tables hold at every event. Whether there is a pair needs
+//! counts only: of the tuples that agree in the shared columns, all pairs minus those that are equal in the
+//! column.
 
 use rondel_event::Comparison;
 use rondel_spec::ExprId;
@@ -12,15 +13,15 @@ use super::batch::Delta;
 use super::literal::Refusal;
 use super::plan::{Condition, PartId, PartOp, Side, Stage, Term};
 use super::safe::Compiler;
-use super::state::{Keyed, PartState};
+use super::state::{KeyTuple, PartState};
 use super::table::TupleTable;
 
-/// The counts of the tuples of both sides.
+/// Counts of the tuples of both sides.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Counts {
-    /// By the shared columns: of each side a row, whose first column is the side.
+    /// Rows by the shared columns, preceded by the side.
     groups: TupleTable,
-    /// By the column in which the sides must differ, and the shared ones.
+    /// Rows by side, the column in which the sides must differ, and the shared columns.
     values: TupleTable,
 }
 
@@ -29,7 +30,7 @@ impl Counts {
         Counts { groups: TupleTable::new(shared + 1, &[]), values: TupleTable::new(shared + 2, &[]) }
     }
 
-    /// Adds the changes of both sides; returns by how much the number of pairs has changed.
+    /// Adds the changes of both sides. Returns the change of the number of pairs.
     pub(crate) fn step(&mut self, sides: [&Side; 2], columns: [u32; 2], parts: [&PartState; 2]) -> i64 {
         let (mut change, mut key) = (0_i64, Vec::new());
         for side in 0..2 {
@@ -37,7 +38,7 @@ impl Counts {
                 key.clear();
                 key.extend([0, tuple[columns[side] as usize]]);
                 key.extend(sides[side].columns.iter().map(|&c| tuple[c as usize]));
-                // Of the group the value is left out: its place is that of the side.
+                // A group key has no value: the side takes its place.
                 let mut count = |with_value: bool, side: usize, weight: i8| {
                     let (table, from) =
                         if with_value { (&mut self.values, 0) } else { (&mut self.groups, 1) };
@@ -67,7 +68,7 @@ impl Counts {
         [&mut self.groups, &mut self.values]
     }
 
-    /// Makes the rows known that were in a snapshot; false if they cannot be those of one like `own`.
+    /// Rebuilds the indexes after a snapshot was read. Returns false if the rows do not fit those of `own`.
     pub(crate) fn complete(&mut self, own: &Counts) -> bool {
         self.groups.complete(&own.groups) && self.values.complete(&own.values)
     }
@@ -88,7 +89,7 @@ fn add(table: &mut TupleTable, key: &[u64], weight: i8) -> i64 {
     count.into()
 }
 
-/// Adds the first pair that a change of this tick is part of.
+/// Adds the first pair that contains a change of this tick.
 pub(crate) fn first(
     sides: [&Side; 2],
     columns: [u32; 2],
@@ -99,7 +100,7 @@ pub(crate) fn first(
     for side in 0..2 {
         let Some(other) = &parts[1 - side].table else { return };
         for (tuple, _) in parts[side].out.iter().filter(|(_, weight)| *weight > 0) {
-            let key = Keyed::new(tuple, &sides[side].columns);
+            let key = KeyTuple::new(tuple, &sides[side].columns);
             let value = tuple[columns[side] as usize];
             let mut differing = other.tuples(sides[1 - side].access, key.key());
             let Some(found) = differing.find(|other| other[columns[1 - side] as usize] != value) else {
@@ -116,7 +117,7 @@ pub(crate) fn first(
 }
 
 impl Compiler<'_> {
-    /// The part of a root, of which nothing matters but whether it has a tuple, and one that it has.
+    /// Reduces the part of a root, of which only one tuple is needed, if there is any.
     pub(crate) fn some_of(&mut self, node: ExprId, part: PartId) -> Result<PartId, Refusal> {
         let variables = self.part(part).variables.clone();
         let (op, lasts) = match &self.part(part).op {
@@ -144,7 +145,8 @@ impl Compiler<'_> {
         self.add(node, op, variables, lasts)
     }
 
-    /// The part without a column; of a chain, the rest of it is not led further than that needs.
+    /// Returns the part without a column. A chain then stops at the first match of each remaining
+    /// combination.
     pub(crate) fn without_column(
         &mut self,
         node: ExprId,
@@ -166,7 +168,7 @@ impl Compiler<'_> {
     }
 }
 
-/// The slots that must differ, if that is the whole condition.
+/// Returns the slots that must differ, if that is the whole condition.
 fn unequal(conditions: &[Condition]) -> Option<[u32; 2]> {
     let [Condition::Compare { comparison, left: Term::Slot(x), right: Term::Slot(y), wanted, .. }] =
         conditions

@@ -1,9 +1,9 @@
-//! Short lists of tuples: what a part holds at an instant, or how it has changed.
+//! Short lists of tuples: the contents of a momentary relation, or the changes of a lasting one.
 
 use serde::{Deserialize, Serialize};
 
-/// Tuples of one arity, each with a weight: 1 where it is or has come to be in the relation, -1 where
-/// it has left it.
+/// Tuples of one arity, each with a weight: 1 if it is in the relation or has entered it, -1 if it has left
+/// it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Delta {
     arity: usize,
@@ -16,12 +16,12 @@ impl Delta {
         Delta { arity, ..Delta::default() }
     }
 
-    /// Whether it can have been one like `own`.
+    /// Whether it fits a state like `own`.
     pub(crate) fn fits(&self, own: &Delta) -> bool {
         self.arity == own.arity && self.weights.len().checked_mul(self.arity) == Some(self.values.len())
     }
 
-    /// Whether a tuple has its arity.
+    /// Whether a tuple has this arity.
     pub(crate) fn fits_tuple(&self, tuple: &[u64]) -> bool {
         tuple.len() == self.arity
     }
@@ -54,7 +54,7 @@ impl Delta {
         self.weights.push(weight);
     }
 
-    /// Adds a tuple to be filled in.
+    /// Adds a tuple, to be filled in.
     #[inline(always)]
     pub(crate) fn push_blank(&mut self) -> &mut [u64] {
         let start = self.values.len();
@@ -82,25 +82,24 @@ impl Delta {
         self.weights.extend_from_slice(&other.weights);
     }
 
-    /// The sum of the weights.
+    /// Sum of the weights.
     pub(crate) fn balance(&self) -> i64 {
         self.weights.iter().map(|&w| i64::from(w)).sum()
     }
 
-    /// All values, to be marked as in use.
+    /// Returns all values with their columns.
     pub(crate) fn values(&self) -> impl Iterator<Item = (usize, u64)> {
         self.values.iter().enumerate().map(|(i, &value)| (i % self.arity.max(1), value))
     }
 
-    /// Every tuple once, with the sum of its weights, cut to -1..=1; without those whose weights
-    /// cancel.
+    /// Sums the weights of equal tuples, clamped to -1..=1, and removes tuples of weight zero.
     pub(crate) fn consolidate(&mut self) {
         match self.len() {
             0 => return,
             1 if self.weights[0] != 0 => return,
             _ => {}
         }
-        // Sums in a wider type: many of one tuple can meet.
+        // In a wider type: many copies of a tuple can meet.
         let mut sums: Vec<i32>;
         if self.len() <= 8 {
             sums = self.weights.iter().map(|&w| i32::from(w)).collect();
@@ -140,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn consolidation_is_a_sum() {
+    fn consolidate_sums_weights() {
         for copies in [1, 20] {
             let mut batch = Delta::new(2);
             for _ in 0..copies {

@@ -1,19 +1,20 @@
-//! Tuples led through stages, one after the other: from what an event says to all that agrees with it.
+//! Chains: tuples passed through stages one after the other, from an event to everything that matches it.
 
 use super::batch::Delta;
-use super::plan::{Lookup, Part, Rail, Stage};
-use super::state::{Keyed, PartState, Tick};
+use super::plan::{Lookup, Part, Stage, TruthBound};
+use super::state::{KeyTuple, PartState, Tick};
 use super::term::{Context, Source};
 
-/// How tuples are led, and what of them is wanted.
+/// Stages of a chain, and the slots that it outputs.
 pub(crate) struct TupleRoute<'a> {
     pub(crate) stages: &'a [Stage],
     pub(crate) output: &'a [u32],
-    /// Whether the first that arrives is enough.
+    /// Whether the first output is enough.
     pub(crate) is_first: bool,
 }
 
-/// Leads the tuples of `of` through the stages. Returns whether any tuple may arrive, as it is not known which there are.
+/// Passes the tuples of `of` through the stages. Returns whether the output is vague, since a stage reads a
+/// vague part.
 pub(crate) fn run<S: Source>(
     of: &Delta,
     TupleRoute { stages, output, is_first }: &TupleRoute<'_>,
@@ -31,7 +32,7 @@ pub(crate) fn run<S: Source>(
     for (tuple, _) in of.iter() {
         chain.slots.clear();
         chain.slots.extend_from_slice(tuple);
-        if chain.lead(stages) && *is_first {
+        if chain.run_stages(stages) && *is_first {
             return chain.is_vague;
         }
     }
@@ -50,7 +51,7 @@ pub(crate) fn run<S: Source>(
 
 struct Chain<'a, S> {
     output: &'a [u32],
-    /// What fills slots beyond so many is not in the output: one way through is enough.
+    /// Number of leading slots that determine the output; beyond them one match is enough.
     wanted: usize,
     earlier: &'a [PartState],
     parts: &'a [Part],
@@ -61,30 +62,30 @@ struct Chain<'a, S> {
 }
 
 impl<'a, S: Source> Chain<'a, S> {
-    /// Whether something arrived.
-    fn lead(&mut self, stages: &[Stage]) -> bool {
+    /// Passes the current slots through the stages. Returns whether there was output.
+    fn run_stages(&mut self, stages: &[Stage]) -> bool {
         let Some((stage, stages)) = stages.split_first() else {
             self.out.push_columns(&self.slots, self.output, 1);
             return true;
         };
         let filled = self.slots.len();
         let has_arrived = match stage {
-            Stage::Test(condition) => self.context.holds(condition, &self.slots) && self.lead(stages),
+            Stage::Test(condition) => self.context.holds(condition, &self.slots) && self.run_stages(stages),
             Stage::Assign(term) => match self.context.bits(term, &self.slots) {
                 Some(bits) => {
                     self.slots.push(bits);
-                    self.lead(stages)
+                    self.run_stages(stages)
                 }
                 None => false,
             },
             Stage::With(lookup, binds) => {
-                let key = Keyed::new(&self.slots, &lookup.slots);
+                let key = KeyTuple::new(&self.slots, &lookup.slots);
                 let part: &'a PartState = &self.earlier[lookup.part.index()];
                 let lasts = self.parts[lookup.part.index()].lasts;
                 match part.vague(&self.parts[lookup.part.index()]) {
-                    Some(Rail::Certain) => return false,
-                    Some(Rail::Possible) if binds.is_empty() => return self.lead(stages),
-                    Some(Rail::Possible) => {
+                    Some(TruthBound::Certain) => return false,
+                    Some(TruthBound::Possible) if binds.is_empty() => return self.run_stages(stages),
+                    Some(TruthBound::Possible) => {
                         self.is_vague = true;
                         return true;
                     }
@@ -94,7 +95,7 @@ impl<'a, S: Source> Chain<'a, S> {
                 let mut any = false;
                 let mut with = |tuple: &[u64]| {
                     self.slots.extend(binds.iter().map(|&c| tuple[c as usize]));
-                    any |= self.lead(stages);
+                    any |= self.run_stages(stages);
                     self.slots.truncate(filled);
                     any && is_one_enough
                 };
@@ -108,11 +109,11 @@ impl<'a, S: Source> Chain<'a, S> {
                 any
             }
             Stage::Without(lookup) => {
-                let key = Keyed::new(&self.slots, &lookup.slots);
+                let key = KeyTuple::new(&self.slots, &lookup.slots);
                 let part = &self.earlier[lookup.part.index()];
                 match part.vague(&self.parts[lookup.part.index()]) {
-                    Some(Rail::Possible) => return false,
-                    Some(Rail::Certain) => return self.lead(stages),
+                    Some(TruthBound::Possible) => return false,
+                    Some(TruthBound::Certain) => return self.run_stages(stages),
                     None => {}
                 }
                 let found = if self.parts[lookup.part.index()].lasts {
@@ -120,7 +121,7 @@ impl<'a, S: Source> Chain<'a, S> {
                 } else {
                     part.out.iter().any(|(tuple, _)| agrees(lookup, tuple, key.key()))
                 };
-                !found && self.lead(stages)
+                !found && self.run_stages(stages)
             }
         };
         self.slots.truncate(filled);

@@ -1,4 +1,4 @@
-//! Conjunctions: in what order the conjuncts bind variables and test tuples.
+//! Conjunctions: the order in which conjuncts bind variables and test tuples.
 
 use rondel_event::Comparison;
 use rondel_spec::{Expr, ExprId, VariableId};
@@ -8,20 +8,20 @@ use super::plan::{Condition, Lookup, PartId, PartOp, Side, Stage, Term};
 use super::safe::Compiler;
 use super::value::{constant, place};
 
-/// Conjuncts by what can be done with them.
+/// Conjuncts by their role.
 #[derive(Default)]
 pub(crate) struct Conjuncts {
     node: Option<ExprId>,
-    /// They bind.
+    /// Parts that bind variables.
     finite: Vec<PartId>,
-    /// They test tuples.
+    /// Parts that test tuples, by exclusion.
     infinite: Vec<(PartId, ExprId)>,
     tests: Vec<Literal>,
     conditions: Vec<Condition>,
-    /// They are none of these by themselves; with tuples from the others each way may be.
+    /// Disjunctions that do not bind; joined with the binding conjuncts each alternative may.
     ways: Vec<(Literal, Vec<Vec<Conjunct>>)>,
-    /// That some values of a variable make this hold which others bind, or that none do; and why it is not finite by
-    /// itself.
+    /// Quantified literals whose free variables other conjuncts bind, and why they are not finite by
+    /// themselves.
     quantified: Vec<(Literal, Refusal)>,
 }
 
@@ -78,11 +78,11 @@ impl Conjuncts {
         Ok(gathered)
     }
 
-    /// One part for all of them.
+    /// Joins all conjuncts to one part.
     pub(crate) fn join(mut self, compiler: &mut Compiler<'_>) -> Result<PartId, Refusal> {
         let node = self.node.unwrap_or(ExprId(0));
         let momentary = self.finite.iter().filter(|p| !compiler.part(**p).lasts);
-        // Of equally wide ones that of an event, which is mostly empty.
+        // Among equally wide parts, that of an event, which is mostly empty.
         let width = |part: PartId| (compiler.part(part).variables.len(), compiler.is_instant(part));
         let widest = momentary.max_by_key(|part| width(**part)).copied();
         let so_far = match widest {
@@ -109,13 +109,13 @@ impl Conjuncts {
             && self.quantified.is_empty()
     }
 
-    /// What is left when all parts that bind are joined.
+    /// Joins the remaining conjuncts once all binding parts are joined.
     fn rest(mut self, compiler: &mut Compiler<'_>, node: ExprId, so_far: PartId) -> Result<PartId, Refusal> {
         if self.conditions_only() {
             return Ok(so_far);
         }
         let bound = compiler.part(so_far).variables.clone();
-        // Something can only be left to assign if there was no chain to do it in.
+        // An assignment remains only if there was no chain to perform it.
         if compiler.part(so_far).lasts && self.assignment(compiler, &bound).is_some() {
             let scan = compiler.scan(node, so_far)?;
             let chain = self.chain(compiler, node, scan)?;
@@ -133,7 +133,7 @@ impl Conjuncts {
         compiler.union(node, ways)
     }
 
-    /// What is joined, and what is left.
+    /// Returns the joined part and the remaining conjuncts.
     fn others(&self, so_far: PartId) -> Vec<Conjunct> {
         let literals = self.ways.iter().map(|(literal, _)| literal);
         let literals = literals.chain(self.quantified.iter().map(|(literal, _)| literal));
@@ -143,7 +143,7 @@ impl Conjuncts {
         others
     }
 
-    /// Why what is left cannot be tested.
+    /// Returns the reason for which the remaining conjuncts cannot be tested.
     fn unbound(&self, compiler: &Compiler<'_>, node: ExprId, bound: &[VariableId]) -> Refusal {
         if let ([], [], [], [(_, refusal)]) =
             (&self.infinite[..], &self.tests[..], &self.ways[..], &self.quantified[..])
@@ -164,7 +164,7 @@ impl Conjuncts {
             .about(first.map(|(_, variable)| variable))
     }
 
-    /// An equation that gives one more variable its value.
+    /// Returns an equation that binds another variable.
     fn assignment(&self, compiler: &Compiler<'_>, bound: &[VariableId]) -> Option<(usize, VariableId, Term)> {
         let nodes = &compiler.scope.spec.nodes;
         let unbound = |node: ExprId| match nodes[node.index()] {
@@ -196,7 +196,7 @@ impl Conjuncts {
         })
     }
 
-    /// The tests that the bound variables allow.
+    /// Takes the tests whose variables are all bound.
     fn allowed(
         &mut self,
         compiler: &mut Compiler<'_>,
@@ -213,14 +213,14 @@ impl Conjuncts {
         Ok(conditions)
     }
 
-    /// The next part that tests what is bound.
+    /// Takes the next excluding part whose variables are all bound.
     fn tested(&mut self, compiler: &Compiler<'_>, bound: &[VariableId]) -> Option<PartId> {
         let is_bound = |part: PartId| compiler.part(part).variables.iter().all(|v| bound.contains(v));
         let next = self.infinite.iter().position(|(part, _)| is_bound(*part))?;
         Some(self.infinite.remove(next).0)
     }
 
-    /// The next part that binds: first what does not last, then what shares most.
+    /// Takes the next binding part: first momentary ones, then the one that shares most variables.
     fn next(&mut self, compiler: &Compiler<'_>, bound: &[VariableId]) -> Option<PartId> {
         let rank = |part: PartId| {
             let part = compiler.part(part);
@@ -231,7 +231,7 @@ impl Conjuncts {
         Some(self.finite.remove(next))
     }
 
-    /// From the tuples of a part that does not last, all others are looked up.
+    /// Extends the tuples of a momentary part by lookups in all others.
     fn chain(&mut self, compiler: &mut Compiler<'_>, node: ExprId, of: PartId) -> Result<PartId, Refusal> {
         let mut bound = compiler.part(of).variables.clone();
         let mut stages = Vec::new();
@@ -261,7 +261,7 @@ impl Conjuncts {
         compiler.add(node, PartOp::Chain { of, stages, output, is_first: false }, variables, false)
     }
 
-    /// A relation that changes as those do that it is joined from.
+    /// Joins lasting parts to a relation that changes when they do.
     fn lasting(&mut self, compiler: &mut Compiler<'_>, node: ExprId) -> Result<PartId, Refusal> {
         let widest = |i: &usize| compiler.part(self.finite[*i]).variables.len();
         let first = (0..self.finite.len()).max_by_key(widest).unwrap_or(0);
@@ -282,7 +282,7 @@ impl Conjuncts {
                 continue;
             }
             let Some(mut part) = self.next(compiler, &bound) else { return Ok(so_far) };
-            // What speaks of this side alone is tested before there are pairs.
+            // Tests of this side alone run before pairs are formed.
             let own = compiler.part(part).variables.clone();
             let conditions = self.allowed(compiler, &own)?;
             if !conditions.is_empty() {
@@ -307,21 +307,20 @@ impl Conjuncts {
 }
 
 impl Compiler<'_> {
-    /// Whether a node says that some, or all, values of a variable make something hold.
+    /// Whether a node is a quantifier.
     fn quantifies(&self, node: ExprId) -> bool {
         matches!(self.scope.spec.nodes[node.index()], Expr::Exists(..) | Expr::ForAll(..))
     }
 
-    /// What a quantified formula says of the tuples of a part, of which its free variables may be some of the columns:
-    /// `a(x) and exists y. p` is `exists y. a(x) and p`, and `a(x) and not exists y. p` is `a(x) and not exists y. a(x)
-    /// and p`.
+    /// Joins a quantified literal whose free variables a part binds: `a(x) and exists y. p` is `exists y.
+    /// a(x) and p`, and `a(x) and not exists y. p` is `a(x) and not exists y. a(x) and p`.
     fn quantified_among(
         &mut self,
         so_far: PartId,
         literal: Literal,
         refusal: Refusal,
     ) -> Result<Conjunct, Refusal> {
-        let Literal { node, positive, rail } = literal;
+        let Literal { node, positive, truth_bound } = literal;
         let (variable, body, is_some) = match self.scope.spec.nodes[node.index()] {
             Expr::Exists(variable, body) => (variable, body, positive),
             Expr::ForAll(variable, body) => (variable, body, !positive),
@@ -331,15 +330,16 @@ impl Compiler<'_> {
         if self.scope.free(node).iter().any(|free| !bound.contains(free)) || bound.contains(&variable) {
             return Err(refusal);
         }
-        // What no value makes hold is negated, which is about the other rail.
-        let (positive, rail) = if is_some { (positive, rail) } else { (!positive, rail.opposite()) };
-        let body = Conjunct::Literal(Literal { node: body, positive, rail });
+        // `forall` and `not exists` negate the body, which swaps the truth bound.
+        let (positive, truth_bound) =
+            if is_some { (positive, truth_bound) } else { (!positive, truth_bound.opposite()) };
+        let body = Conjunct::Literal(Literal { node: body, positive, truth_bound });
         let part = self.exists(node, &[variable], vec![Conjunct::In(so_far), body]).map_err(|_| refusal)?;
         Ok(if is_some { Conjunct::In(part) } else { Conjunct::NotIn(part) })
     }
 }
 
-/// How a part is searched for what agrees with bound variables, and the columns that it binds.
+/// Returns the lookup of a part by bound variables, and the columns that it binds.
 fn lookup(compiler: &mut Compiler<'_>, part: PartId, bound: &[VariableId]) -> (Lookup, Vec<u32>) {
     let variables = compiler.part(part).variables.clone();
     let (columns, binds): (Vec<u32>, Vec<u32>) =

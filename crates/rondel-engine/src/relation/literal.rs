@@ -1,4 +1,4 @@
-//! Formulas with variables, on their way to a plan.
+//! Formulas with variables, under compilation to a plan.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -6,17 +6,17 @@ use std::rc::Rc;
 use rondel_event::ValueType;
 use rondel_spec::{Expr, ExprId, Spec, VariableId};
 
-use super::plan::{PartId, Rail};
+use super::plan::{PartId, TruthBound};
 
-/// Why a formula is refused.
+/// Reason for which a formula is refused.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Refusal {
-    /// The part of the formula.
+    /// Refused subformula.
     pub(crate) node: ExprId,
-    /// The variable that it is about, if it is about one.
+    /// Variable at fault, if any.
     pub(crate) variable: Option<VariableId>,
     pub(crate) why: &'static str,
-    /// What to write instead.
+    /// Alternative formulation.
     pub(crate) help: &'static str,
 }
 
@@ -30,18 +30,18 @@ impl Refusal {
     }
 }
 
-/// The way out where only a quantifier is asked for.
+/// Help for a formula that is too large.
 pub(crate) const DIVIDE: &str = "split the formula into several properties, or name parts of it with `let`";
 
-/// A formula or its negation; of that, a rail.
+/// Lower or upper truth of a formula or its negation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Literal {
     pub(crate) node: ExprId,
     pub(crate) positive: bool,
-    pub(crate) rail: Rail,
+    pub(crate) truth_bound: TruthBound,
 }
 
-/// What must hold.
+/// Condition that a tuple must meet.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Conjunct {
     Literal(Literal),
@@ -49,26 +49,26 @@ pub(crate) enum Conjunct {
     In(PartId),
     /// The tuple is not in this part.
     NotIn(PartId),
-    /// There was a tick before, or there was none.
+    /// Whether there was an earlier tick equals this.
     NotFirst(bool),
 }
 
-/// What a literal with variables is.
+/// Meaning of a literal with variables.
 pub(crate) enum LiteralMeaning {
-    /// It holds for the tuples of this part.
+    /// True for the tuples of this part.
     In(PartId),
-    /// It holds for all others.
+    /// True for all tuples except those of this part.
     NotIn(PartId),
-    /// It holds where all of these do.
+    /// True where all of these are.
     All(Vec<Conjunct>),
-    /// It holds where all of one of these do.
+    /// True where all conjuncts of some alternative are.
     Any(Vec<Vec<Conjunct>>),
 }
 
-/// What all plans of a specification have in common.
+/// Properties of the nodes of a specification, shared by all plans.
 pub(crate) struct Scope<'a> {
     pub(crate) spec: &'a Spec,
-    /// For every node its free variables, in order.
+    /// Free variables of every node, in order.
     free: Vec<Rc<[VariableId]>>,
     types: HashMap<VariableId, ValueType>,
 }

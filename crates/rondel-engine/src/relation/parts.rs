@@ -1,14 +1,14 @@
-//! The parts of a plan as they are added: equal ones once, with what others look them up by.
+//! Parts of a plan under construction: equal parts are added once, with the indexes that other parts use.
 
 use rondel_event::ValueType;
 use rondel_spec::{ExprId, VariableId};
 
 use super::literal::{DIVIDE, Refusal};
-use super::plan::{Left, Most, Part, PartId, PartOp, Rail};
+use super::plan::{Left, Most, Part, PartId, PartOp, TruthBound};
 use super::safe::Compiler;
 use super::table::Access;
 
-/// How many parts there may be.
+/// Maximum number of parts.
 const PARTS: usize = 2_000;
 
 impl Compiler<'_> {
@@ -16,7 +16,7 @@ impl Compiler<'_> {
         &self.plan.parts[part.index()]
     }
 
-    /// Adds a part, unless there is one like it.
+    /// Adds a part, unless an equal one exists.
     pub(crate) fn add(
         &mut self,
         node: ExprId,
@@ -36,7 +36,7 @@ impl Compiler<'_> {
         let mut indexes = Vec::new();
         let lefts: Vec<&mut Left> = match &mut op {
             PartOp::Since { left, .. } => left.iter_mut().collect(),
-            PartOp::Ask { pasts, .. } => pasts.iter_mut().flatten().flatten().collect(),
+            PartOp::Obligation { pasts, .. } => pasts.iter_mut().flatten().flatten().collect(),
             _ => Vec::new(),
         };
         for left in lefts {
@@ -50,21 +50,22 @@ impl Compiler<'_> {
         Ok(PartId(self.plan.parts.len() as u32 - 1))
     }
 
-    /// What an operator is taken for where what it rests on is not known any more.
-    fn vague(&self, node: ExprId, op: &PartOp) -> Result<Option<Rail>, Refusal> {
-        if let PartOp::Since { most: Some(Most { rail: Rail::Possible, .. }), .. } = op {
-            return Ok(Some(Rail::Possible));
+    /// Returns the truth bound of an operator whose operands become vague: all tuples for the upper one, none
+    /// for the lower.
+    fn vague(&self, node: ExprId, op: &PartOp) -> Result<Option<TruthBound>, Refusal> {
+        if let PartOp::Since { most: Some(Most { truth_bound: TruthBound::Possible, .. }), .. } = op {
+            return Ok(Some(TruthBound::Possible));
         }
         let mut found = [false; 2];
         op.for_each_operand(|part, is_same| match (self.part(part).vague, is_same) {
-            (Some(Rail::Possible), true) | (Some(Rail::Certain), false) => found[0] = true,
-            (Some(Rail::Certain), true) | (Some(Rail::Possible), false) => found[1] = true,
+            (Some(TruthBound::Possible), true) | (Some(TruthBound::Certain), false) => found[0] = true,
+            (Some(TruthBound::Certain), true) | (Some(TruthBound::Possible), false) => found[1] = true,
             (None, _) => {}
         });
         match found {
             [false, false] => Ok(None),
-            [true, false] => Ok(Some(Rail::Possible)),
-            [false, true] => Ok(Some(Rail::Certain)),
+            [true, false] => Ok(Some(TruthBound::Possible)),
+            [false, true] => Ok(Some(TruthBound::Certain)),
             [true, true] => {
                 let why = "it would keep every value ever received, and a limit cannot be applied here";
                 Err(Refusal::of(
@@ -76,7 +77,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// The part as one that lasts.
+    /// Returns the part in lasting form.
     pub(crate) fn lasting(&mut self, node: ExprId, part: PartId) -> Result<PartId, Refusal> {
         if self.part(part).lasts {
             return Ok(part);
@@ -85,7 +86,7 @@ impl Compiler<'_> {
         self.add(node, PartOp::Changes(part), variables, true)
     }
 
-    /// The part as one that is made anew at every tick.
+    /// Returns the part in momentary form, listed again at every tick.
     pub(crate) fn scan(&mut self, node: ExprId, part: PartId) -> Result<PartId, Refusal> {
         self.keep(part);
         let variables = self.part(part).variables.clone();
@@ -96,7 +97,7 @@ impl Compiler<'_> {
         self.plan.parts[part.index()].is_kept = true;
     }
 
-    /// How tuples of a part are found by some columns.
+    /// Returns the access to tuples of a part by some columns.
     pub(crate) fn access(&mut self, part: PartId, columns: &[u32]) -> Access {
         let part = &mut self.plan.parts[part.index()];
         if !part.lasts {
@@ -115,7 +116,7 @@ fn access(indexes: &mut Vec<Vec<u32>>, arity: usize, columns: &[u32]) -> Access 
     }
 }
 
-/// The position in a list, to which it is added if it is not there.
+/// Returns the index of a value in a list, adding it if it is absent.
 pub(crate) fn position<T: PartialEq>(list: &mut Vec<T>, value: T) -> u32 {
     let known = list.iter().position(|other| *other == value);
     known.unwrap_or_else(|| {

@@ -1,4 +1,4 @@
-//! What is computed: parts, each a relation over variables, in an order in which operands come first.
+//! Plans: parts, each a relation over variables, with operands before the parts that use them.
 
 use regex::bytes::Regex;
 use rondel_event::{Comparison, Path, TopicId, ValueType};
@@ -7,38 +7,41 @@ use rondel_spec::{BinaryOp, ExprId, FunctionId, UnaryOp, VariableId};
 use super::table::Access;
 use crate::future;
 
-/// A closed quantified formula, or its complement, as a plan.
+/// Plan of a closed quantified formula, or of its complement.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct RelationPlan {
     pub(crate) parts: Vec<Part>,
-    /// It holds where one of these does.
+    /// The formula holds if any of these does.
     pub(crate) roots: Vec<Root>,
-    /// Or where none does.
+    /// The formula holds if none does.
     pub(crate) negated: bool,
     pub(crate) atoms: Vec<Atom>,
-    /// What the atoms read from messages.
+    /// Message fields that the atoms read.
     pub(crate) fields: Vec<FieldColumn>,
-    /// Truths without variables, which whoever runs the plan knows.
+    /// Truths without variables, which the caller supplies.
     pub(crate) truths: Vec<ClosedTruth>,
     /// Values without variables, likewise.
     pub(crate) values: Vec<ExprId>,
     pub(crate) texts: Vec<Box<str>>,
-    /// The variables whose values are named where the roots come to hold, with their types; none if nobody asks.
+    /// Variables whose values are reported where the roots come to hold, with their types; empty if nothing
+    /// is reported.
     pub(crate) named: Vec<(VariableId, ValueType)>,
-    /// Where the formula looks ahead, what is asked of the tuples of its last part.
-    pub(crate) ask: Option<Box<Ask>>,
+    /// Obligation of the tuples of the last part, if the formula has future operators.
+    pub(crate) obligation: Option<Box<TupleObligation>>,
 }
 
-/// A formula that looks ahead, asked of each tuple of a relation at the moments at which it is there.
+/// Formula with future operators, evaluated for each tuple of a relation at the time points at which it is
+/// present.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Ask {
-    /// Tells it from others.
+pub(crate) struct TupleObligation {
+    /// Number that identifies the obligation.
     pub(crate) number: u32,
-    /// The formula. Its pasts are those of [`PartOp::Ask`]; of steps it is one in points, at their numbers.
+    /// Formula whose pasts are those of [`PartOp::Obligation`]. Steps are points at the times of their
+    /// numbers.
     pub(crate) formula: future::Plan,
 }
 
-/// A part of a plan, by its position.
+/// Index of a part of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct PartId(pub(crate) u32);
 
@@ -48,51 +51,52 @@ impl PartId {
     }
 }
 
-/// A relation over some variables, its columns.
+/// Relation over some variables, its columns.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Part {
     pub(crate) op: PartOp,
-    /// In order; their types tell which columns are texts.
+    /// Columns, in order; their types determine which are texts.
     pub(crate) variables: Vec<VariableId>,
     pub(crate) is_text: Vec<bool>,
-    /// Whether it lasts from tick to tick, and says what changes. Another one is made anew in each.
+    /// Whether the relation lasts from tick to tick and outputs its changes. A momentary one is computed
+    /// again at every tick.
     pub(crate) lasts: bool,
-    /// Whether its tuples are kept in a table for those that look them up.
+    /// Whether its tuples are stored in a table for lookups by other parts.
     pub(crate) is_kept: bool,
     pub(crate) indexes: Vec<Vec<u32>>,
-    /// What is taken for it once something that it rests on has forgotten values: all tuples, as each of them may be in
-    /// it, or none, as none is certain to be. Nothing if that cannot come to be.
-    pub(crate) vague: Option<Rail>,
+    /// Approximation used after the limit has evicted tuples that the part depends on: all tuples for the
+    /// upper truth, none for the lower. `None` if no limit affects it.
+    pub(crate) vague: Option<TruthBound>,
 }
 
 impl Part {
-    /// Whether it forgets values when there are too many.
+    /// Whether the part evicts tuples above a limit.
     pub(crate) fn forgets(&self) -> bool {
         matches!(self.op, PartOp::Since { most: Some(_), .. })
     }
 }
 
-/// How many values an operator keeps that has no upper bound.
+/// Number of values stored by an operator without an upper bound.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Keep {
-    /// None: it is refused.
+    /// No operator without an upper bound: it is refused.
     #[default]
     Bounded,
-    /// The same, where a limit cannot be applied.
+    /// As `Bounded`, where a limit cannot be applied.
     Strict,
-    /// The latest ones, so many. Of others it is then unknown whether they were there.
+    /// The latest N values. The presence of older ones is unknown.
     Latest(u64),
     All,
 }
 
 impl Keep {
-    /// As the attributes of a property say.
+    /// Reads the attributes of a property.
     pub(crate) fn of(attributes: &[(String, String)], is_divided: bool) -> Keep {
         let value = |wanted: &str| attributes.iter().find(|(name, _)| name == wanted).map(|(_, value)| value);
         let latest = |limit: &String| limit.replace('_', "").parse().ok().map(Keep::Latest);
         match (value("unbounded"), is_divided, value("limit")) {
             (Some(_), ..) => Keep::All,
-            // There it limits the instances.
+            // With `for each` the attribute limits instances.
             (None, true, _) => Keep::Strict,
             (None, false, Some(limit)) => latest(limit).unwrap_or_default(),
             (None, false, None) => Keep::Bounded,
@@ -100,94 +104,93 @@ impl Keep {
     }
 }
 
-/// Of an operator without an upper bound, how many tuples it keeps, and which side it is of.
+/// Limit on the tuples stored by an operator without an upper bound, and the truth bound that it computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Most {
     pub(crate) tuples: u64,
-    pub(crate) rail: Rail,
+    pub(crate) truth_bound: TruthBound,
 }
 
-/// How a part comes from others.
+/// Operation that computes a part from others.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum PartOp {
-    /// The one tuple without columns.
+    /// The single tuple without columns.
     Unit,
     /// The tuple of an atom.
     Bind(u32),
-    /// The tuples of a part that does not last, each led through stages.
-    /// Where only the columns of the output matter, each combination of them is found once; if one tuple of all is
-    /// enough, `is_first`, only the first.
+    /// The tuples of a momentary part, passed through stages. If only the output columns matter, each
+    /// combination of them is found once; with `is_first`, one tuple is enough.
     Chain { of: PartId, stages: Vec<Stage>, output: Vec<u32>, is_first: bool },
-    /// The tuples of all of them.
+    /// The tuples of any of them.
     Union(Vec<PartId>),
     /// Some of the columns.
     Project(PartId, Vec<u32>),
-    /// What it was at the tick before.
+    /// The relation at the previous tick.
     Previously(PartId),
-    /// The changes of what does not last.
+    /// The changes of a momentary part.
     Changes(PartId),
-    /// What lasts, all of it at every tick.
+    /// All tuples of a lasting part, at every tick.
     Scan(PartId),
-    /// What lasts, so much later.
+    /// A lasting part, delayed.
     Delay(PartId, i64),
-    /// The pairs that agree in the columns that both have. Both last.
+    /// The pairs that agree in the shared columns. Both parts last.
     Join(Side, Side, Vec<(bool, u32)>),
-    /// The same, of those that differ in a column of each. They are only counted, and one is named.
+    /// The same pairs that also differ in one column of each. They are counted only, and one is output.
     Apart { sides: Box<[Side; 2]>, columns: [u32; 2], output: Vec<(bool, u32)> },
-    /// The tuples of the first that agree with none of the second, whose columns it has. Both last.
+    /// The tuples of the first part that match none of the second, whose columns it has. Both last.
     Without(Side, Side),
-    /// The tuples of what lasts that pass.
+    /// The tuples of a lasting part that meet the conditions.
     Select(PartId, Vec<Condition>),
-    /// `left since[lower,upper] right`, without a left side `once`.
-    /// With `most` it keeps only so many of the latest tuples.
+    /// `left since[lower,upper] right`, or `once` without a left operand. With `most` only the latest tuples
+    /// are stored.
     Since { lower: i64, upper: Option<i64>, left: Vec<Left>, right: PartId, most: Option<Most> },
-    /// The tuples that have been in what lasts all the time, for so long.
+    /// The tuples that have been in a lasting part without a break for the given duration.
     Lasting(PartId, Option<i64>),
-    /// The tuples of a part of which something is asked that looks ahead; for each past of that, on both
-    /// rails, what makes it true.
-    Ask { of: PartId, pasts: Vec<[Vec<Left>; 2]> },
+    /// The tuples of a part with obligations; for each past of the obligation, the requirements of its lower
+    /// and upper truth.
+    Obligation { of: PartId, pasts: Vec<[Vec<Left>; 2]> },
 }
 
 /// One side of a join.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Side {
     pub(crate) part: PartId,
-    /// How the rows of this side are found that agree with a tuple of the other.
+    /// Access to the rows of this side that match a tuple of the other.
     pub(crate) access: Access,
-    /// The columns that agree.
+    /// Columns that must agree.
     pub(crate) columns: Vec<u32>,
 }
 
-/// A step of a chain. A tuple on its way has slots, of which it fills more and more.
+/// Stage of a chain. A tuple passing through fills more and more slots.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Stage {
-    /// It goes on only where this holds.
+    /// Continues only if this holds.
     Test(Condition),
-    /// The next slot is a copy of this.
+    /// Copies a term to the next slot.
     Assign(Term),
-    /// It goes on with every tuple of a part that agrees: of which these columns fill the next slots.
+    /// Continues with every matching tuple of a part, whose listed columns fill the next slots.
     With(Lookup, Vec<u32>),
-    /// It goes on if no tuple of a part agrees.
+    /// Continues only if no tuple of a part matches.
     Without(Lookup),
 }
 
-/// How a part is searched.
+/// Search of a part by columns.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Lookup {
     pub(crate) part: PartId,
     pub(crate) access: Access,
-    /// The columns that must agree.
+    /// Columns that must agree.
     pub(crate) columns: Vec<u32>,
-    /// The slots, or columns of the tuple, that they must agree with.
+    /// Slots, or columns of the tuple, that they must agree with.
     pub(crate) slots: Vec<u32>,
 }
 
-/// What keeps a tuple of `since` alive.
+/// Requirement that a tuple of `since` must keep meeting, or that makes a past true.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Left {
     Test(Condition),
-    /// A part that must have it, or must not; and how the rows of the `since` are found that a tuple
-    /// of that part concerns.
+    /// The tuple must be in a part, or must not; `back` finds the rows of this part that a tuple of the other
+    /// one affects.
     Member {
         lookup: Lookup,
         wanted: bool,
@@ -204,21 +207,21 @@ impl Left {
     }
 }
 
-/// A test of a tuple.
+/// Test of a tuple.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Condition {
-    /// A truth without variables.
+    /// Truth without variables.
     Truth(u32),
-    /// There was a tick before, or there was none.
+    /// Whether there was an earlier tick equals this.
     NotFirst(bool),
     Compare {
         comparison: Comparison,
         value_type: ValueType,
         left: Term,
         right: Term,
-        /// Whether it must hold, or must not.
+        /// Required result.
         wanted: bool,
-        /// What it is if a term is unknown.
+        /// Result of the test if a term is unknown.
         unknown: bool,
     },
     StartsWith {
@@ -227,7 +230,7 @@ pub(crate) enum Condition {
         wanted: bool,
         unknown: bool,
     },
-    /// A test of a text.
+    /// Test of a text.
     Text {
         test: TextTest,
         left: Term,
@@ -236,7 +239,7 @@ pub(crate) enum Condition {
     },
 }
 
-/// A test of a text, with its further argument.
+/// Test of a text, with its second argument.
 #[derive(Clone, Debug)]
 pub(crate) enum TextTest {
     Function(fn(&[u8], &[u8]) -> bool, Term),
@@ -253,13 +256,13 @@ impl PartialEq for TextTest {
     }
 }
 
-/// A value of a tuple.
+/// Value computed from a tuple.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Term {
     Slot(u32),
-    /// A value without variables.
+    /// Value without variables.
     Input(u32),
-    /// The bits of a constant.
+    /// Bits of a constant.
     Constant(u64),
     ConstantText(u32),
     ToFloat(Box<Term>),
@@ -268,17 +271,17 @@ pub(crate) enum Term {
     Call(FunctionId, Box<[Term]>),
 }
 
-/// On what numbers arithmetic works.
+/// Number type of arithmetic.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Arithmetic {
     Whole,
     Float,
-    /// Of two durations.
+    /// Quotient of two durations.
     Ratio,
 }
 
 impl Condition {
-    /// Whether it can change its mind about a tuple.
+    /// Whether its result for a tuple never changes.
     pub(crate) fn is_fixed(&self) -> bool {
         match self {
             Condition::Truth(_) | Condition::NotFirst(_) => false,
@@ -332,15 +335,15 @@ impl Term {
     }
 }
 
-/// An atom: a message on the topic, with these fields.
+/// Atom: a message on the topic with these fields.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Atom {
     pub(crate) topic: TopicId,
-    /// For every field of the plan that it reads the column of its tuple.
+    /// Fields of the plan that it reads, each with its column in the tuple.
     pub(crate) columns: Vec<(u32, u32)>,
 }
 
-/// A field of a message.
+/// Field of a message.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct FieldColumn {
     pub(crate) topic: TopicId,
@@ -348,33 +351,33 @@ pub(crate) struct FieldColumn {
     pub(crate) value_type: ValueType,
 }
 
-/// Which side of Kleene's unknown is meant: where a formula is certainly true, or where it is possibly.
+/// Lower truth (must), where a formula is certainly true, or upper truth (may), where it is possibly true.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Rail {
+pub(crate) enum TruthBound {
     Certain,
     Possible,
 }
 
-impl Rail {
-    /// That of the negation.
-    pub(crate) fn opposite(self) -> Rail {
+impl TruthBound {
+    /// Returns the bound of the operand of a negation.
+    pub(crate) fn opposite(self) -> TruthBound {
         match self {
-            Rail::Certain => Rail::Possible,
-            Rail::Possible => Rail::Certain,
+            TruthBound::Certain => TruthBound::Possible,
+            TruthBound::Possible => TruthBound::Certain,
         }
     }
 }
 
-/// A node without variables, or its negation.
+/// Node without variables, or its negation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ClosedTruth {
     pub(crate) node: ExprId,
-    /// The rail of the node.
-    pub(crate) rail: Rail,
+    /// Truth bound of the node.
+    pub(crate) truth_bound: TruthBound,
     pub(crate) negated: bool,
 }
 
-/// A way in which the formula can hold: all of the truths, and a tuple in the part.
+/// Way in which the formula can hold: all conditions, and a tuple in the part.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Root {
     pub(crate) conditions: Vec<Condition>,
@@ -382,7 +385,7 @@ pub(crate) struct Root {
 }
 
 impl PartOp {
-    /// Calls `f` with the parts that it is made of, and whether it has more tuples if they do, or fewer.
+    /// Calls `f` with every operand, and whether the part is monotone in it.
     pub(crate) fn for_each_operand(&self, mut f: impl FnMut(PartId, bool)) {
         let member = |left: &Left, f: &mut dyn FnMut(PartId, bool)| {
             if let Left::Member { lookup, wanted, .. } = left {
@@ -419,14 +422,14 @@ impl PartOp {
                 f(*right, true);
                 left.iter().for_each(|left| member(left, &mut f));
             }
-            PartOp::Ask { of, pasts } => {
+            PartOp::Obligation { of, pasts } => {
                 f(*of, true);
                 pasts.iter().flatten().flatten().for_each(|left| member(left, &mut f));
             }
         }
     }
 
-    /// The parts that it is made of.
+    /// Returns the operands.
     pub(crate) fn operands_mut(&mut self) -> Vec<&mut PartId> {
         match self {
             PartOp::Unit | PartOp::Bind(_) => Vec::new(),
@@ -452,7 +455,7 @@ impl PartOp {
             PartOp::Since { left, right, .. } => {
                 std::iter::once(right).chain(left.iter_mut().filter_map(Left::member_mut)).collect()
             }
-            PartOp::Ask { of, pasts } => {
+            PartOp::Obligation { of, pasts } => {
                 let left = pasts.iter_mut().flatten().flatten();
                 std::iter::once(of).chain(left.filter_map(Left::member_mut)).collect()
             }
@@ -461,12 +464,13 @@ impl PartOp {
 }
 
 impl RelationPlan {
-    /// Whether it may come to forget values, so that what rests on them is unknown.
+    /// Whether the plan evicts values above a limit, so that truths can become unknown.
     pub(crate) fn forgets(&self) -> bool {
         self.parts.iter().any(Part::forgets)
     }
 
-    /// In dense time, in nanoseconds: nothing changes by itself sooner than so long after a moment.
+    /// Returns the minimum time in nanoseconds, in dense time, between a time point and a change caused by
+    /// time alone.
     pub(crate) fn soonest(&self) -> u64 {
         let of_part = |part: &Part| match part.op {
             PartOp::Since { lower, upper, .. } => {
@@ -484,31 +488,32 @@ impl RelationPlan {
         places.map_or(u64::MAX, |places| (places / 2).unsigned_abs())
     }
 
-    /// Whether it matters if there was a moment before.
-    pub(crate) fn asks_whether_first(&self) -> bool {
-        let asks = |condition: &Condition| matches!(condition, Condition::NotFirst(_));
-        let of_left = |left: &Left| matches!(left, Left::Test(condition) if asks(condition));
+    /// Whether the presence of an earlier time point matters.
+    pub(crate) fn depends_on_first(&self) -> bool {
+        let tests_first = |condition: &Condition| matches!(condition, Condition::NotFirst(_));
+        let of_left = |left: &Left| matches!(left, Left::Test(condition) if tests_first(condition));
         let of_part = |part: &Part| match &part.op {
-            // Before the first moment everything has lasted all the time.
+            // Before the first time point everything has lasted for ever.
             PartOp::Lasting(..) => true,
             PartOp::Chain { stages, .. } => {
-                stages.iter().any(|stage| matches!(stage, Stage::Test(condition) if asks(condition)))
+                stages.iter().any(|stage| matches!(stage, Stage::Test(condition) if tests_first(condition)))
             }
-            PartOp::Select(_, conditions) => conditions.iter().any(asks),
+            PartOp::Select(_, conditions) => conditions.iter().any(tests_first),
             PartOp::Since { left, .. } => left.iter().any(of_left),
-            PartOp::Ask { pasts, .. } => pasts.iter().flatten().flatten().any(of_left),
+            PartOp::Obligation { pasts, .. } => pasts.iter().flatten().flatten().any(of_left),
             _ => false,
         };
-        self.parts.iter().any(of_part) || self.roots.iter().any(|root| root.conditions.iter().any(asks))
+        self.parts.iter().any(of_part)
+            || self.roots.iter().any(|root| root.conditions.iter().any(tests_first))
     }
 
-    /// Without the parts that no root needs.
+    /// Removes the parts that no root needs.
     pub(crate) fn pruned(mut self) -> RelationPlan {
         let mut needed = vec![false; self.parts.len()];
         for root in &self.roots {
             needed[root.part.index()] = true;
         }
-        // Operands stand before what is made of them.
+        // Operands precede the parts that use them.
         for i in (0..self.parts.len()).rev() {
             if needed[i] {
                 for operand in self.parts[i].op.operands_mut() {

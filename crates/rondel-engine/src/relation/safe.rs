@@ -1,28 +1,27 @@
-//! From a quantified formula to a plan: which parts of it are relations of finitely many tuples, and
-//! in what order they bind the variables of the others.
+//! Compiles a quantified formula to a plan: determines which subformulas are finite relations, and the order
+//! in which they bind the variables of the others.
 //!
-//! A *literal* is a formula or its negation, on one of the two rails. A set of literals that must all
-//! hold is a *conjunction*: those that are finite bind variables, all others test tuples that are
-//! bound. A negation is pushed down to where a finite relation is, and complements that one: `not p`
-//! tests that no tuple of `p` is there.
+//! A *literal* is the lower or upper truth of a formula or its negation. A set of literals that must all hold
+//! is a *conjunction*: its finite literals bind variables, and the others test bound tuples. Negations are
+//! pushed down to finite relations, which they complement: `not p` tests that `p` does not contain the tuple.
 
 use std::collections::HashMap;
 
 use rondel_event::Comparison;
-use rondel_spec::{Expr, ExprId, TimeModel, VariableId};
+use rondel_spec::{Class, Expr, ExprId, Temporal, TimeModel, VariableId};
 
 use super::join::Conjuncts;
 use super::literal::{Conjunct, DIVIDE, Literal, Refusal, Scope};
-use super::plan::{Condition, Keep, PartId, PartOp, Rail, RelationPlan, Root};
+use super::plan::{Condition, Keep, PartId, PartOp, RelationPlan, Root, TruthBound};
 use super::value::place;
 
-/// How deeply operators with variables may be nested.
+/// Maximum nesting depth of operators with variables.
 const LIMIT: usize = 200;
 
 pub(crate) struct Compiler<'a> {
     pub(crate) scope: &'a Scope<'a>,
     pub(crate) model: TimeModel,
-    /// How many values may be kept without bound in time.
+    /// Limit on values stored without a bound in time.
     pub(crate) keep: Keep,
     pub(crate) two_valued: &'a dyn Fn(ExprId) -> bool,
     pub(crate) plan: RelationPlan,
@@ -41,21 +40,21 @@ impl<'a> Compiler<'a> {
         Compiler { scope, model, keep, two_valued, plan, known, depth: 0 }
     }
 
-    /// The plan of a closed `exists` or `forall`.
+    /// Plans a closed `exists` or `forall`.
     pub(crate) fn compile(
         scope: &'a Scope<'a>,
         node: ExprId,
-        rail: Rail,
+        truth_bound: TruthBound,
         model: TimeModel,
         keep: Keep,
         two_valued: &'a dyn Fn(ExprId) -> bool,
     ) -> Result<RelationPlan, Refusal> {
         let mut compiler = Compiler::new(scope, model, keep, two_valued);
         let literal = match &scope.spec.nodes[node.index()] {
-            Expr::Exists(_, body) => Literal { node: *body, positive: true, rail },
+            Expr::Exists(_, body) => Literal { node: *body, positive: true, truth_bound },
             Expr::ForAll(_, body) => {
                 compiler.plan.negated = true;
-                Literal { node: *body, positive: false, rail: rail.opposite() }
+                Literal { node: *body, positive: false, truth_bound: truth_bound.opposite() }
             }
             _ => return Err(Refusal::of(node, "it is not a quantifier", DIVIDE)),
         };
@@ -63,7 +62,7 @@ impl<'a> Compiler<'a> {
         Ok(compiler.plan.pruned())
     }
 
-    /// The formula holds where conjuncts do for some values of all their variables.
+    /// Adds a root: the formula holds where conjuncts do for some values of all their variables.
     pub(crate) fn root(
         &mut self,
         whole: ExprId,
@@ -132,7 +131,7 @@ impl<'a> Compiler<'a> {
         Ok(())
     }
 
-    /// Some value of the variable of which the formula holds: what the literal says, if it is that.
+    /// Returns the body of a literal that requires some value of a variable.
     fn quantified(&self, literal: Literal) -> Option<Literal> {
         match (&self.scope.spec.nodes[literal.node.index()], literal.positive) {
             (Expr::Exists(_, body), true) | (Expr::ForAll(_, body), false) => {
@@ -142,19 +141,19 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    /// The tuples of a literal, if they are finitely many.
+    /// Returns the part of a literal that has finitely many tuples.
     pub(crate) fn finite(&mut self, literal: Literal) -> Result<PartId, Refusal> {
         if let Some(known) = self.known.get(&literal) {
             return *known;
         }
         self.enter(literal.node)?;
-        let found = self.finite_anew(literal);
+        let found = self.finite_uncached(literal);
         self.depth -= 1;
         self.known.insert(literal, found);
         found
     }
 
-    fn finite_anew(&mut self, literal: Literal) -> Result<PartId, Refusal> {
+    fn finite_uncached(&mut self, literal: Literal) -> Result<PartId, Refusal> {
         let conjuncts = self.flatten(&[Conjunct::Literal(literal)]);
         if let [Conjunct::Literal(single)] = conjuncts[..]
             && let Some(ways) = self.ways(single)
@@ -164,7 +163,7 @@ impl<'a> Compiler<'a> {
         self.conjunction(literal.node, conjuncts)
     }
 
-    /// Conjunctions and negations taken apart.
+    /// Splits conjunctions and negations.
     pub(crate) fn flatten(&self, conjuncts: &[Conjunct]) -> Vec<Conjunct> {
         let mut out = Vec::new();
         let mut open: Vec<Conjunct> = conjuncts.iter().rev().copied().collect();
@@ -173,21 +172,27 @@ impl<'a> Compiler<'a> {
                 out.push(conjunct);
                 continue;
             };
-            let Literal { positive, rail, .. } = literal;
+            let Literal { positive, truth_bound, .. } = literal;
             match self.scope.spec.nodes[literal.node.index()] {
                 _ if self.scope.is_closed(literal.node) => out.push(conjunct),
-                // A rail is that of the literal, whatever its sign.
-                Expr::Not(x) => open.push(Conjunct::Literal(Literal { node: x, positive: !positive, rail })),
-                // What is not certain is false; so its negation holds where that is possible.
+                // The truth bound is that of the literal, whatever its sign.
+                Expr::Not(x) => {
+                    open.push(Conjunct::Literal(Literal { node: x, positive: !positive, truth_bound }))
+                }
+                // `definitely` is two-valued: its negation holds where that of the operand is possible.
                 Expr::Definitely(x) => {
-                    let rail = if positive { Rail::Certain } else { Rail::Possible };
-                    open.push(Conjunct::Literal(Literal { node: x, positive, rail }));
+                    let truth_bound = if positive { TruthBound::Certain } else { TruthBound::Possible };
+                    open.push(Conjunct::Literal(Literal { node: x, positive, truth_bound }));
                 }
                 Expr::And(x, y) if positive => {
-                    open.extend([y, x].map(|node| Conjunct::Literal(Literal { node, positive, rail })));
+                    open.extend(
+                        [y, x].map(|node| Conjunct::Literal(Literal { node, positive, truth_bound })),
+                    );
                 }
                 Expr::Or(x, y) if !positive => {
-                    open.extend([y, x].map(|node| Conjunct::Literal(Literal { node, positive, rail })));
+                    open.extend(
+                        [y, x].map(|node| Conjunct::Literal(Literal { node, positive, truth_bound })),
+                    );
                 }
                 _ if !out.contains(&conjunct) => out.push(conjunct),
                 _ => {}
@@ -196,10 +201,10 @@ impl<'a> Compiler<'a> {
         out
     }
 
-    /// The ways in which a literal can hold, if it is a disjunction.
+    /// Returns the alternatives of a literal that is a disjunction.
     pub(crate) fn ways(&self, literal: Literal) -> Option<Vec<Vec<Conjunct>>> {
-        let Literal { positive, rail, .. } = literal;
-        let on = |node, positive| Conjunct::Literal(Literal { node, positive, rail });
+        let Literal { positive, truth_bound, .. } = literal;
+        let on = |node, positive| Conjunct::Literal(Literal { node, positive, truth_bound });
         match self.scope.spec.nodes[literal.node.index()] {
             Expr::Or(x, y) if positive => Some(vec![vec![on(x, true)], vec![on(y, true)]]),
             Expr::And(x, y) if !positive => Some(vec![vec![on(x, false)], vec![on(y, false)]]),
@@ -211,26 +216,13 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    /// Whether a node is a formula with variables, rather than a value.
+    /// Whether a node is a formula with variables, not a value.
     pub(crate) fn is_formula(&self, node: ExprId) -> bool {
-        use Expr::{And, Bind, Definitely, Exists, ForAll, Historically, Not, Once, Or, Previously, Since};
-        let is_formula = matches!(
-            self.scope.spec.nodes[node.index()],
-            And(..)
-                | Bind { .. }
-                | Definitely(_)
-                | Exists(..)
-                | ForAll(..)
-                | Historically(..)
-                | Not(_)
-                | Once(..)
-                | Or(..)
-                | Previously(_)
-                | Since(..)
-                | Expr::Compare(..)
-                | Expr::StartsWith(..)
-                | Expr::Call(..)
-        );
+        let is_formula = match &self.scope.spec.nodes[node.index()] {
+            Expr::Bind { .. } | Expr::Compare(..) | Expr::StartsWith(..) | Expr::Call(..) => true,
+            Expr::Prev(_) => false,
+            expr => matches!(expr.class(), Class::Connective | Class::Quantifier | Class::Past),
+        };
         is_formula && !self.scope.is_closed(node)
     }
 
@@ -285,7 +277,7 @@ impl<'a> Compiler<'a> {
         self.add(node, PartOp::Union(parts), variables, lasts)
     }
 
-    /// The tuples for which some values of the variables make the conjuncts hold.
+    /// Returns the part of the tuples for which some values of the variables satisfy the conjuncts.
     pub(crate) fn exists(
         &mut self,
         node: ExprId,
@@ -293,12 +285,12 @@ impl<'a> Compiler<'a> {
         conjuncts: Vec<Conjunct>,
     ) -> Result<PartId, Refusal> {
         self.enter(node)?;
-        let part = self.exists_anew(node, variables, conjuncts);
+        let part = self.exists_inner(node, variables, conjuncts);
         self.depth -= 1;
         part
     }
 
-    fn exists_anew(
+    fn exists_inner(
         &mut self,
         node: ExprId,
         variables: &[VariableId],
@@ -327,7 +319,7 @@ impl<'a> Compiler<'a> {
             return if let [part] = parts[..] { Ok(part) } else { self.union_of(node, parts) };
         }
         if !without.is_empty() {
-            // What does not speak of the variables need not be asked for each of their values.
+            // Conjuncts without the variables need not be evaluated per value.
             if let Ok(part) = self.exists(node, variables, with) {
                 let both = [vec![Conjunct::In(part)], without].concat();
                 if let Ok(part) = self.conjunction(node, both) {
@@ -349,23 +341,20 @@ impl<'a> Compiler<'a> {
         Ok(of)
     }
 
-    /// The same of a single operator of the past, with the quantifier inside it: that some value was there once, and
-    /// that once there was some value, is the same. So no values need to be kept.
+    /// Moves a quantifier into a single past operator, with which it commutes, so that no values need to be
+    /// stored.
     fn inside(
         &mut self,
         node: ExprId,
         variables: &[VariableId],
         literal: Literal,
     ) -> Option<Result<PartId, Refusal>> {
-        let Literal { node: of, positive, rail } = literal;
-        let on = |node| Conjunct::Literal(Literal { node, positive, rail });
-        let (bounds, left, right) = match (&self.scope.spec.nodes[of.index()], positive) {
-            (Expr::Once(bounds, x), true) | (Expr::Historically(bounds, x), false) => (*bounds, None, *x),
-            (Expr::Since(bounds, p, q), true)
-                if !self.scope.free(*p).iter().any(|variable| variables.contains(variable)) =>
-            {
-                (*bounds, Some(*p), *q)
-            }
+        let Literal { node: of, positive, truth_bound } = literal;
+        let on = |node| Conjunct::Literal(Literal { node, positive, truth_bound });
+        let is_bound =
+            |guard: ExprId| self.scope.free(guard).iter().any(|variable| variables.contains(variable));
+        let expr = &self.scope.spec.nodes[of.index()];
+        let Temporal { bounds, guard, operand, .. } = match (expr, positive) {
             (Expr::Previously(x), true) => {
                 let part = self.exists(node, variables, vec![on(*x)]);
                 return Some(part.and_then(|part| self.previously(node, part)));
@@ -374,10 +363,10 @@ impl<'a> Compiler<'a> {
                 let all = [variables, &[*variable]].concat();
                 return Some(self.exists(node, &all, vec![on(*x)]));
             }
-            _ => return None,
+            _ => expr.past().filter(|past| past.all != positive && !past.guard.is_some_and(is_bound))?,
         };
-        let part = self.exists(node, variables, vec![on(right)]);
-        Some(part.and_then(|part| self.since(of, bounds, left, part, rail)))
+        let part = self.exists(node, variables, vec![on(operand)]);
+        Some(part.and_then(|part| self.since(of, bounds, guard, part, truth_bound)))
     }
 
     pub(crate) fn conjunction(&mut self, node: ExprId, conjuncts: Vec<Conjunct>) -> Result<PartId, Refusal> {

@@ -1,36 +1,34 @@
-//! `since`: the tuples of the right side, for as long as the left side holds and no longer than the
-//! bounds say.
+//! `since`: the tuples of the right side, for as long as the left side holds and within the bounds.
 //!
-//! A tuple has one row. While only the latest of its times counts, that one is all that is kept: a
-//! later time needs the left side for less long, and stays longer within the upper bound. The rows are
-//! in a list in order of these times, so that those that grow too old are at its front. With a lower
-//! bound a time first waits in a queue until it is old enough; of what lasts, when it began and when it
-//! ended.
+//! A tuple has one row. Its latest time alone is stored: a later time requires the left side for a shorter
+//! while, and stays longer within the upper bound. The rows form a list ordered by these times, with expiring
+//! rows at its front. With a lower bound a time first waits in a queue until it is old enough; for a lasting
+//! right side, these are the times at which it began and ended.
 
 use serde::{Deserialize, Serialize};
 
 use super::plan::{Left, Lookup, Most, Part, PartId};
-use super::reel::Reel;
-use super::state::{Keyed, PartState, Tick};
+use super::rollback::RollbackQueue;
+use super::state::{KeyTuple, PartState, Tick};
 use super::table::{Access, NONE, TupleTable};
 use super::term::{Source, Watch};
 
-/// What a `since` keeps besides its table.
+/// State of a `since` besides its table.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct SinceState {
-    /// Times, their ticks and rows that are not old enough; and whether from then on it held, or no longer.
-    waiting: Reel<(i64, u64, u32, bool)>,
-    /// The rows with a time of the tick before: the left side has not been asked about them.
+    /// Times below the lower bound: time, tick, row, and whether the right side began to hold or ceased to.
+    waiting: RollbackQueue<(i64, u64, u32, bool)>,
+    /// Rows with a time of the previous tick, for which the left side has not been checked yet.
     fresh: Vec<u32>,
-    /// What came before this tick is over.
+    /// Times before this tick have ended.
     cut: u64,
     watch: Watch,
     doomed: Vec<u32>,
-    /// How many tuples were forgotten because there were too many.
+    /// Number of tuples evicted because of the limit.
     pub(crate) forgotten: u64,
 }
 
-/// A `since` as it is planned.
+/// Parameters of a `since`.
 pub(crate) struct Since<'a> {
     pub(crate) lower: i64,
     pub(crate) upper: Option<i64>,
@@ -48,9 +46,9 @@ impl SinceState {
         SinceState { watch: Watch::new(tests), ..SinceState::default() }
     }
 
-    /// From here on all is done on trial; what is small is given away to be put back.
-    pub(crate) fn try_out(&mut self) -> SinceState {
-        self.waiting.try_out();
+    /// Starts a speculative step. Returns the small state to restore on rollback.
+    pub(crate) fn begin_speculation(&mut self) -> SinceState {
+        self.waiting.begin_speculation();
         let SinceState { fresh, cut, watch, forgotten, .. } = self;
         let (fresh, watch) = (fresh.clone(), watch.clone());
         SinceState { fresh, cut: *cut, watch, forgotten: *forgotten, ..SinceState::default() }
@@ -60,18 +58,18 @@ impl SinceState {
         self.waiting.confirm();
     }
 
-    pub(crate) fn take_back(&mut self, before: SinceState) {
-        self.waiting.take_back();
+    pub(crate) fn roll_back(&mut self, before: SinceState) {
+        self.waiting.roll_back();
         (self.fresh, self.cut, self.watch) = (before.fresh, before.cut, before.watch);
         self.forgotten = before.forgotten;
     }
 
-    /// Whether no time of a tuple is kept.
+    /// Whether no time of a tuple is stored.
     pub(crate) fn is_bare(&self) -> bool {
         self.waiting.front().is_none() && self.fresh.is_empty()
     }
 
-    /// Whether it can have been one like `own`, beside this table.
+    /// Whether it fits a state like `own`, beside this table.
     pub(crate) fn fits(&self, own: &SinceState, table: &TupleTable) -> bool {
         let SinceState { waiting, fresh, watch, doomed, .. } = self;
         waiting.fits(|(_, _, row, _)| table.has_row(*row))
@@ -79,7 +77,7 @@ impl SinceState {
             && watch.fits(&own.watch)
     }
 
-    /// The time at which something changes by itself, if nothing else happens.
+    /// Returns the next tick at which time alone causes a change.
     pub(crate) fn deadline(&self, since: &Since<'_>, table: &TupleTable) -> Option<i64> {
         let waits = self.waiting.front().map(|(time, ..)| time.saturating_add(since.lower));
         let ends = table.first().zip(since.upper);
@@ -89,7 +87,7 @@ impl SinceState {
 }
 
 impl Since<'_> {
-    /// The changes of this tick are left touched in the table.
+    /// Processes a tick; changed rows are left touched in the table.
     pub(crate) fn step<S: Source>(
         &self,
         state: &mut SinceState,
@@ -98,26 +96,13 @@ impl Since<'_> {
         parts: &[Part],
         tick: &Tick<'_, S>,
     ) {
-        let right = &earlier[self.right.index()].out;
         let lasts = parts[self.right.index()].lasts;
-        let asks = !self.left.is_empty();
+        let has_left = !self.left.is_empty();
         std::mem::swap(&mut state.doomed, &mut state.fresh);
         state.fresh.clear();
-        for (tuple, weight) in right.iter() {
+        for (tuple, weight) in earlier[self.right.index()].out.iter() {
             if weight < 0 {
-                // It held at the tick before for the last time.
-                if let Some(row) = table.find(tuple) {
-                    table.touch(row);
-                    if self.lower > 0 {
-                        table.meta(row).count += 1;
-                        state.waiting.push_back((tick.before, tick.number - 1, row, false));
-                        continue;
-                    }
-                    let meta = table.meta(row);
-                    (meta.held, meta.time, meta.tick) = (false, tick.before, tick.number - 1);
-                    table.link_last(row);
-                    state.doomed.push(row);
-                }
+                self.leave(state, table, tuple, tick);
                 continue;
             }
             let row = table.insert(tuple);
@@ -134,15 +119,42 @@ impl Since<'_> {
                     table.link_last(row);
                 }
             }
-            if asks && !lasts {
+            if has_left && !lasts {
                 state.fresh.push(row);
             }
         }
-        if asks {
+        if has_left {
             self.end(state, table, earlier, parts, tick);
         }
+        self.release(state, table, lasts, tick.now);
+        self.forget(state, table, tick.now);
+    }
+
+    /// Notes that a tuple of the right side no longer holds: the previous tick was the last one at which it did.
+    fn leave<S: Source>(
+        &self,
+        state: &mut SinceState,
+        table: &mut TupleTable,
+        tuple: &[u64],
+        tick: &Tick<'_, S>,
+    ) {
+        let Some(row) = table.find(tuple) else { return };
+        table.touch(row);
+        if self.lower > 0 {
+            table.meta(row).count += 1;
+            state.waiting.push_back((tick.before, tick.number - 1, row, false));
+            return;
+        }
+        let meta = table.meta(row);
+        (meta.held, meta.time, meta.tick) = (false, tick.before, tick.number - 1);
+        table.link_last(row);
+        state.doomed.push(row);
+    }
+
+    /// Takes the tuples that have waited for the lower bound at time `now`, in nanoseconds.
+    fn release(&self, state: &mut SinceState, table: &mut TupleTable, lasts: bool, now: i64) {
         while let Some(&(time, number, row, begins)) = state.waiting.front() {
-            if time > tick.now.saturating_sub(self.lower) {
+            if time > now.saturating_sub(self.lower) {
                 break;
             }
             state.waiting.pop_front();
@@ -155,7 +167,7 @@ impl Since<'_> {
                 continue;
             }
             if lasts {
-                // It has been there until then, and stays as long as the upper bound says.
+                // It held until then, and stays for the upper bound.
                 (meta.held, meta.time, meta.tick) = (false, time, number);
                 table.link_last(row);
                 continue;
@@ -165,10 +177,14 @@ impl Since<'_> {
                 table.link_last(row);
             }
         }
+    }
+
+    /// Removes the oldest tuples above the limit, and those beyond the upper bound at time `now`, in nanoseconds.
+    fn forget(&self, state: &mut SinceState, table: &mut TupleTable, now: i64) {
         if let Some(most) = self.most {
             let most = usize::try_from(most.tuples).unwrap_or(usize::MAX);
             for _ in most..table.len() {
-                // Those that hold, or are not old enough, are not in the list.
+                // Tuples that hold, or are not old enough, are not in the list.
                 let Some((row, _)) = table.first() else { break };
                 table.touch(row);
                 table.meta(row).present = false;
@@ -178,7 +194,7 @@ impl Since<'_> {
         }
         if let Some(upper) = self.upper {
             while let Some((row, meta)) = table.first() {
-                if meta.time >= tick.now.saturating_sub(upper) {
+                if meta.time >= now.saturating_sub(upper) {
                     break;
                 }
                 table.touch(row);
@@ -198,7 +214,7 @@ impl Since<'_> {
         tick: &Tick<'_, S>,
     ) {
         let context = tick.context();
-        let ask_all = state.watch.has_changed(tick.source, tick.is_first);
+        let check_all = state.watch.has_changed(tick.source, tick.is_first);
         let mut fresh = std::mem::take(&mut state.doomed);
         for left in self.left {
             match left {
@@ -212,7 +228,7 @@ impl Since<'_> {
                     }
                 }
                 Left::Test(condition) => {
-                    if ask_all {
+                    if check_all {
                         let rows: Vec<u32> = table.rows().collect();
                         for row in rows {
                             if !context.holds(condition, table.tuple(row)) {
@@ -238,13 +254,13 @@ impl Since<'_> {
                         (false, true) => {
                             let rows: Vec<u32> = table.rows().collect();
                             for row in rows {
-                                if !Keyed::new(table.tuple(row), &lookup.slots).is_in(&part.out) {
+                                if !KeyTuple::new(table.tuple(row), &lookup.slots).is_in(&part.out) {
                                     end_row(table, row, tick.number);
                                 }
                             }
                         }
                         (true, wanted) => {
-                            // Where it comes to be that the left side does not hold.
+                            // Weight of the changes with which the left side ceases to hold.
                             let ends = if *wanted { -1 } else { 1 };
                             for (tuple, _) in part.out.iter().filter(|(_, weight)| *weight == ends) {
                                 end_matching(table, *back, tuple, tick.number);
@@ -265,17 +281,17 @@ impl Since<'_> {
 
     fn is_member(&self, part: &PartState, lookup: &Lookup, tuple: &[u64]) -> bool {
         let table = part.table.as_ref();
-        table.is_some_and(|table| table.has(lookup.access, Keyed::new(tuple, &lookup.slots).key()))
+        table.is_some_and(|table| table.has(lookup.access, KeyTuple::new(tuple, &lookup.slots).key()))
     }
 }
 
-/// Ends what the row has from before this tick.
+/// Ends the times of a row before this tick.
 fn end_row(table: &mut TupleTable, row: u32, number: u64) {
     let meta = table.meta(row);
     if !meta.live {
         return;
     }
-    // Times that wait are told from later ones when they are old enough.
+    // Queued times are compared with the cut when they are old enough.
     meta.cut = number;
     if meta.present && !meta.held && meta.tick < number {
         table.touch(row);
@@ -291,7 +307,7 @@ fn end_matching(table: &mut TupleTable, back: Access, tuple: &[u64], number: u64
         }
         return;
     }
-    // Ending changes no chain of an index.
+    // Ending a row changes no chain of an index.
     let mut rows = table.matching(back, tuple).cursor();
     while rows != NONE {
         end_row(table, rows, number);

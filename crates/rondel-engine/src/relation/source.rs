@@ -1,5 +1,4 @@
-//! What a relation reads: the fields of messages from the block, everything without variables from
-//! the registers.
+//! Inputs of a relation: message fields from the block, truths and values without variables from registers.
 
 use rondel_event::{Block, Rows, Slot, TopicId, ValueType};
 use rondel_spec::{ExprId, TimeModel};
@@ -13,28 +12,28 @@ use crate::ops::columns::Columns;
 use crate::ops::timed::{RowTimes, TruthHalves};
 use crate::ops::words::low;
 
-/// A closed quantified formula on the way to a program: wires and nodes are those of the graph.
+/// Closed quantified formula, under translation: wires and nodes are those of the graph.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Relation {
     pub(crate) plan: RelationPlan,
-    /// The formula in the specification.
+    /// Formula in the specification.
     pub(crate) node: ExprId,
     pub(crate) model: TimeModel,
-    /// For every truth of the plan its wire, at a row and after it.
+    /// Wires of every truth of the plan, at a row and after it.
     pub(crate) truths: Vec<[Wire; 2]>,
     pub(crate) values: Vec<Input>,
-    /// For every field of the plan that of the graph.
+    /// Fields of the graph for the fields of the plan.
     pub(crate) fields: Box<[FieldId]>,
-    /// The columns of these in a block.
+    /// Their columns in a block.
     pub(crate) slots: Vec<Option<Slot>>,
 }
 
-/// A value without variables, at a row and after it.
+/// Value without variables, at a row and after it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Input {
-    /// Where it is certainly true, and where possibly.
+    /// Lower and upper truth.
     Truth([[Wire; 2]; 2]),
-    /// A column of a type, and where it is known.
+    /// Column of a type, and the rows where it is known.
     Column(ValueType, [(u32, Wire); 2]),
 }
 
@@ -70,7 +69,7 @@ impl Relation {
         }
     }
 
-    /// The truth at the rows, and on the spans after them.
+    /// Returns the truth at the rows, and on the open intervals after them.
     #[inline(never)]
     pub(crate) fn step(
         &self,
@@ -78,43 +77,46 @@ impl Relation {
         reading: &Reading<'_>,
         len: u32,
         position: u64,
-        moments: RowTimes<'_>,
+        times: RowTimes<'_>,
     ) -> TruthHalves {
         let mut out = TruthHalves::default();
-        if let Some(asking) = state.asking_mut() {
-            asking.begin();
+        if let Some(obligations) = state.obligations_mut() {
+            obligations.begin();
         }
         for row in 0..len as usize {
-            let moment = (position.saturating_add(row as u64), moments.times.get(row).copied().unwrap_or(0));
-            let [at, after] = self.moment(state, reading, row, moment);
+            let (position, time) =
+                (position.saturating_add(row as u64), times.times.get(row).copied().unwrap_or(0));
+            let [at, after] = self.evaluate(state, reading, row, position, time);
             out.at |= Rows::from(at) << row;
             out.after |= Rows::from(after) << row;
         }
         out
     }
 
-    /// The same at one row, which is the next moment of this state: of an event its number, and its time.
+    /// Evaluates one row as the next time point of this state; `position` is its event number.
     #[inline(always)]
     pub(crate) fn row(
         &self,
         state: &mut RelationState,
         reading: &Reading<'_>,
         row: usize,
-        moment: (u64, i64),
+        position: u64,
+        time: i64,
     ) -> [bool; 2] {
-        if let Some(asking) = state.asking_mut() {
-            asking.begin();
+        if let Some(obligations) = state.obligations_mut() {
+            obligations.begin();
         }
-        self.moment(state, reading, row, moment)
+        self.evaluate(state, reading, row, position, time)
     }
 
     #[inline(always)]
-    fn moment(
+    fn evaluate(
         &self,
         state: &mut RelationState,
         reading: &Reading<'_>,
         row: usize,
-        (position, time): (u64, i64),
+        position: u64,
+        time: i64,
     ) -> [bool; 2] {
         let source = |side| RowSource { relation: self, reading, row, side };
         if !self.plan.named.is_empty() {
@@ -126,27 +128,27 @@ impl Relation {
             TimeModel::Points | TimeModel::Dense => time,
         };
         if self.model == TimeModel::Dense {
-            let (at, after) = state.dense_moment(&self.plan, now, &source(0), &source(1));
+            let (at, after) = state.dense_point(&self.plan, now, &source(0), &source(1));
             return [at, after];
         }
-        [state.moment(&self.plan, self.model, now, &source(0)), false]
+        [state.time_point(&self.plan, self.model, now, &source(0)), false]
     }
 }
 
-/// The registers, and the rows that they are about.
+/// Registers, and the rows that they describe.
 #[derive(Clone, Copy)]
 pub(crate) struct Reading<'a> {
     pub(crate) words: &'a [Rows],
     pub(crate) columns: &'a Columns,
     pub(crate) block: &'a Block,
-    /// The row of the block that the first event is.
+    /// Row in the block of the first event.
     pub(crate) start: u32,
-    /// The rows that are events.
+    /// Rows that are events.
     pub(crate) events: Rows,
     pub(crate) buffers: &'a [Vec<u8>],
 }
 
-/// A row, or the span after it.
+/// Row, or the open interval after it.
 struct RowSource<'a> {
     relation: &'a Relation,
     reading: &'a Reading<'a>,
@@ -155,7 +157,7 @@ struct RowSource<'a> {
 }
 
 impl RowSource<'_> {
-    /// The row of the block that the event in this row is.
+    /// Returns the row in the block of the event in this row.
     #[inline(always)]
     fn block_row(&self) -> usize {
         let before = self.reading.events & low(self.row as u64);

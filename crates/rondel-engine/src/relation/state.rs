@@ -1,20 +1,20 @@
-//! A plan on its way over a trace.
+//! Execution of a plan over a trace.
 //!
-//! At every tick each part is computed from those before it: one that does not last anew, which is at
-//! most a few tuples; one that lasts only where it changes. So the cost of a tick follows what its
-//! event touches, and not what the tables hold.
+//! At every tick each part is computed from those before it: a momentary part entirely, which is at most a
+//! few tuples, a lasting part only where it changes. The cost of a tick thus follows the tuples that its
+//! event affects, and not the size of the tables.
 
-mod moments;
 mod part;
+mod points;
 mod saved;
 
 use serde::{Deserialize, Serialize};
 
 use super::apart::Counts;
-use super::asking::Asking;
 use super::batch::Delta;
-use super::plan::{Condition, Part, PartOp, Rail, RelationPlan};
-use super::reel::Reel;
+use super::obligations::Obligations;
+use super::plan::{Condition, Part, PartOp, RelationPlan, TruthBound};
+use super::rollback::RollbackQueue;
 use super::since::{Since, SinceState};
 use super::table::{Meta, TupleTable};
 use super::term::{Cell, Context, Source, Watch};
@@ -22,63 +22,62 @@ use super::text::Texts;
 use super::witness::Witnesses;
 use crate::ops::varying::Varying;
 
-/// What is remembered of the events so far.
+/// State after the events so far.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct RelationState {
     parts: Vec<PartState>,
     texts: Texts,
-    /// The number of the last tick, from 1.
+    /// Number of the last tick, from 1.
     number: u64,
-    /// The time of the first moment.
+    /// Time of the first time point.
     first: Option<i64>,
-    /// The place of the last moment.
+    /// Tick of the last time point.
     last: i64,
-    /// Whether the span after it is on trial.
-    is_trial: bool,
-    /// What is asked of the tuples of the last part, if the formula looks ahead.
-    asking: Option<Box<Asking>>,
+    /// Whether the open interval after it is speculative.
+    is_speculative: bool,
+    /// Obligations of the tuples of the last part, if the formula has future operators.
+    obligations: Option<Box<Obligations>>,
     #[serde(skip)]
     witnesses: Witnesses,
 }
 
-/// What a part is, and how it has changed.
+/// State of a part, and its changes.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct PartState {
-    /// Of a part that lasts the changes of this tick, of another one its tuples.
-    /// Nothing of it outlives the tick.
+    /// Changes of a lasting part in this tick, or tuples of a momentary one. Valid within the tick.
     #[serde(skip)]
     pub(crate) out: Delta,
     pub(crate) table: Option<TupleTable>,
-    /// How many tuples it has.
+    /// Number of tuples.
     size: i64,
     own: Own,
     /// Whether it is [vague](Part::vague).
     is_vague: bool,
-    /// The size, whether it was vague, and what was small of its own, before what is done on trial.
+    /// Size, vagueness and small state before the speculative step.
     before: Option<Box<(i64, bool, Own)>>,
 }
 
-/// What an operator keeps besides a table.
+/// State of an operator besides its table.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 enum Own {
     Nothing,
-    /// What is to come at the next tick.
+    /// Output of the next tick.
     Next(Delta),
-    /// Changes that wait: when they came, and their tuples.
-    Delayed(Reel<(i64, i8, Box<[u64]>)>),
+    /// Delayed changes: their ticks, weights and tuples.
+    Delayed(RollbackQueue<(i64, i8, Box<[u64]>)>),
     Watch(Watch),
     Since(SinceState),
     Counts(Box<Counts>),
 }
 
-/// A moment at which a plan is asked.
+/// Tick at which a plan is evaluated.
 pub(crate) struct Tick<'a, S> {
     pub(crate) now: i64,
-    /// The time of the tick before; the least number at the first.
+    /// Previous tick; the least number at the first one.
     pub(crate) before: i64,
     pub(crate) number: u64,
     pub(crate) is_first: bool,
-    /// Whether it stands for the time after a moment, up to the next.
+    /// Whether it is the open interval after a time point.
     pub(crate) is_span: bool,
     pub(crate) source: &'a S,
     pub(crate) texts: &'a Texts,
@@ -92,31 +91,31 @@ impl<S> Tick<'_, S> {
     }
 }
 
-/// Some columns of a tuple, in place as long as they are few.
-pub(crate) enum Keyed {
+/// Some columns of a tuple, stored inline if they are few.
+pub(crate) enum KeyTuple {
     Few([u64; 4], usize),
     Many(Vec<u64>),
 }
 
-impl Keyed {
+impl KeyTuple {
     #[inline(always)]
-    pub(crate) fn new(tuple: &[u64], columns: &[u32]) -> Keyed {
+    pub(crate) fn new(tuple: &[u64], columns: &[u32]) -> KeyTuple {
         if columns.len() <= 4 {
             let mut few = [0; 4];
             for (value, &column) in few.iter_mut().zip(columns) {
                 *value = tuple[column as usize];
             }
-            Keyed::Few(few, columns.len())
+            KeyTuple::Few(few, columns.len())
         } else {
-            Keyed::Many(columns.iter().map(|&column| tuple[column as usize]).collect())
+            KeyTuple::Many(columns.iter().map(|&column| tuple[column as usize]).collect())
         }
     }
 
     #[inline(always)]
     pub(crate) fn key(&self) -> &[u64] {
         match self {
-            Keyed::Few(few, len) => &few[..*len],
-            Keyed::Many(many) => many,
+            KeyTuple::Few(few, len) => &few[..*len],
+            KeyTuple::Many(many) => many,
         }
     }
 
@@ -126,20 +125,20 @@ impl Keyed {
 }
 
 impl RelationState {
-    /// Before the first event.
+    /// Creates the state before the first event.
     pub(crate) fn new(plan: &RelationPlan) -> RelationState {
         let part = |part: &Part| {
             let arity = part.variables.len();
             let fixed = |conditions: &[Condition]| conditions.iter().all(Condition::is_fixed);
             let own_table = match &part.op {
-                PartOp::Since { .. } | PartOp::Lasting(..) | PartOp::Ask { .. } => true,
+                PartOp::Since { .. } | PartOp::Lasting(..) | PartOp::Obligation { .. } => true,
                 PartOp::Union(_) | PartOp::Project(..) => part.lasts,
                 PartOp::Select(_, conditions) => !fixed(conditions),
                 _ => false,
             };
             let own = match &part.op {
                 PartOp::Previously(_) | PartOp::Changes(_) => Own::Next(Delta::new(arity)),
-                PartOp::Delay(..) => Own::Delayed(Reel::default()),
+                PartOp::Delay(..) => Own::Delayed(RollbackQueue::default()),
                 PartOp::Select(_, conditions) if !fixed(conditions) => {
                     Own::Watch(Watch::new(conditions.iter()))
                 }
@@ -156,17 +155,18 @@ impl RelationState {
             number: 0,
             first: None,
             last: i64::MIN,
-            is_trial: false,
-            asking: plan.ask.is_some().then(Box::default),
+            is_speculative: false,
+            obligations: plan.obligation.is_some().then(Box::default),
             witnesses: Witnesses::default(),
         }
     }
 
-    /// Whether the formula holds at the next tick. Times never go back.
+    /// Evaluates the next tick. Returns whether the formula holds. Ticks never decrease.
     pub(crate) fn tick<S: Source>(
         &mut self,
         plan: &RelationPlan,
-        (now, before): (i64, i64),
+        now: i64,
+        before: i64,
         is_span: bool,
         source: &S,
     ) -> bool {
@@ -193,21 +193,21 @@ impl RelationState {
             let state = &parts[root.part.index()];
             let has_tuple = match state.vague(&plan.parts[root.part.index()]) {
                 None => state.size > 0,
-                Some(rail) => rail == Rail::Possible,
+                Some(truth_bound) => truth_bound == TruthBound::Possible,
             };
             has_tuple && root.conditions.iter().all(|c| context.holds(c, &[]))
         });
         let holds = root.is_some();
-        witnesses.note(plan, (now, holds), texts, || {
+        witnesses.note(plan, now, holds, texts, || {
             let part = root?.part.index();
-            // Of what lasts these are the changes, and the first that came is among them.
+            // The output of a lasting part is its changes; the first added tuple is among them.
             let (tuple, _) = parts[part].out.iter().find(|(_, weight)| *weight > 0)?;
             Some((&plan.parts[part].variables[..], tuple))
         });
         holds != plan.negated
     }
 
-    /// The tuple of an atom.
+    /// Computes the tuple of an atom.
     fn bind<S: Source>(&mut self, plan: &RelationPlan, part: usize, atom: u32, is_span: bool, source: &S) {
         let atom = &plan.atoms[atom as usize];
         let out = &mut self.parts[part].out;
@@ -222,7 +222,7 @@ impl RelationState {
                 Some(Cell::Text(text)) => self.texts.intern(text),
                 None => return out.clear(),
             };
-            // One variable in two places: both must have one value.
+            // A variable bound twice requires equal values.
             let again = atom.columns[..i].iter().any(|&(_, other)| other == column);
             if again && tuple[column as usize] != value {
                 return out.clear();
@@ -231,7 +231,7 @@ impl RelationState {
         }
     }
 
-    /// Forgets the texts that nothing has any more.
+    /// Removes the texts that no relation refers to.
     fn sweep(&mut self, plan: &RelationPlan) {
         let texts = &mut self.texts;
         for (state, part) in self.parts.iter().zip(&plan.parts) {
@@ -255,22 +255,22 @@ impl RelationState {
                     let tuples = waiting.iter().flat_map(|(_, _, tuple)| tuple.iter().copied().enumerate());
                     tuples.for_each(&mut mark);
                 }
-                // What is counted is in the tables of both sides, and what is asked of tuples in that of them.
+                // Counted tuples are in the tables of both sides, those with obligations in their own.
                 Own::Nothing | Own::Watch(_) | Own::Since(_) | Own::Counts(_) => {}
             }
         }
-        if let (Some(asking), Some(part)) = (&self.asking, plan.parts.last()) {
+        if let (Some(obligations), Some(part)) = (&self.obligations, plan.parts.last()) {
             let is_text = |column: usize| part.is_text.get(column) == Some(&true);
-            let texts_of = asking.answers().values().filter(|(column, _)| is_text(*column));
+            let texts_of = obligations.answers().values().filter(|(column, _)| is_text(*column));
             texts_of.for_each(|(_, value)| texts.mark(value));
         }
         texts.sweep();
     }
 
-    /// The first tick at which something changes by itself.
+    /// Returns the next tick at which time alone causes a change.
     fn deadline(&self, plan: &RelationPlan) -> Option<i64> {
         let of_part = |(state, part): (&PartState, &Part)| match (&part.op, &state.own) {
-            // It is not evaluated any more.
+            // A vague part is no longer evaluated.
             _ if state.is_vague && !part.forgets() => None,
             (PartOp::Since { lower, upper, left, right, most }, Own::Since(own)) => {
                 let since = Since { lower: *lower, upper: *upper, left, right: *right, most: *most };
@@ -286,9 +286,9 @@ impl RelationState {
         self.parts.iter().zip(&plan.parts).filter_map(of_part).min()
     }
 
-    /// Whether nothing of the moments so far is kept that can matter.
+    /// Whether no stored state of earlier time points can matter.
     pub(crate) fn is_bare(&self, plan: &RelationPlan) -> bool {
-        let gone = self.asking.as_ref().map_or(Some(0), |asking| asking.gone());
+        let gone = self.obligations.as_ref().map_or(Some(0), |obligations| obligations.gone());
         let is_bare = |(state, part): (&PartState, &Part)| {
             let len = state.table.as_ref().map_or(0, TupleTable::len);
             let own = match &state.own {
@@ -298,18 +298,20 @@ impl RelationState {
                 Own::Since(since) => since.is_bare(),
                 Own::Counts(counts) => counts.is_empty(),
             };
-            let is_asked = matches!(part.op, PartOp::Ask { .. });
-            let is_empty = if is_asked { gone == Some(len) } else { len == 0 };
-            own && is_empty && (is_asked || !part.lasts || state.size == 0)
+            let is_obligation = matches!(part.op, PartOp::Obligation { .. });
+            let is_empty = if is_obligation { gone == Some(len) } else { len == 0 };
+            own && is_empty && (is_obligation || !part.lasts || state.size == 0)
         };
         gone.is_some() && self.parts.iter().zip(&plan.parts).all(is_bare)
     }
 
-    /// How many values were forgotten because there were too many: of the relations of what is certain, as those of
-    /// what is possible forget the same.
+    /// Number of values evicted because of limits, counted for the lower truth: the upper one evicts the
+    /// same.
     pub(crate) fn forgotten(&self, plan: &RelationPlan) -> u64 {
         let of_part = |(state, part): (&PartState, &Part)| match (&part.op, &state.own) {
-            (PartOp::Since { most: Some(most), .. }, Own::Since(own)) if most.rail == Rail::Certain => {
+            (PartOp::Since { most: Some(most), .. }, Own::Since(own))
+                if most.truth_bound == TruthBound::Certain =>
+            {
                 own.forgotten
             }
             _ => 0,
@@ -317,26 +319,26 @@ impl RelationState {
         self.parts.iter().zip(&plan.parts).map(of_part).fold(0, u64::saturating_add)
     }
 
-    /// Whether there was no moment so far.
+    /// Whether there was no time point yet.
     pub(crate) fn is_first(&self) -> bool {
         self.number == 0
     }
 
-    /// How many tuples were handled at the last tick.
+    /// Number of tuples in the output of the last tick.
     #[cfg(test)]
     pub(crate) fn handled(&self) -> usize {
         self.parts.iter().map(|part| part.out.len()).sum()
     }
 
-    /// How many tuples and texts are kept: what the memory grows with.
+    /// Number of stored tuples and texts, to which memory is proportional.
     pub(crate) fn kept(&self) -> usize {
         let tables = self.parts.iter().filter_map(|part| part.table.as_ref());
-        let asked = self.asking.as_ref().map_or(0, |asking| asking.kept());
+        let waiting = self.obligations.as_ref().map_or(0, |obligations| obligations.kept());
         let counts = self.parts.iter().map(|part| match &part.own {
             Own::Counts(counts) => counts.len(),
             _ => 0,
         });
-        tables.map(TupleTable::len).sum::<usize>() + counts.sum::<usize>() + self.texts.len() + asked
+        tables.map(TupleTable::len).sum::<usize>() + counts.sum::<usize>() + self.texts.len() + waiting
     }
 }
 
@@ -346,6 +348,6 @@ impl Varying for RelationState {
     }
 
     fn dropped(&self) -> u64 {
-        self.asking().map_or(0, Asking::lost)
+        self.obligations().map_or(0, Obligations::lost)
     }
 }

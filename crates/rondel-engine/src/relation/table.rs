@@ -1,4 +1,4 @@
-//! Relations that last: hash tables of tuples.
+//! Lasting relations: hash tables of tuples.
 
 mod saved;
 
@@ -8,25 +8,25 @@ use serde::{Deserialize, Serialize};
 /// No row.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// What is known of a tuple besides that it is there. Each part uses of it what it needs.
+/// Metadata of a tuple. Each operator uses the fields that it needs.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Meta {
-    /// When it last held, or what else decides how long it stays.
+    /// Time at which it last held, or another time that determines how long it stays.
     pub(crate) time: i64,
-    /// The tick of that.
+    /// Tick of that time.
     pub(crate) tick: u64,
-    /// What came before this tick is over for it.
+    /// Times before this tick have ended.
     pub(crate) cut: u64,
-    /// How often it is derived, or how many times of it are still to come.
+    /// Number of derivations, or of queued times.
     pub(crate) count: u32,
     /// Whether the row is in use.
     pub(crate) live: bool,
-    /// Whether the tuple is in the relation; others wait to be.
+    /// Whether the tuple is in the relation; others are waiting.
     pub(crate) present: bool,
-    /// Whether the tuple was in the relation before this tick, once it is noted as touched.
+    /// Whether the tuple was in the relation before this tick; valid while `touched`.
     pub(crate) was_present: bool,
     pub(crate) touched: bool,
-    /// Whether the operand has it now.
+    /// Whether the operand contains it now.
     pub(crate) held: bool,
     linked: bool,
     before: u32,
@@ -48,19 +48,19 @@ const EMPTY: Meta = Meta {
     after: NONE,
 };
 
-/// How the rows with certain values in certain columns are found.
+/// Access path to the rows with given values in some columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
-    /// All rows: nothing is known of them.
+    /// All rows: no column is given.
     All,
-    /// All columns are known: at most one row.
+    /// All columns are given: at most one row.
     Whole,
     /// By the index of this number.
     Index(u32),
 }
 
-/// A set of tuples with rows that keep their number, indexes over some of the columns, and a list of
-/// rows in order of time.
+/// Set of tuples with stable row numbers, indexes over some of the columns, and a list of rows ordered by
+/// time.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct TupleTable {
     arity: usize,
@@ -73,14 +73,14 @@ pub(crate) struct TupleTable {
     indexes: Vec<ColumnIndex>,
     first: u32,
     last: u32,
-    /// The rows touched in this tick.
+    /// Rows touched in this tick.
     #[serde(skip)]
     touched: Vec<u32>,
-    /// What to do to take back what was done on trial, if something is.
+    /// Undo journal of the speculative step, if there is one.
     journal: Option<Journal>,
 }
 
-/// What was done on trial, in order; and the ends of the list before.
+/// Speculative changes in order, and the ends of the list before them.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Journal {
     first: u32,
@@ -90,15 +90,15 @@ struct Journal {
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 enum Undo {
-    /// The row was like this.
+    /// The row had this metadata.
     Meta(u32, Meta),
-    /// The row was not there.
+    /// The row was absent.
     Inserted(u32),
-    /// The row was there, like this, with these values.
+    /// The row had this metadata and these values.
     Removed(u32, Meta, Box<[u64]>),
 }
 
-/// Rows by some of their columns: for each combination of values a chain of rows.
+/// Index by some columns: for each combination of values a chain of rows.
 #[derive(Clone, Debug)]
 struct ColumnIndex {
     columns: Vec<u32>,
@@ -107,7 +107,7 @@ struct ColumnIndex {
     after: Vec<u32>,
 }
 
-/// A hash of words.
+/// Returns a hash of words.
 #[inline(always)]
 pub(crate) fn hash(words: impl IntoIterator<Item = u64>) -> u64 {
     let mut hash = 0x243F_6A88_85A3_08D3_u64;
@@ -182,7 +182,7 @@ impl ColumnIndex {
 }
 
 impl TupleTable {
-    /// The number of values of each tuple.
+    /// Number of values per tuple.
     pub(crate) fn arity(&self) -> usize {
         self.arity
     }
@@ -208,9 +208,9 @@ impl TupleTable {
         }
     }
 
-    /// From here on all is done on trial, until it is [confirmed](TupleTable::confirm) or
-    /// [taken back](TupleTable::take_back).
-    pub(crate) fn try_out(&mut self) {
+    /// Starts a speculative step, to be [confirmed](TupleTable::confirm) or [rolled
+    /// back](TupleTable::roll_back).
+    pub(crate) fn begin_speculation(&mut self) {
         self.journal = Some(Journal { first: self.first, last: self.last, undo: Vec::new() });
     }
 
@@ -218,13 +218,13 @@ impl TupleTable {
         self.journal = None;
     }
 
-    pub(crate) fn take_back(&mut self) {
+    pub(crate) fn roll_back(&mut self) {
         let Some(Journal { first, last, undo }) = self.journal.take() else { return };
         for undo in undo.into_iter().rev() {
             match undo {
                 Undo::Meta(row, meta) => self.meta[row as usize] = meta,
                 Undo::Inserted(row) => {
-                    self.forget(row);
+                    self.unindex_row(row);
                     self.meta[row as usize] = EMPTY;
                     self.free.push(row);
                 }
@@ -233,15 +233,15 @@ impl TupleTable {
                     let start = row as usize * self.arity;
                     self.values[start..start + self.arity].copy_from_slice(&values);
                     self.meta[row as usize] = meta;
-                    self.know(row);
+                    self.index_row(row);
                 }
             }
         }
         (self.first, self.last) = (first, last);
     }
 
-    /// The row as it is to be found by its values.
-    fn know(&mut self, row: u32) {
+    /// Adds a row to the hash table and the indexes.
+    fn index_row(&mut self, row: u32) {
         let (values, arity) = (&self.values, self.arity);
         let rehash = |&row: &u32| self::hash(row_values(values, arity, row).iter().copied());
         self.primary.insert_unique(rehash(&row), row, rehash);
@@ -250,8 +250,8 @@ impl TupleTable {
         }
     }
 
-    /// The row as it is not to be found any more.
-    fn forget(&mut self, row: u32) {
+    /// Removes a row from the hash table and the indexes.
+    fn unindex_row(&mut self, row: u32) {
         let hash = hash(self.tuple(row).iter().copied());
         if let Ok(entry) = self.primary.find_entry(hash, |&other| other == row) {
             entry.remove();
@@ -268,7 +268,7 @@ impl TupleTable {
         }
     }
 
-    /// How many rows are in use.
+    /// Number of rows in use.
     pub(crate) fn len(&self) -> usize {
         self.primary.len()
     }
@@ -284,7 +284,7 @@ impl TupleTable {
         &mut self.meta[row as usize]
     }
 
-    /// The count of a row.
+    /// Returns the count of a row.
     pub(crate) fn count(&self, row: u32) -> u32 {
         self.meta[row as usize].count
     }
@@ -295,7 +295,7 @@ impl TupleTable {
         self.primary.find(hash, |&row| self.tuple(row) == tuple).copied()
     }
 
-    /// The row of a tuple, made if there is none.
+    /// Returns the row of a tuple, adding one if it is absent.
     #[inline(always)]
     pub(crate) fn insert(&mut self, tuple: &[u64]) -> u32 {
         let hash = hash(tuple.iter().copied());
@@ -316,7 +316,7 @@ impl TupleTable {
             }
         };
         self.meta[row as usize].live = true;
-        self.know(row);
+        self.index_row(row);
         if let Some(journal) = &mut self.journal {
             journal.undo.push(Undo::Inserted(row));
         }
@@ -325,7 +325,7 @@ impl TupleTable {
 
     pub(crate) fn remove(&mut self, row: u32) {
         self.unlink(row);
-        self.forget(row);
+        self.unindex_row(row);
         if self.journal.is_some() {
             let undo = Undo::Removed(row, self.meta[row as usize], self.tuple(row).into());
             self.journal.iter_mut().for_each(|journal| journal.undo.push(undo.clone()));
@@ -335,7 +335,7 @@ impl TupleTable {
         self.free.push(row);
     }
 
-    /// Notes that a row may come into the relation or leave it.
+    /// Marks a row whose tuple may enter or leave the relation.
     #[inline(always)]
     pub(crate) fn touch(&mut self, row: u32) {
         self.note(row);
@@ -346,7 +346,7 @@ impl TupleTable {
         }
     }
 
-    /// Tells what came and what left since the last time, and removes the rows that are neither in
+    /// Emits the tuples that entered or left since the last call, and removes the rows that are neither in
     /// the relation nor `kept`.
     #[inline(always)]
     pub(crate) fn settle(&mut self, mut changed: impl FnMut(&[u64], i8), kept: impl Fn(&Meta) -> bool) {
@@ -366,7 +366,7 @@ impl TupleTable {
         self.touched.clear();
     }
 
-    /// Puts the row last in the list.
+    /// Moves the row to the end of the list.
     #[inline(always)]
     pub(crate) fn link_last(&mut self, row: u32) {
         if self.last == row {
@@ -409,31 +409,31 @@ impl TupleTable {
         self.meta[row as usize].linked = false;
     }
 
-    /// The first row of the list, with what is known of it.
+    /// Returns the first row of the list, with its metadata.
     #[inline(always)]
     pub(crate) fn first(&self) -> Option<(u32, &Meta)> {
         let row = self.first;
         self.meta.get(row as usize).map(|meta| (row, meta))
     }
 
-    /// The row after another in the list.
+    /// Returns the next row of the list.
     #[cfg(test)]
     pub(crate) fn next(&self, row: u32) -> u32 {
         self.meta[row as usize].after
     }
 
-    /// All rows in use.
+    /// Returns all rows in use.
     pub(crate) fn rows(&self) -> impl Iterator<Item = u32> {
         self.meta.iter().enumerate().filter(|(_, meta)| meta.live).map(|(row, _)| row as u32)
     }
 
-    /// The tuples of the relation.
+    /// Returns the tuples of the relation.
     pub(crate) fn present(&self) -> impl Iterator<Item = &[u64]> {
         let present = self.meta.iter().enumerate().filter(|(_, meta)| meta.present);
         present.map(|(row, _)| self.tuple(row as u32))
     }
 
-    /// The rows, waiting ones too, that have `key` in the columns of an access.
+    /// Returns the rows, including waiting ones, that have `key` in the columns of an access.
     #[inline(always)]
     pub(crate) fn matching(&self, access: Access, key: &[u64]) -> Matching<'_> {
         match access {
@@ -451,7 +451,7 @@ impl TupleTable {
         }
     }
 
-    /// The row that an index has after another one.
+    /// Returns the next row of an index chain.
     pub(crate) fn follow(&self, access: Access, row: u32) -> u32 {
         match access {
             Access::All | Access::Whole => NONE,
@@ -465,7 +465,7 @@ impl TupleTable {
         self.matching(access, key).any(|row| self.meta[row as usize].present)
     }
 
-    /// The tuples of the relation with `key` in the columns of an access.
+    /// Returns the tuples of the relation with `key` in the columns of an access.
     #[inline(always)]
     pub(crate) fn tuples(&self, access: Access, key: &[u64]) -> impl Iterator<Item = &[u64]> {
         let present = self.matching(access, key).filter(|&row| self.meta[row as usize].present);
@@ -473,16 +473,16 @@ impl TupleTable {
     }
 }
 
-/// An iterator over rows.
+/// Iterator over rows.
 pub(crate) struct Matching<'a> {
     table: &'a TupleTable,
-    /// The row after each; without it all rows of the table.
+    /// Next row of each; without it the iterator visits all rows of the table.
     chain: Option<&'a [u32]>,
     row: u32,
 }
 
 impl Matching<'_> {
-    /// The first row of a chain.
+    /// Returns the first row of a chain.
     pub(crate) fn cursor(&self) -> u32 {
         self.row
     }
@@ -516,7 +516,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn finds_by_index_what_a_scan_finds() {
+    fn index_lookup_equals_scan() {
         let mut table = TupleTable::new(3, &[vec![1], vec![0, 2]]);
         let mut model: Vec<[u64; 3]> = Vec::new();
         let mut x = 7_u64;

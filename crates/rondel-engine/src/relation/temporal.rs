@@ -1,104 +1,86 @@
-//! What atoms, quantifiers and the operators of the past mean, over variables.
+//! Meaning of atoms, quantifiers and past operators over variables.
 
 use rondel_event::{TopicId, ValueType};
-use rondel_spec::{Bounds, Expr, ExprId, TimeModel, VariableId};
+use rondel_spec::{Bounds, Class, Expr, ExprId, Temporal, TimeModel, VariableId};
 
 use super::literal::{Conjunct, Literal, LiteralMeaning, Refusal};
 use super::parts::position;
-use super::plan::{Atom, Condition, FieldColumn, Keep, Left, Lookup, Most, PartId, PartOp, Rail, Stage};
+use super::plan::{
+    Atom, Condition, FieldColumn, Keep, Left, Lookup, Most, PartId, PartOp, Stage, TruthBound,
+};
 use super::safe::Compiler;
 use super::table::Access;
 use super::value::place;
 
-/// Why the first operand of `since` is refused that speaks of other variables, and the way out.
+/// Message and help for a first operand of `since` with variables that the second does not bind.
 const OF_SINCE: (&str, &str) = (
     "the first operand of `since` uses it, but the second does not bind it",
     "bind it in the second operand, or quantify it inside the first",
 );
 
-/// Larger formulas are not looked at.
+/// Maximum number of nodes visited in the search for timeless formulas.
 const TIMELESS: usize = 64;
 
 impl Compiler<'_> {
-    /// What a literal with variables means that is neither a conjunction, nor a disjunction, nor a
-    /// comparison.
+    /// Returns the meaning of a literal with variables that is no conjunction, disjunction or comparison.
     pub(crate) fn meaning(&mut self, literal: Literal) -> Result<LiteralMeaning, Refusal> {
-        let Literal { node, positive, rail } = literal;
+        let Literal { node, positive, truth_bound } = literal;
         let refuse = |why, help| Err(Refusal::of(node, why, help));
-        // The rail of the operator itself, not of its negation.
-        let own = if positive { rail } else { rail.opposite() };
+        // Truth bound of the operator itself, not of its negation.
+        let own = if positive { truth_bound } else { truth_bound.opposite() };
         let signed = |part| if positive { LiteralMeaning::In(part) } else { LiteralMeaning::NotIn(part) };
         let spec = self.scope.spec;
-        // What depends on values of variables alone holds at every time point, or at none.
-        if let Expr::Once(Bounds { lower: 0, .. }, x) | Expr::Historically(Bounds { lower: 0, .. }, x) =
-            &spec.nodes[node.index()]
-            && self.is_timeless(*x)
+        // A formula over variables alone holds at every time point, or at none.
+        let past = spec.nodes[node.index()].past();
+        if let Some(Temporal { bounds: Bounds { lower: 0, .. }, guard: None, operand, .. }) = past
+            && self.is_timeless(operand)
         {
-            return Ok(LiteralMeaning::All(vec![Conjunct::Literal(Literal { node: *x, positive, rail })]));
+            let of = Literal { node: operand, positive, truth_bound };
+            return Ok(LiteralMeaning::All(vec![Conjunct::Literal(of)]));
         }
         if let Expr::Previously(x) = &spec.nodes[node.index()]
             && self.is_timeless(*x)
         {
-            let (is_later, of) = (Conjunct::NotFirst(positive), Literal { node: *x, positive, rail });
+            let (is_later, of) = (Conjunct::NotFirst(positive), Literal { node: *x, positive, truth_bound });
             let of = Conjunct::Literal(of);
             return Ok(match positive {
                 true => LiteralMeaning::All(vec![is_later, of]),
                 false => LiteralMeaning::Any(vec![vec![is_later], vec![of]]),
             });
         }
+        if let Some(past) = past {
+            return self.past_meaning(literal, past);
+        }
         Ok(match &spec.nodes[node.index()] {
             Expr::Bind { topic, fields } => signed(self.bind(node, *topic, fields)?),
-            Expr::Once(bounds, x) => {
-                match self.finite(Literal { node: *x, positive: true, rail: own }) {
-                    Ok(right) => signed(self.since(node, *bounds, None, right, own)?),
+            Expr::Previously(x) => {
+                match self.finite(Literal { node: *x, positive: true, truth_bound: own }) {
+                    Ok(of) => signed(self.previously(node, of)?),
                     Err(refusal) => {
-                        // It is `not historically not`.
-                        let negation = Literal { node: *x, positive: false, rail: own.opposite() };
-                        let all = self.all_the_time(node, *bounds, negation, refusal)?;
-                        if positive { LiteralMeaning::NotIn(all) } else { LiteralMeaning::In(all) }
+                        let negation = Literal { node: *x, positive: false, truth_bound: own.opposite() };
+                        let Ok(of) = self.finite(negation) else { return Err(refusal) };
+                        let before = self.previously(node, of)?;
+                        if positive {
+                            LiteralMeaning::All(vec![Conjunct::NotFirst(true), Conjunct::NotIn(before)])
+                        } else {
+                            LiteralMeaning::Any(vec![
+                                vec![Conjunct::NotFirst(false)],
+                                vec![Conjunct::In(before)],
+                            ])
+                        }
                     }
                 }
             }
-            Expr::Since(bounds, p, q) => {
-                let right = self.finite(Literal { node: *q, positive: true, rail: own })?;
-                signed(self.since(node, *bounds, Some(*p), right, own)?)
-            }
-            Expr::Historically(bounds, x) => {
-                // It is `not once not`: on the other rail than its negation is.
-                match self.finite(Literal { node: *x, positive: false, rail: own.opposite() }) {
-                    Ok(right) => {
-                        let once = self.since(node, *bounds, None, right, own.opposite())?;
-                        if positive { LiteralMeaning::NotIn(once) } else { LiteralMeaning::In(once) }
-                    }
-                    Err(refusal) => {
-                        let of = Literal { node: *x, positive: true, rail: own };
-                        signed(self.all_the_time(node, *bounds, of, refusal)?)
-                    }
-                }
-            }
-            Expr::Previously(x) => match self.finite(Literal { node: *x, positive: true, rail: own }) {
-                Ok(of) => signed(self.previously(node, of)?),
-                Err(refusal) => {
-                    let negation = Literal { node: *x, positive: false, rail: own.opposite() };
-                    let Ok(of) = self.finite(negation) else { return Err(refusal) };
-                    let before = self.previously(node, of)?;
-                    if positive {
-                        LiteralMeaning::All(vec![Conjunct::NotFirst(true), Conjunct::NotIn(before)])
-                    } else {
-                        LiteralMeaning::Any(vec![vec![Conjunct::NotFirst(false)], vec![Conjunct::In(before)]])
-                    }
-                }
-            },
             Expr::Exists(variable, body) => {
-                let body = Conjunct::Literal(Literal { node: *body, positive: true, rail: own });
+                let body = Conjunct::Literal(Literal { node: *body, positive: true, truth_bound: own });
                 signed(self.exists(node, &[*variable], vec![body])?)
             }
             Expr::ForAll(variable, body) => {
-                let body = Literal { node: *body, positive: false, rail: own.opposite() };
+                let body = Literal { node: *body, positive: false, truth_bound: own.opposite() };
                 let part = self.exists(node, &[*variable], vec![Conjunct::Literal(body)])?;
                 if positive { LiteralMeaning::NotIn(part) } else { LiteralMeaning::In(part) }
             }
-            Expr::Next(_) | Expr::Eventually(..) | Expr::Always(..) | Expr::Until(..) => {
+            expr if expr.class() == Class::Future => {
                 return refuse(
                     "a future operator cannot be applied to variables here",
                     "put it directly under a quantifier: `forall x. a{id: x} -> eventually[0, 2 s] b{id: x}`",
@@ -119,31 +101,44 @@ impl Compiler<'_> {
         })
     }
 
+    /// Returns the meaning of `once`, `historically` or `since` over variables.
+    fn past_meaning(&mut self, literal: Literal, past: Temporal) -> Result<LiteralMeaning, Refusal> {
+        let Literal { node, positive, truth_bound } = literal;
+        let Temporal { bounds, all, guard, operand } = past;
+        // `historically` is `not once not`, with the opposite truth bound for the negated operand.
+        let truth_bound = if positive == all { truth_bound.opposite() } else { truth_bound };
+        let signed =
+            |part, positive| if positive { LiteralMeaning::In(part) } else { LiteralMeaning::NotIn(part) };
+        let refusal = match self.finite(Literal { node: operand, positive: !all, truth_bound }) {
+            Ok(right) => {
+                let part = self.since(node, bounds, guard, right, truth_bound)?;
+                return Ok(signed(part, positive != all));
+            }
+            Err(refusal) if guard.is_some() => return Err(refusal),
+            Err(refusal) => refusal,
+        };
+        // `once` is `not historically not`.
+        let negation = Literal { node: operand, positive: all, truth_bound: truth_bound.opposite() };
+        let part = self.all_the_time(node, bounds, negation, refusal)?;
+        Ok(signed(part, positive == all))
+    }
+
     /// Whether a formula depends on values of variables alone.
     fn is_timeless(&self, root: ExprId) -> bool {
         let mut open = vec![root];
         for _ in 0..TIMELESS {
             let Some(node) = open.pop() else { return true };
             let expr = &self.scope.spec.nodes[node.index()];
-            match expr {
-                Expr::Not(_)
-                | Expr::And(..)
-                | Expr::Or(..)
-                | Expr::Compare(..)
-                | Expr::StartsWith(..)
-                | Expr::Call(..)
-                | Expr::Unary(..)
-                | Expr::Binary(..)
-                | Expr::ToFloat(_)
-                | Expr::Literal(_)
-                | Expr::Variable(..) => open.extend(expr.operands()),
-                _ => return false,
+            let is_timeless = matches!(expr.class(), Class::Constant | Class::Function | Class::Connective);
+            if !is_timeless || matches!(expr, Expr::If(..) | Expr::Definitely(_) | Expr::Key(..)) {
+                return false;
             }
+            open.extend(expr.operands());
         }
         false
     }
 
-    /// The tuples for which a literal has held at all time points within bounds.
+    /// Returns the part of the tuples for which a literal has held at all time points within bounds.
     fn all_the_time(
         &mut self,
         node: ExprId,
@@ -186,10 +181,10 @@ impl Compiler<'_> {
         self.add(node, PartOp::Bind(atom), variables, false)
     }
 
-    /// A bound, in ticks.
+    /// Returns a bound in ticks.
     pub(crate) fn ticks(&self, bound: u64) -> i64 {
         let bound = i64::try_from(bound).unwrap_or(i64::MAX);
-        // Between two nanoseconds there is a tick for the time between them.
+        // Between two nanoseconds there is a tick for the open interval.
         if self.model == TimeModel::Dense { bound.saturating_mul(2) } else { bound }
     }
 
@@ -199,7 +194,7 @@ impl Compiler<'_> {
         bounds: Bounds,
         left: Option<ExprId>,
         mut right: PartId,
-        rail: Rail,
+        truth_bound: TruthBound,
     ) -> Result<PartId, Refusal> {
         let variables = self.part(right).variables.clone();
         if bounds.upper.is_some_and(|upper| upper < bounds.lower) {
@@ -209,14 +204,14 @@ impl Compiler<'_> {
         let mut upper = bounds.upper.map(|upper| self.ticks(upper));
         let left = match left {
             Some(left) => {
-                let left = Literal { node: left, positive: true, rail };
+                let left = Literal { node: left, positive: true, truth_bound };
                 self.left(node, left, &variables, OF_SINCE)?
             }
             None => Vec::new(),
         };
         let is_endless = upper.is_none() && left.is_empty() && !variables.is_empty();
         let most = match self.keep {
-            Keep::Latest(tuples) if is_endless => Some(Most { tuples, rail }),
+            Keep::Latest(tuples) if is_endless => Some(Most { tuples, truth_bound }),
             _ => None,
         };
         if is_endless && self.keep <= Keep::Strict {
@@ -230,7 +225,7 @@ impl Compiler<'_> {
             return Err(Refusal::of(node, why, help).about(variable));
         }
         if self.model == TimeModel::Dense && !self.is_instant(right) {
-            // What holds for a while holds between moments too.
+            // A condition that lasts also holds between time points.
             right = self.lasting(node, right)?;
         }
         if self.part(right).lasts {
@@ -240,7 +235,7 @@ impl Compiler<'_> {
                     let help = "use an atom as the second operand, or measure in points with `@time(points)`";
                     return Err(Refusal::of(node, why, help).about(variables.first().copied()));
                 }
-                // With a lower bound it keeps when what lasts began and ended.
+                // With a lower bound, `since` stores when a lasting operand began and ended.
                 (_, 0, _) | (TimeModel::Dense, ..) => {}
                 (TimeModel::Steps, by, true) => {
                     right = self.add(node, PartOp::Delay(right, by), variables.clone(), true)?;
@@ -253,11 +248,11 @@ impl Compiler<'_> {
         self.add(node, PartOp::Since { lower, upper, left, right, most }, variables, true)
     }
 
-    /// Whether it is empty between events.
+    /// Whether the part is empty between events.
     pub(crate) fn is_instant(&self, part: PartId) -> bool {
         match &self.part(part).op {
             PartOp::Bind(_) => true,
-            // What is joined with tuples of events is there only at events, as `x == 1 and b{v: x}`.
+            // Joined with the tuples of events, as in `x == 1 and b{v: x}`, it has tuples only at events.
             PartOp::Chain { of, stages, .. } => {
                 let joins_events =
                     |stage: &Stage| matches!(stage, Stage::With(lookup, _) if self.is_instant(lookup.part));
@@ -269,8 +264,8 @@ impl Compiler<'_> {
         }
     }
 
-    /// What keeps the tuples of a `since` alive, or makes a past true. It speaks of bound variables only; if not,
-    /// that is why.
+    /// Returns the requirements of a `since` or a past. Variables that are not bound are refused with the
+    /// message `unbound`.
     pub(crate) fn left(
         &mut self,
         node: ExprId,
@@ -308,8 +303,9 @@ impl Compiler<'_> {
                         match self.finite(literal) {
                             Ok(part) => (part, true),
                             Err(_) => {
-                                let rail = literal.rail.opposite();
-                                let negation = Literal { positive: !literal.positive, rail, ..literal };
+                                let truth_bound = literal.truth_bound.opposite();
+                                let negation =
+                                    Literal { positive: !literal.positive, truth_bound, ..literal };
                                 (self.finite(negation)?, false)
                             }
                         }

@@ -11,27 +11,27 @@ use super::text::Texts;
 use super::value::float;
 use crate::ops::arithmetic;
 
-/// A value without variables.
+/// Value without variables.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Cell<'a> {
-    /// A number, time or boolean, as bits.
+    /// Number, time or boolean, as bits.
     Bits(u64),
     Text(&'a [u8]),
 }
 
-/// What a plan is told at a tick.
+/// Inputs of a plan at a tick.
 pub(crate) trait Source {
-    /// Whether a message came on the topic.
+    /// Whether a message arrived on the topic.
     fn on(&self, topic: TopicId) -> bool;
-    /// What the message has in a field of the plan, if it is of the field's type.
+    /// Returns the value of a field of the plan, if the message has one of the field's type.
     fn field(&self, field: u32) -> Option<Cell<'_>>;
     /// Whether a truth of the plan holds.
     fn truth(&self, truth: u32) -> bool;
-    /// A value of the plan, where it is known.
+    /// Returns a value of the plan, where it is known.
     fn value(&self, value: u32) -> Option<Cell<'_>>;
 }
 
-/// What a test of tuples needs besides the tuple.
+/// Inputs of a test besides the tuple.
 pub(crate) struct Context<'a, S> {
     pub(crate) source: &'a S,
     pub(crate) texts: &'a Texts,
@@ -122,12 +122,12 @@ impl<S: Source> Context<'_, S> {
     }
 }
 
-/// The bits of a number, if it is finite.
+/// Returns the bits of a number, if it is finite.
 fn finite(x: f64) -> Option<u64> {
     x.is_finite().then(|| x.to_bits())
 }
 
-/// How two values compare; not at all if one is no number.
+/// Compares two values; `None` if one is NaN.
 fn compare(value_type: ValueType, x: u64, y: u64) -> Option<Ordering> {
     match value_type {
         ValueType::Float => f64::from_bits(x).partial_cmp(&f64::from_bits(y)),
@@ -146,14 +146,14 @@ fn is(comparison: Comparison, order: Option<Ordering>) -> bool {
     }
 }
 
-/// What values without variables were at the tick before.
+/// Values without variables at the previous tick.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Watch {
     inputs: Vec<u32>,
     truths: Vec<(u32, bool)>,
     bits: Vec<Option<u64>>,
     texts: Vec<Vec<u8>>,
-    /// Whether there was a tick before.
+    /// Whether there was an earlier tick.
     begun: bool,
 }
 
@@ -173,14 +173,14 @@ impl Watch {
         watch
     }
 
-    /// Whether it can have been one like `own`.
+    /// Whether it fits a state like `own`.
     pub(crate) fn fits(&self, own: &Watch) -> bool {
         let truths = |watch: &Watch| watch.truths.iter().map(|(truth, _)| *truth).collect::<Vec<_>>();
         let sizes = |watch: &Watch| (watch.bits.len(), watch.texts.len());
         self.inputs == own.inputs && truths(self) == truths(own) && sizes(self) == sizes(own)
     }
 
-    /// Whether something is not as it was at the tick before; always so at the first two, when
+    /// Updates the values. Returns whether any has changed; always true at the first two ticks, at which
     /// `NotFirst` changes.
     pub(crate) fn has_changed<S: Source>(&mut self, source: &S, is_first: bool) -> bool {
         let mut changed = is_first || !self.begun;
@@ -214,7 +214,7 @@ impl Watch {
     }
 }
 
-/// A floating-point number as a cell of a relation; none if it is no number, which equals nothing.
+/// Returns a floating-point number as a cell of a relation; `None` for NaN, which equals nothing.
 #[inline(always)]
 pub(crate) fn float_cell(x: f64) -> Option<Cell<'static>> {
     float(x).map(Cell::Bits)

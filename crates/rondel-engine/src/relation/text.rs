@@ -1,12 +1,12 @@
-//! Texts as numbers.
+//! Interned texts.
 
 use hashbrown::HashTable;
 use serde::{Deserialize, Serialize};
 
 use super::table::hash;
 
-/// Every text that a relation may hold, once. What no relation holds any more is swept out whenever
-/// there are twice as many texts as were in use, so that memory follows what is alive.
+/// Interned texts of relations. Unused ones are swept whenever there are twice as many as were in use, so
+/// that memory follows the live texts.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Texts {
     texts: Vec<Box<[u8]>>,
@@ -15,7 +15,7 @@ pub(crate) struct Texts {
     free: Vec<u32>,
     #[serde(skip)]
     index: HashTable<u32>,
-    /// The first ones are constants, and stay.
+    /// Number of constants, which come first and are never swept.
     constants: usize,
     limit: usize,
 }
@@ -54,17 +54,17 @@ impl Texts {
                 self.texts.len() as u32 - 1
             }
         };
-        self.know(id, hash);
+        self.index_text(id, hash);
         id.into()
     }
 
-    fn know(&mut self, id: u32, hash: u64) {
+    fn index_text(&mut self, id: u32, hash: u64) {
         let texts = &self.texts;
         self.index.insert_unique(hash, id, |&id| hash_bytes(&texts[id as usize]));
     }
 
-    /// Makes the texts known that were in a snapshot of ones with the constants of `own`; false if they
-    /// cannot be.
+    /// Rebuilds the index after a snapshot was read. Returns false if the texts do not fit the constants of
+    /// `own`.
     pub(crate) fn complete(&mut self, own: &Texts) -> bool {
         let len = self.texts.len();
         let mut is_used = vec![true; len];
@@ -76,7 +76,7 @@ impl Texts {
         }
         self.marks = vec![false; len];
         for id in (0..len as u32).filter(|&id| is_used[id as usize]) {
-            self.know(id, hash_bytes(&self.texts[id as usize]));
+            self.index_text(id, hash_bytes(&self.texts[id as usize]));
         }
         let constants = |texts: &Texts| texts.texts.get(..texts.constants).map(<[_]>::to_vec);
         constants(self).is_some() && constants(self) == constants(own)
@@ -87,12 +87,12 @@ impl Texts {
         self.texts.get(id as usize).map_or(&[], |text| text)
     }
 
-    /// How many there are.
+    /// Number of texts.
     pub(crate) fn len(&self) -> usize {
         self.index.len()
     }
 
-    /// Whether it is time to [`sweep`](Texts::sweep).
+    /// Whether a [`sweep`](Texts::sweep) is due.
     #[inline(always)]
     pub(crate) fn is_due(&self) -> bool {
         self.index.len() > self.limit
@@ -104,7 +104,7 @@ impl Texts {
         }
     }
 
-    /// Forgets all that is not marked.
+    /// Removes all texts that are not marked.
     pub(crate) fn sweep(&mut self) {
         self.marks[..self.constants].fill(true);
         let (marks, texts, free) = (&self.marks, &mut self.texts, &mut self.free);

@@ -5,10 +5,10 @@ use rondel_spec::{Expr, ExprId, Kernel, VariableId, pattern};
 
 use super::literal::{Literal, Refusal};
 use super::parts::position;
-use super::plan::{Arithmetic, ClosedTruth, Condition, Rail, Term, TextTest};
+use super::plan::{Arithmetic, ClosedTruth, Condition, Term, TextTest, TruthBound};
 use super::safe::Compiler;
 
-/// What can be computed.
+/// Help for a value that cannot be computed.
 const COMPUTE: &str = "use variables only in arithmetic and comparisons";
 
 impl Compiler<'_> {
@@ -22,18 +22,21 @@ impl Compiler<'_> {
         }
     }
 
-    /// A literal without variables.
+    /// Returns a condition for a literal without variables.
     pub(crate) fn truth(&mut self, literal: Literal) -> Condition {
-        let Literal { node, positive, rail } = literal;
-        let own = if positive { rail } else { rail.opposite() };
-        let rail = if (self.two_valued)(node) { Rail::Certain } else { own };
-        Condition::Truth(position(&mut self.plan.truths, ClosedTruth { node, rail, negated: !positive }))
+        let Literal { node, positive, truth_bound } = literal;
+        let own = if positive { truth_bound } else { truth_bound.opposite() };
+        let truth_bound = if (self.two_valued)(node) { TruthBound::Certain } else { own };
+        Condition::Truth(position(
+            &mut self.plan.truths,
+            ClosedTruth { node, truth_bound, negated: !positive },
+        ))
     }
 
-    /// A comparison of terms; the slots are those of these variables.
+    /// Returns a condition for a comparison of terms, whose slots are these variables.
     pub(crate) fn test(&mut self, literal: Literal, bound: &[VariableId]) -> Result<Condition, Refusal> {
-        let Literal { node, positive: wanted, rail } = literal;
-        let unknown = rail == Rail::Possible;
+        let Literal { node, positive: wanted, truth_bound } = literal;
+        let unknown = truth_bound == TruthBound::Possible;
         let spec = self.scope.spec;
         Ok(match spec.nodes[node.index()] {
             Expr::Compare(comparison, x, y) => {
@@ -87,7 +90,7 @@ impl Compiler<'_> {
         })
     }
 
-    /// The type of a value, without going far: a chain of operators can be long.
+    /// Returns the type of a value. Operands must precede their node, so that no recursion is needed.
     fn value_type(&mut self, node: ExprId, of: ExprId) -> Result<ValueType, Refusal> {
         if of.index() >= node.index() {
             return Err(Refusal::of(node, "an operand does not precede it", COMPUTE));
@@ -112,7 +115,7 @@ impl Compiler<'_> {
                 Some(bits) => Term::Constant(bits),
                 None => match value {
                     Value::String(text) => Term::ConstantText(position(&mut self.plan.texts, text.clone())),
-                    // Not a number: equal to nothing, which is for the comparison to say.
+                    // NaN equals nothing, which the comparison handles.
                     _ => Term::Constant(f64::NAN.to_bits()),
                 },
             },
@@ -147,7 +150,7 @@ impl Compiler<'_> {
     }
 }
 
-/// The bits of a value, unless it is a text or not a number.
+/// Returns the bits of a value, unless it is a text or NaN.
 pub(crate) fn constant(value: &Value) -> Option<u64> {
     match value {
         Value::Bool(x) => Some(u64::from(*x)),
@@ -157,13 +160,13 @@ pub(crate) fn constant(value: &Value) -> Option<u64> {
     }
 }
 
-/// The bits of a number, the same for both zeros.
+/// Returns the bits of a number, the same for both zeros; `None` for NaN.
 #[inline(always)]
 pub(crate) fn float(x: f64) -> Option<u64> {
     if x.is_nan() { None } else { Some((x + 0.0).to_bits()) }
 }
 
-/// Where a variable is among the bound ones.
+/// Returns the index of a variable among the bound ones.
 pub(crate) fn place(bound: &[VariableId], variable: VariableId) -> u32 {
     bound.iter().position(|v| *v == variable).unwrap_or(0) as u32
 }

@@ -1,10 +1,10 @@
-//! The values because of which a quantified formula turns false.
+//! Values that make a quantified formula false.
 //!
-//! `forall x. p` turns false at the tick at which `not p` comes to have a tuple: the first of that tick is the
-//! witness. It costs something only at such ticks.
+//! `forall x. p` turns false at the tick at which `not p` gains a tuple: the first one of that tick is the
+//! witness. There is a cost only at such ticks.
 //!
-//! If the formula looks ahead, the witness is the tuple of which what was asked at a moment turned out to be true first. The
-//! verdict about that moment may come later, so the latest ones are [kept](Answers).
+//! With future operators, the witness is the tuple whose obligation was met first. The verdict about its time
+//! point may come later, so the latest ones are [stored](Answers).
 
 use std::collections::VecDeque;
 
@@ -15,37 +15,38 @@ use serde::{Deserialize, Serialize};
 use super::plan::RelationPlan;
 use super::text::Texts;
 
-/// The limit of witnesses that wait to be taken, and of answers that are kept.
+/// Limit of witnesses not yet taken, and of stored answers.
 const LIMIT: usize = 256;
 
-/// The ticks at which a formula came to have a tuple, until they are taken.
+/// Ticks at which a formula gained a tuple, until they are taken.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Witnesses {
     held: bool,
-    /// What it was before the span that is on trial.
+    /// Truth before the speculative interval.
     before: bool,
-    /// The row of the block of the event that is evaluated.
+    /// Row in the block of the current event.
     row: Option<u8>,
     found: Vec<Witness>,
 }
 
-/// The values of a tuple.
+/// Values of a tuple.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Witness {
-    /// The place of the tick.
+    /// Tick.
     pub(crate) place: i64,
-    /// The row of the event in its block, at an event.
+    /// Row in the block, at an event.
     pub(crate) row: Option<u8>,
     pub(crate) values: Vec<(VariableId, Value)>,
 }
 
 impl Witnesses {
-    /// Notes what the roots of a plan say at a tick; `tuple` finds the columns and the values of one.
+    /// Records the truth of the roots at a tick; `tuple` finds the columns and values of one.
     #[inline(always)]
     pub(crate) fn note<'a>(
         &mut self,
         plan: &RelationPlan,
-        (place, holds): (i64, bool),
+        place: i64,
+        holds: bool,
         texts: &Texts,
         tuple: impl FnOnce() -> Option<(&'a [VariableId], &'a [u64])>,
     ) {
@@ -62,23 +63,23 @@ impl Witnesses {
         }
     }
 
-    /// What follows is about the event in this row of the block, or about a time without one.
+    /// Announces the event in this row of the block, or a time without one.
     #[inline(always)]
     pub(crate) fn at(&mut self, row: Option<usize>) {
         self.row = row.map(|row| row as u8);
     }
 
-    /// What follows is on trial.
-    pub(crate) fn try_out(&mut self) {
+    /// Starts a speculative step.
+    pub(crate) fn begin_speculation(&mut self) {
         self.before = self.held;
     }
 
-    /// What was on trial did not happen.
-    pub(crate) fn take_back(&mut self) {
+    /// Rolls the speculative step back.
+    pub(crate) fn roll_back(&mut self) {
         self.held = self.before;
     }
 
-    /// Takes what was found.
+    /// Takes the witnesses found.
     pub(crate) fn take(&mut self) -> impl Iterator<Item = Witness> {
         self.found.drain(..)
     }
@@ -88,7 +89,7 @@ impl Witnesses {
     }
 }
 
-/// The values of a tuple, with their variables.
+/// Returns the values of a tuple, with their variables.
 pub(super) fn named_values(
     plan: &RelationPlan,
     variables: &[VariableId],
@@ -102,60 +103,60 @@ pub(super) fn named_values(
     variables.iter().zip(tuple).filter_map(value).collect()
 }
 
-/// Latest tuples whose obligation was met, one for each moment. They belong to the state: the verdict about a moment may
-/// come in a later call, also after a snapshot.
+/// Latest tuples whose obligation was met, one for each time point. They belong to the state: the verdict
+/// about a time point may come in a later call, also after a snapshot.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Answers {
-    /// Whether they are kept.
+    /// Whether they are stored.
     is_kept: bool,
-    /// The number of those of earlier calls.
+    /// Number of those of earlier calls.
     earlier: usize,
     answers: VecDeque<Answer>,
-    /// Their values, all of the same number.
+    /// Values of all tuples, each of the same arity.
     words: VecDeque<u64>,
 }
 
-/// A moment at which a tuple met its obligation.
+/// Time point at which a tuple met its obligation.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Answer {
-    /// The number of the event, if it is one.
+    /// Number of the event, if it is one.
     pub(super) event: Option<u64>,
-    /// In steps the number of the event, otherwise the time.
+    /// Number of the step, or time in the other models.
     pub(super) place: i64,
-    /// When that became certain.
+    /// Point at which that became certain.
     pub(super) found: AnsweredAt,
 }
 
-/// When something became certain.
+/// Point at which a decision became certain.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct AnsweredAt {
-    /// The coordinate: doubled in dense time; none at the moment itself.
+    /// Coordinate, doubled in dense time; none at the time point itself.
     pub(super) axis: Option<i64>,
-    /// The number of the last event by then.
+    /// Number of the last event by then.
     pub(super) event: u64,
     /// Whether time passed after it.
     pub(super) is_later: bool,
 }
 
-/// The verdict for which the tuple is wanted.
+/// Verdict for which a tuple is wanted.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WantedAnswer {
     pub(crate) model: TimeModel,
-    /// The place of the moment, as that of an [`Answer`].
+    /// Time point, as in an [`Answer`].
     pub(crate) place: i64,
-    /// Whether the verdict is about the event at which it was given.
+    /// Whether the verdict is about the event at which it was emitted.
     pub(crate) is_own: bool,
-    /// Whether it was given at an event.
+    /// Whether it was emitted at an event.
     pub(crate) at_event: bool,
-    /// The number of the last event by then.
+    /// Number of the last event by then.
     pub(crate) step: u64,
-    /// When it was given.
+    /// Time at which it was emitted.
     pub(crate) time: i64,
 }
 
 impl WantedAnswer {
-    /// Returns whether an answer is about the moment, and was known when the verdict was given. What became certain later
-    /// must not matter: it depends on the number of events in a call.
+    /// Whether an answer is about the time point, and was known when the verdict was emitted. Later decisions
+    /// must not matter: they depend on the number of events per call.
     fn takes(&self, answer: &Answer) -> bool {
         let Answer { event, place, found } = *answer;
         if place != self.place || self.is_own && event != Some(self.step) {
@@ -175,8 +176,8 @@ impl WantedAnswer {
 }
 
 impl Answers {
-    /// Ends a call: drops old ones of earlier calls. None of the call is dropped, as the number of events in a call must
-    /// not matter.
+    /// Ends a call: drops old answers of earlier calls. Those of the current call stay, as the number of
+    /// events per call must not matter.
     pub(crate) fn end_call(&mut self) {
         let (first, arity) = (self.earlier.saturating_sub(LIMIT), self.arity());
         self.answers.drain(..first);
@@ -184,13 +185,13 @@ impl Answers {
         self.earlier = self.answers.len();
     }
 
-    /// Keeps the tuples of the moments to come.
+    /// Stores the tuples of future time points.
     #[inline(always)]
     pub(super) fn keep(&mut self) {
         self.is_kept = true;
     }
 
-    /// Adds the tuple of a moment.
+    /// Adds the tuple of a time point.
     pub(super) fn add(&mut self, answer: Answer, tuple: &[u64]) {
         if self.is_kept {
             self.answers.push_back(answer);
@@ -205,13 +206,13 @@ impl Answers {
         Some(self.words.range(at * arity..(at + 1) * arity).copied().collect())
     }
 
-    /// The values, with their columns.
+    /// Returns the values with their columns.
     pub(super) fn values(&self) -> impl Iterator<Item = (usize, u64)> {
         let arity = self.arity().max(1);
         self.words.iter().enumerate().map(move |(i, word)| (i % arity, *word))
     }
 
-    /// Returns whether they can be of tuples with so many columns.
+    /// Whether they fit tuples of that arity.
     pub(super) fn fits(&self, arity: usize) -> bool {
         self.words.len() == self.answers.len() * arity && self.earlier <= self.answers.len()
     }

@@ -1,6 +1,6 @@
 //! Random properties.
 
-use crate::Numbers;
+use rondel_testkit::Random;
 
 /// Syntax of a time model: bounds, and undefined operators.
 #[derive(Clone, Copy, PartialEq)]
@@ -11,16 +11,16 @@ enum Model {
 }
 
 struct Writer<'a> {
-    numbers: &'a mut Numbers,
+    numbers: &'a mut Random,
     model: Model,
     topics: usize,
 }
 
 /// A specification with some properties.
-pub(crate) fn specification(numbers: &mut Numbers, topics: usize) -> String {
+pub(crate) fn specification(numbers: &mut Random, topics: usize) -> String {
     let mut text: String =
         (0..topics).map(|i| format!("topic t{i} {{ x: float, ok: bool, k: int }}\n")).collect();
-    let count = 1 + numbers.below(3);
+    let count = 1 + numbers.int(3);
     for i in 0..count {
         let model = numbers.pick(&[Model::Steps, Model::Points, Model::Dense, Model::Dense]);
         let mut writer = Writer { numbers, model, topics };
@@ -37,7 +37,7 @@ impl Writer<'_> {
             Model::Points => "@time(points) ",
             Model::Dense => "@time(dense) ",
         };
-        match self.numbers.below(12) {
+        match self.numbers.int(12) {
             0 | 1 => {
                 let until =
                     if self.numbers.one_in(3) { format!(" until {}", self.atom()) } else { String::new() };
@@ -64,7 +64,7 @@ impl Writer<'_> {
     /// A machine. Most have messages that determine the state, whatever it was before.
     fn machine(&mut self, i: i64, attribute: &str) -> String {
         let is_dense = self.model == Model::Dense;
-        let body = match self.numbers.below(if is_dense { 4 } else { 1 }) {
+        let body = match self.numbers.int(if is_dense { 4 } else { 1 }) {
             0 => {
                 let lasting = if is_dense && self.numbers.one_in(2) { " for 15 ms" } else { "" };
                 format!("initial u u -> v when on(t0) and t0.ok v -> u when on(t1) error v{lasting}")
@@ -83,7 +83,7 @@ impl Writer<'_> {
     }
 
     fn whole(&mut self) -> String {
-        match self.numbers.below(4) {
+        match self.numbers.int(4) {
             0 => {
                 let (premise, ahead) = (self.past(1), self.ahead(1));
                 format!("({premise}) -> {ahead}")
@@ -96,7 +96,7 @@ impl Writer<'_> {
     fn ahead(&mut self, depth: i64) -> String {
         let bounds = self.bounds();
         let of = |writer: &mut Self| if depth > 1 { writer.ahead(depth - 1) } else { writer.past(1) };
-        match self.numbers.below(5) {
+        match self.numbers.int(5) {
             0 => format!("eventually{bounds} ({})", of(self)),
             1 => format!("always{bounds} ({})", of(self)),
             2 => {
@@ -119,8 +119,8 @@ impl Writer<'_> {
         let unbounded = self.numbers.one_in(8);
         let bounds = if unbounded { String::new() } else { bounds };
         let a = self.past(depth - 1);
-        match self.numbers.below(12) {
-            11 => format!("known(t{}.x) and ({a})", self.numbers.below(self.topics as i64)),
+        match self.numbers.int(12) {
+            11 => format!("known(t{}.x) and ({a})", self.numbers.int(self.topics as i64)),
             0 | 1 => format!("once{bounds} ({a})"),
             2 | 3 => format!("historically{bounds} ({a})"),
             4 => {
@@ -135,15 +135,16 @@ impl Writer<'_> {
                 format!("(({a}) or ({b}))")
             }
             8 => {
-                let length = 1 + self.numbers.below(4);
+                let length = 1 + self.numbers.int(4);
                 let length = if self.model == Model::Steps {
                     length.to_string()
                 } else {
                     format!("{} ms", 5 * length)
                 };
-                format!("(stable({a}) for {length})")
+                let word = self.numbers.pick(&["stable", "debounce"]);
+                format!("({word}({a}) for {length})")
             }
-            9 => format!("hysteresis(t{}.x, 1.0, 3.0)", self.numbers.below(self.topics as i64)),
+            9 => format!("hysteresis(t{}.x, 1.0, 3.0)", self.numbers.int(self.topics as i64)),
             _ => {
                 let b = self.past(depth - 1);
                 format!("(({a}) and ({b}))")
@@ -152,17 +153,17 @@ impl Writer<'_> {
     }
 
     fn atom(&mut self) -> String {
-        let t = self.numbers.below(self.topics as i64);
-        let c = self.numbers.below(5);
+        let t = self.numbers.int(self.topics as i64);
+        let c = self.numbers.int(5);
         let over = match self.model {
-            Model::Steps => (1 + self.numbers.below(6)).to_string(),
-            _ => format!("{} ms", 5 + self.numbers.below(30)),
+            Model::Steps => (1 + self.numbers.int(6)).to_string(),
+            _ => format!("{} ms", 5 + self.numbers.int(30)),
         };
-        match self.numbers.below(12) {
+        match self.numbers.int(12) {
             0 | 1 => format!("t{t}.x < {c}.0"),
             2 | 3 => format!("t{t}.ok"),
             4 | 5 => format!("on(t{t})"),
-            6 if self.model != Model::Steps => format!("age(t{t}) < {} ms", 3 + self.numbers.below(20)),
+            6 if self.model != Model::Steps => format!("age(t{t}) < {} ms", 3 + self.numbers.int(20)),
             7 => format!("changed(t{t}.x)"),
             8 => format!("rising(t{t}.ok)"),
             9 => format!("count(t{t}) over {over} < {c}"),
@@ -172,8 +173,8 @@ impl Writer<'_> {
     }
 
     fn bounds(&mut self) -> String {
-        let lower = if self.numbers.one_in(3) { self.numbers.below(4) } else { 0 };
-        let upper = lower + 1 + self.numbers.below(4);
+        let lower = if self.numbers.one_in(3) { self.numbers.int(4) } else { 0 };
+        let upper = lower + 1 + self.numbers.int(4);
         match self.model {
             Model::Steps => format!("[{lower}, {upper}]"),
             _ => format!("[{} ms, {} ms]", 5 * lower, 5 * upper),

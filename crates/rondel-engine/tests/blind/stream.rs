@@ -5,7 +5,7 @@ use std::ops::Range;
 use rondel_engine::{Program, SeenAgain};
 use rondel_event::{Block, Slot, Timestamp, TopicId};
 
-use crate::Numbers;
+use rondel_testkit::Random;
 
 pub(crate) const MS: i64 = 1_000_000;
 
@@ -32,20 +32,20 @@ pub(crate) enum Step {
 }
 
 /// Messages in order of their times.
-pub(crate) fn messages(numbers: &mut Numbers, topics: usize) -> Vec<Message> {
+pub(crate) fn messages(numbers: &mut Random, topics: usize) -> Vec<Message> {
     let mut time = 0;
-    let count = 20 + numbers.below(100);
+    let count = 20 + numbers.int(100);
     let pace = numbers.pick(&[1, 3, 8]);
     let one = |_| {
         if !numbers.one_in(8) {
-            time += (1 + numbers.below(2 * pace)) * MS;
+            time += (1 + numbers.int(2 * pace)) * MS;
         }
         Message {
-            topic: numbers.below(topics as i64) as usize,
+            topic: numbers.int(topics as i64) as usize,
             time,
-            x: (!numbers.one_in(8)).then(|| numbers.below(5) as f64),
+            x: (!numbers.one_in(8)).then(|| numbers.int(5) as f64),
             ok: (!numbers.one_in(6)).then(|| numbers.one_in(2)),
-            k: (!numbers.one_in(10)).then(|| numbers.below(3)),
+            k: (!numbers.one_in(10)).then(|| numbers.int(3)),
         }
     };
     (0..count).map(one).collect()
@@ -53,7 +53,7 @@ pub(crate) fn messages(numbers: &mut Numbers, topics: usize) -> Vec<Message> {
 
 /// The steps of a monitor that misses messages, and the ranges of steps between a missed message and its
 /// notice.
-pub(crate) fn blind(numbers: &mut Numbers, all: &[Message], topics: usize) -> (Vec<Step>, Vec<Range<usize>>) {
+pub(crate) fn blind(numbers: &mut Random, all: &[Message], topics: usize) -> (Vec<Step>, Vec<Range<usize>>) {
     let mut steps: Vec<Step> = Vec::new();
     let mut hidden: Vec<Range<usize>> = Vec::new();
     // Later notices: when, the first step with a missed message, and the message that arrives late.
@@ -85,7 +85,7 @@ pub(crate) fn blind(numbers: &mut Numbers, all: &[Message], topics: usize) -> (V
         if let Some((_, of)) = outage.clone().filter(|(ends, _)| *ends <= number) {
             let of = of.iter().map(|topic| TopicId(*topic as u32)).collect();
             let seen = Timestamp::from_nanos(message.time);
-            let missed = Timestamp::from_nanos(message.time + numbers.below(8) * MS);
+            let missed = Timestamp::from_nanos(message.time + numbers.int(8) * MS);
             let again =
                 if numbers.one_in(2) { SeenAgain::Now(seen) } else { SeenAgain::Since { seen, missed } };
             steps.push(Step::Notice(Notice::See(of, again)));
@@ -96,20 +96,20 @@ pub(crate) fn blind(numbers: &mut Numbers, all: &[Message], topics: usize) -> (V
             let missed = of.iter().map(|topic| TopicId(*topic as u32)).collect();
             let now = Some(message.time).filter(|_| numbers.one_in(2));
             steps.push(Step::Notice(Notice::Miss(missed, message.time, SeenAgain::Open, now)));
-            outage = Some((number + 1 + numbers.below(15) as usize, of));
+            outage = Some((number + 1 + numbers.int(15) as usize, of));
         }
         if outage.as_ref().is_some_and(|(_, of)| of.contains(&message.topic)) {
             continue;
         }
         let (seen, lost) = last[message.topic];
         if numbers.one_in(rate) {
-            match numbers.below(3) {
+            match numbers.int(3) {
                 0 => {
                     last[message.topic] = (seen, lost.or(Some(steps.len())));
                     continue;
                 }
                 kind => {
-                    let when = number + 1 + numbers.below(8) as usize;
+                    let when = number + 1 + numbers.int(8) as usize;
                     late.push((when, steps.len(), number, kind == 1));
                     continue;
                 }

@@ -1,6 +1,6 @@
 //! Random formulas of each operator, in each time model.
 
-use crate::numbers::Numbers;
+use rondel_testkit::Random;
 
 /// A time model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -90,12 +90,12 @@ pub(crate) const OPERATORS: &[Operator] = &[
 ];
 
 /// A random property `p`.
-pub(crate) fn property(numbers: &mut Numbers, operator: &Operator) -> String {
+pub(crate) fn property(numbers: &mut Random, operator: &Operator) -> String {
     Writer { numbers, model: operator.model }.property(operator.name)
 }
 
 struct Writer<'a> {
-    numbers: &'a mut Numbers,
+    numbers: &'a mut Random,
     model: Model,
 }
 
@@ -106,13 +106,13 @@ impl Writer<'_> {
     }
 
     fn duration(&mut self) -> String {
-        let units = 1 + self.numbers.below(8);
+        let units = 1 + self.numbers.int(8);
         self.length(units)
     }
 
     fn bounds(&mut self) -> String {
-        let lower = if self.numbers.one_in(3) { 1 + self.numbers.below(3) } else { 0 };
-        let upper = lower + 1 + self.numbers.below(7);
+        let lower = if self.numbers.one_in(3) { 1 + self.numbers.int(3) } else { 0 };
+        let upper = lower + 1 + self.numbers.int(7);
         format!("[{}, {}]", self.length(lower), self.length(upper))
     }
 
@@ -122,9 +122,9 @@ impl Writer<'_> {
 
     fn atom(&mut self) -> String {
         let topic = self.topic();
-        match self.numbers.below(4) {
+        match self.numbers.int(4) {
             0 | 1 => format!("on({topic})"),
-            2 => format!("{topic}.x < {}", 1 + self.numbers.below(4)),
+            2 => format!("{topic}.x < {}", 1 + self.numbers.int(4)),
             _ => format!("{topic}.k"),
         }
     }
@@ -132,7 +132,7 @@ impl Writer<'_> {
     fn counted(&mut self) -> String {
         let (topic, over) = (self.topic(), self.duration());
         let comparison = self.numbers.pick(&["<", "<=", ">", ">="]);
-        format!("count({topic}) over {over} {comparison} {}", self.numbers.below(5))
+        format!("count({topic}) over {over} {comparison} {}", self.numbers.int(5))
     }
 
     fn aged(&mut self) -> String {
@@ -143,7 +143,7 @@ impl Writer<'_> {
 
     fn past(&mut self, depth: i64) -> String {
         if depth == 0 {
-            return match self.numbers.below(6) {
+            return match self.numbers.int(6) {
                 0 if self.model == Model::Dense => self.aged(),
                 1 => self.counted(),
                 _ => self.atom(),
@@ -151,7 +151,7 @@ impl Writer<'_> {
         }
         let a = self.past(depth - 1);
         let bounds = if self.numbers.one_in(4) { String::new() } else { self.bounds() };
-        match self.numbers.below(6) {
+        match self.numbers.int(6) {
             0 => format!("once{bounds} ({a})"),
             1 => format!("historically{bounds} ({a})"),
             2 => format!("(({a}) since{bounds} ({}))", self.past(depth - 1)),
@@ -174,7 +174,7 @@ impl Writer<'_> {
             "once" => format!("once{} {}", self.bounds(), self.atom()),
             "historically" => format!("historically{} {}", self.bounds(), self.atom()),
             "since" => format!("({}) since{} ({})", self.atom(), self.bounds(), self.atom()),
-            "unbounded" => match self.numbers.below(4) {
+            "unbounded" => match self.numbers.int(4) {
                 0 => format!("once {}", self.atom()),
                 1 => format!("historically {}", self.atom()),
                 2 => format!("once[{},] {}", self.duration(), self.atom()),
@@ -184,24 +184,24 @@ impl Writer<'_> {
             "rate" => {
                 let over = self.duration();
                 let comparison = self.numbers.pick(&["<", "<=", ">", ">="]);
-                format!("rate(a) over {over} {comparison} {}", 10 * self.numbers.below(8))
+                format!("rate(a) over {over} {comparison} {}", 10 * self.numbers.int(8))
             }
             "window" => {
                 let (function, over) =
                     (self.numbers.pick(&["max", "min", "sum", "mean", "last"]), self.duration());
-                format!("{function}(a.x) over {over} < {}", 1 + self.numbers.below(4))
+                format!("{function}(a.x) over {over} < {}", 1 + self.numbers.int(4))
             }
             "statistics" => self.statistics(),
             "prev" => self
                 .numbers
                 .pick(&["changed(a.x)", "rising(a.k)", "prev(a.x) < a.x", "not falling(b.k)"])
                 .to_owned(),
-            "steady" => match self.numbers.below(2) {
+            "steady" => match self.numbers.int(2) {
                 0 => format!("(stable({}) for {})", self.atom(), self.duration()),
                 _ => "hysteresis(a.x, 1, 3)".to_owned(),
             },
             "hold" => {
-                let attribute = match self.numbers.below(3) {
+                let attribute = match self.numbers.int(3) {
                     0 => "@latch".to_owned(),
                     1 => format!("@hold({})", self.duration()),
                     _ => format!("@warmup({})", self.duration()),
@@ -234,7 +234,7 @@ impl Writer<'_> {
 
     fn statistics(&mut self) -> String {
         let over = self.duration();
-        let (full, bound) = (self.numbers.pick(&["", "", "full "]), self.numbers.below(5));
+        let (full, bound) = (self.numbers.pick(&["", "", "full "]), self.numbers.int(5));
         let comparison = self.numbers.pick(&["<", ">="]);
         let functions = [
             "median(a.x)",
@@ -255,19 +255,19 @@ impl Writer<'_> {
     fn machine(&mut self) -> String {
         let states = ["u", "v", "w"];
         let mut text = format!("@time({}) machine p {{ initial u; state u, v, w;", self.model());
-        for place in 0..2 + self.numbers.below(3) {
+        for place in 0..2 + self.numbers.int(3) {
             // The error state is reachable.
             let (from, to) = match place {
                 0 => ("u", self.numbers.pick(&["v", "w"])),
                 _ => (self.numbers.pick(&states), self.numbers.pick(&states)),
             };
-            let guard = match self.numbers.below(5) {
-                0 => format!("on(a) and a.x < {}", 1 + self.numbers.below(4)),
+            let guard = match self.numbers.int(5) {
+                0 => format!("on(a) and a.x < {}", 1 + self.numbers.int(4)),
                 1 => format!("on(a) and {}a.k", self.numbers.pick(&["", "not "])),
                 2 => format!("{}a.k", self.numbers.pick(&["", "not "])),
                 _ => format!("on({})", self.topic()),
             };
-            let within = match self.numbers.below(4) {
+            let within = match self.numbers.int(4) {
                 0 => format!(" within {}", self.duration()),
                 1 => format!(" after {}", self.duration()),
                 _ => String::new(),

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
+use proptest::test_runner::FileFailurePersistence;
 use rondel_engine::{Monitor, Program, Report};
 use rondel_event::{Block, Timestamp, Verdict};
 use rondel_spec::Spec;
@@ -24,9 +25,10 @@ pub struct Emitted {
 /// `RONDEL_CASES` multiplies the number of cases.
 pub fn config(cases: u32) -> ProptestConfig {
     let times = std::env::var("RONDEL_CASES").ok().and_then(|times| times.parse().ok()).unwrap_or(1);
+    let kept = FileFailurePersistence::Direct("proptest-regressions/definitions.txt");
     ProptestConfig {
         cases: cases.saturating_mul(times),
-        failure_persistence: None,
+        failure_persistence: Some(Box::new(kept)),
         max_shrink_iters: 20_000,
         max_shrink_time: 15_000,
         ..ProptestConfig::default()

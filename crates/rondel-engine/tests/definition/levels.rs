@@ -130,6 +130,7 @@ fn values(nodes: &[Expr], events: &[Event]) -> Vec<Vec<Option<Value>>> {
     nodes.iter().map(column).collect()
 }
 
+#[expect(clippy::too_many_lines, reason = "one arm for each operator")]
 fn on_piece(
     model: TimeModel,
     trace: &[Timed],

@@ -35,7 +35,7 @@ pub fn column(all: &Evaluator<'_>, call: &Call) -> Vec<Datum> {
             };
             samples.map(side).collect()
         }
-        ("stable", &[p]) => {
+        ("stable" | "debounce", &[p]) => {
             let bounds = Bounds { lower: call.lasting.unwrap(), upper: None };
             let lasted = |k: usize, truth: &dyn Fn(usize) -> Truth| {
                 let (mut any, mut until) = (Truth::FALSE, Truth::TRUE);
@@ -52,7 +52,10 @@ pub fn column(all: &Evaluator<'_>, call: &Call) -> Vec<Datum> {
         }
         other => panic!("no definition here of {other:?}"),
     };
-    (0..sides.len()).map(|k| Datum::Truth(last(&sides[..=k]))).collect()
+    // Before everything else, `debounce` is false.
+    let before = if call.word == "debounce" { Some([Truth::FALSE, Truth::TRUE]) } else { None };
+    let until = |k: usize| before.iter().chain(&sides[..=k]).copied().collect::<Vec<_>>();
+    (0..sides.len()).map(|k| Datum::Truth(last(&until(k)))).collect()
 }
 
 /// Whether the value of an expression is NaN. A NaN field has no value for other operators.

@@ -25,7 +25,7 @@ pub struct Spot {
 pub fn outcomes(spec: &Spec, trace: &[Timed], now: i64) -> Vec<Vec<Spot>> {
     let chosen: Vec<usize> =
         (0..spec.properties.len()).filter(|&p| spec.properties[p].slice.is_none()).collect();
-    let mut all = of_properties(spec, trace, now, (&[], 0), &chosen);
+    let mut all = of_properties(spec, trace, now, &[], 0, &chosen);
     (0..spec.properties.len()).map(|p| all.remove(&p).unwrap_or_default()).collect()
 }
 
@@ -35,7 +35,8 @@ pub fn of_properties(
     spec: &Spec,
     trace: &[Timed],
     now: i64,
-    (keys, begin): (&[Value], usize),
+    keys: &[Value],
+    begin: usize,
     chosen: &[usize],
 ) -> BTreeMap<usize, Vec<Spot>> {
     let mut result = BTreeMap::new();

@@ -205,6 +205,7 @@ impl Generator {
         self.add(Expr::Call(function, x, y), function.result());
     }
 
+    #[expect(clippy::too_many_lines, reason = "one arm for each operator")]
     pub fn generate(&mut self, recipe: &Recipe) {
         use ValueType::{Bool, Float, Int, String};
         let Recipe { sort, choices: [r, s, t, u], bounds } = *recipe;

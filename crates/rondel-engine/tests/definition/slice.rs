@@ -93,12 +93,12 @@ fn instance(
     let begin = origins.iter().position(|&i| i == first)?;
     let mut ended = None;
     if let Some(until) = slice.until {
-        let over = over(spec, property.time, until, &part(&origins), now, (keys, begin));
+        let over = over(spec, property.time, until, &part(&origins), now, keys, begin);
         ended = (0..origins.len()).find(|&i| origins[i] >= first && over[i]).map(|i| origins[i]);
         origins.retain(|&i| ended.is_none_or(|ended| i <= ended));
     }
     let now = ended.map_or(now, |ended| trace[ended].time);
-    let mut spots = of_properties(spec, &part(&origins), now, (keys, begin), &[p]).remove(&p)?;
+    let mut spots = of_properties(spec, &part(&origins), now, keys, begin, &[p]).remove(&p)?;
     // It knows the events of shared topics before its first event, but has no verdicts there.
     let before = spots.iter().position(|spot| spot.event == Some(begin))?;
     spots.drain(..before);
@@ -113,7 +113,8 @@ fn over(
     until: ExprId,
     part: &[Timed],
     now: i64,
-    (keys, begin): (&[Value], usize),
+    keys: &[Value],
+    begin: usize,
 ) -> Vec<bool> {
     let timeline = Timeline::new(model, part, now, &critical(spec, part, now));
     let mut evaluator = Evaluator::new(spec, &timeline, keys);

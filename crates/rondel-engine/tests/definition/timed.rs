@@ -135,6 +135,7 @@ fn nodes(palette: Palette, recipes: &[Recipe], unit: u64) -> Spec {
     spec
 }
 
+#[expect(clippy::too_many_lines, reason = "one arm for each operator")]
 fn generate(generator: &mut Generator, model: TimeModel, recipe: &Recipe, unit: u64) {
     let Recipe { sort, choices: [r, s, t, u], bounds } = *recipe;
     let ahead = Bounds { upper: bounds.upper.or(Some(bounds.lower.saturating_add(unit))), ..bounds };

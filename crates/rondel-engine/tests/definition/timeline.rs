@@ -181,7 +181,7 @@ fn of_nodes(
             Expr::Eventually(b, _) | Expr::Always(b, _) | Expr::Until(b, ..) => {
                 [Some(b.lower), b.upper].into_iter().flatten().map(|s| -Clock::from(s)).collect()
             }
-            Expr::Window { over, .. } => vec![Clock::from(*over)],
+            Expr::Window { over, .. } | Expr::Debounce(over, _) => vec![Clock::from(*over)],
             Expr::Compare(_, x, y) => {
                 age_and_constant(spec, *x, *y).map(|(_, c)| Clock::from(c)).into_iter().collect()
             }

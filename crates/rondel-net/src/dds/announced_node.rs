@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use super::domain::Domain;
 use super::entity::{Entity, check};
-use super::{DeclareError, Durability, Publisher, PublisherSettings, RawType, TopicQos, TopicType};
+use super::{
+    DeclareError, DeclaredTopic, Durability, Publisher, PublisherSettings, RawType, TopicQos, TopicType,
+};
 use crate::adapter::Publisher as _;
 use crate::ros2::discovery::{Gid, NodeEntities, ParticipantNodes, TOPIC, TYPE};
 use crate::ros2::{NodeName, TopicName};
@@ -31,9 +33,9 @@ impl AnnouncedNode {
         let durability = Some(Durability::TransientLocal);
         let qos = TopicQos { durability, depth: Some(1), ..TopicQos::default() };
         let settings = PublisherSettings { batching: false };
-        let limits = (Some(SLOW), 0);
         // The type has only a name: others with a type of this name match, however they describe it.
-        let publisher = Publisher::create(Arc::clone(domain), TOPIC, ((&raw, &qos), None), settings, limits)?;
+        let declared = DeclaredTopic { topic_type: &raw, qos: &qos, schema: None };
+        let publisher = Publisher::create(Arc::clone(domain), TOPIC, declared, settings, Some(SLOW), 0)?;
         let gid = gid(domain.participant())?;
         tracing::debug!(%node, "a node in the graph of ROS 2");
         let nodes = vec![NodeEntities { node, readers: Vec::new(), writers: Vec::new() }];

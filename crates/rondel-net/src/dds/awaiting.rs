@@ -121,7 +121,7 @@ impl Awaiting {
             declared.compare(announced, descriptor).map_err(Refusal::Type)?;
         }
         let type_name = announced.name.to_string_lossy().into_owned();
-        let topic = match described {
+        let (topic, has_keys) = match described {
             Some(Ok(descriptor)) => {
                 let topic = descriptor.topic(&base.domain, &base.name, &announced.name)?;
                 if has_both_versions(&topic) {
@@ -145,7 +145,7 @@ impl Awaiting {
         };
         let same = candidates.iter().filter(|other| other.announced.name == announced.name);
         let offers: Vec<OfferedQos> = same.map(|other| other.offered.clone()).collect();
-        let opened = base.open(topic, &type_name, &requested(&self.qos, &offers))?;
+        let opened = base.open(topic, has_keys, &type_name, &requested(&self.qos, &offers))?;
         base.publishers.begin(&type_name);
         Ok(Some(opened))
     }

@@ -82,7 +82,8 @@ impl Base {
     /// Creates the reader of a topic.
     pub(super) fn open(
         &self,
-        (topic, has_keys): (Entity, bool),
+        topic: Entity,
+        has_keys: bool,
         type_name: &str,
         qos: &TopicQos,
     ) -> Result<Opened, DeclareError> {

@@ -102,7 +102,9 @@ impl Waiting {
     }
 }
 
-/// Waits for a publisher of a topic that `is_meant`, and for the description of its type.
+/// Waits for a publisher of a topic that `is_meant` and whose type `fits`, and for the description of this type. Returns
+/// one that does not fit, or has no description, only when the limit is over: a publisher that is discovered a little
+/// later may fit.
 pub(super) fn discovered_type(
     domain: &Domain,
     is_meant: impl Fn(&str) -> bool,
@@ -113,8 +115,10 @@ pub(super) fn discovered_type(
     let until = Instant::now() + limit;
     let reader = publications(domain)?;
     let waiting = Waiting::new(domain, &[&reader])?;
+    let mut known: Vec<AnnouncedType> = Vec::new();
+    let mut best: Option<DiscoveredType> = None;
     loop {
-        let mut found: Vec<AnnouncedType> = Vec::new();
+        let first_new = known.len();
         announced(&reader, |_, publisher| {
             let fits = |publisher: &AnnouncedPublisher<'_>| {
                 let named = |name: &str| publisher.type_name.to_bytes() == name.as_bytes();
@@ -122,15 +126,14 @@ pub(super) fn discovered_type(
             };
             if let Some(publisher) = publisher.filter(fits) {
                 let announced = AnnouncedType::of(&publisher);
-                if found.len() < TYPES && !found.iter().any(|found| found.is_same(&announced)) {
-                    found.push(announced);
+                if known.len() < TYPES && !known.iter().any(|known| known.is_same(&announced)) {
+                    known.push(announced);
                 }
             }
         });
         // Publishers with a description first.
-        found.sort_by_key(|found| found.described.is_none());
-        let mut best: Option<DiscoveredType> = None;
-        for found in found {
+        known[first_new..].sort_by_key(|found| found.described.is_none());
+        for found in &known[first_new..] {
             let left = until.saturating_duration_since(Instant::now());
             let schema = match &found.described {
                 Some(described) => match Descriptor::resolve(domain, described, left, || false) {
@@ -152,7 +155,7 @@ pub(super) fn discovered_type(
                 best = Some(found);
             }
         }
-        if best.is_some() || Instant::now() >= until {
+        if Instant::now() >= until {
             return Ok(best);
         }
         waiting.wait(until);

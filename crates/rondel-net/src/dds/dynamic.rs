@@ -127,16 +127,20 @@ struct Maker<'s> {
     parts: usize,
 }
 
+/// Types that a type is made of.
+#[derive(Default)]
+struct PartTypes {
+    base: Option<dds_dynamic_type_spec_t>,
+    discriminator: Option<dds_dynamic_type_spec_t>,
+    element: Option<dds_dynamic_type_spec_t>,
+}
+
 impl Maker<'_> {
     fn create(
         &mut self,
         kind: u32,
         name: *const c_char,
-        (base, discriminator, element): (
-            Option<dds_dynamic_type_spec_t>,
-            Option<dds_dynamic_type_spec_t>,
-            Option<dds_dynamic_type_spec_t>,
-        ),
+        of: PartTypes,
         bounds: &[u32],
     ) -> Result<DynamicType, String> {
         self.parts += 1;
@@ -151,11 +155,11 @@ impl Maker<'_> {
         let descriptor = dds_dynamic_type_descriptor_t {
             kind,
             name,
-            base_type: base.unwrap_or(unset),
-            discriminator_type: discriminator.unwrap_or(unset),
+            base_type: of.base.unwrap_or(unset),
+            discriminator_type: of.discriminator.unwrap_or(unset),
             num_bounds: bounds.len() as u32,
             bounds: if bounds.is_empty() { ptr::null() } else { bounds.as_ptr() },
-            element_type: element.unwrap_or(unset),
+            element_type: of.element.unwrap_or(unset),
             key_element_type: unset,
         };
         // SAFETY: a live handle; name and bounds outlive the call, which copies them, and takes over the references to
@@ -169,7 +173,7 @@ impl Maker<'_> {
     fn structure(&mut self, name: &str, structure: &Struct) -> Result<DynamicType, String> {
         let c_name = text(name)?;
         let kind = cyclors::dds_dynamic_type_kind_DDS_DYNAMIC_STRUCTURE;
-        let mut made = self.create(kind, c_name.as_ptr(), (None, None, None), &[])?;
+        let mut made = self.create(kind, c_name.as_ptr(), PartTypes::default(), &[])?;
         extend(&mut made, structure.extensibility)?;
         for member in &structure.members {
             let spec = self.spec(&member.member_type)?;
@@ -192,7 +196,12 @@ impl Maker<'_> {
         let c_name = text(name)?;
         let discriminator = self.spec(&union.discriminator)?;
         let kind = cyclors::dds_dynamic_type_kind_DDS_DYNAMIC_UNION;
-        let mut made = self.create(kind, c_name.as_ptr(), (None, Some(discriminator), None), &[])?;
+        let mut made = self.create(
+            kind,
+            c_name.as_ptr(),
+            PartTypes { discriminator: Some(discriminator), ..PartTypes::default() },
+            &[],
+        )?;
         extend(&mut made, union.extensibility)?;
         for case in &union.cases {
             let labels: Result<Vec<i32>, _> = case.labels.iter().map(|label| i32::try_from(*label)).collect();
@@ -208,7 +217,7 @@ impl Maker<'_> {
     fn enumeration(&mut self, name: &str, found: &Enum) -> Result<DynamicType, String> {
         let c_name = text(name)?;
         let kind = cyclors::dds_dynamic_type_kind_DDS_DYNAMIC_ENUMERATION;
-        let mut made = self.create(kind, c_name.as_ptr(), (None, None, None), &[])?;
+        let mut made = self.create(kind, c_name.as_ptr(), PartTypes::default(), &[])?;
         // SAFETY: a live type.
         let code = unsafe { cyclors::dds_dynamic_type_set_bit_bound(&mut made.0, found.bits.into()) };
         check(code, name)?;
@@ -229,7 +238,7 @@ impl Maker<'_> {
     fn bitmask(&mut self, name: &str, found: &Bitmask) -> Result<DynamicType, String> {
         let c_name = text(name)?;
         let kind = cyclors::dds_dynamic_type_kind_DDS_DYNAMIC_BITMASK;
-        let mut made = self.create(kind, c_name.as_ptr(), (None, None, None), &[])?;
+        let mut made = self.create(kind, c_name.as_ptr(), PartTypes::default(), &[])?;
         // SAFETY: a live type.
         let code = unsafe { cyclors::dds_dynamic_type_set_bit_bound(&mut made.0, found.bits.into()) };
         check(code, name)?;
@@ -270,7 +279,9 @@ impl Maker<'_> {
         }
         let name = text(&format!("rondel::Elements{}", self.parts))?;
         let kind = cyclors::dds_dynamic_type_kind_DDS_DYNAMIC_ALIAS;
-        Ok(self.create(kind, name.as_ptr(), (Some(spec), None, None), &[])?.into_spec())
+        Ok(self
+            .create(kind, name.as_ptr(), PartTypes { base: Some(spec), ..PartTypes::default() }, &[])?
+            .into_spec())
     }
 
     fn spec(&mut self, found: &Type) -> Result<dds_dynamic_type_spec_t, String> {
@@ -282,17 +293,27 @@ impl Maker<'_> {
                 } else {
                     cyclors::dds_dynamic_type_kind_DDS_DYNAMIC_STRING8
                 };
-                self.create(kind, ptr::null(), (None, None, None), bound.as_slice())?
+                self.create(kind, ptr::null(), PartTypes::default(), bound.as_slice())?
             }
             Type::Array { element, dimensions } => {
                 let element = self.element(element)?;
                 let kind = cyclors::dds_dynamic_type_kind_DDS_DYNAMIC_ARRAY;
-                self.create(kind, c"array".as_ptr(), (None, None, Some(element)), dimensions)?
+                self.create(
+                    kind,
+                    c"array".as_ptr(),
+                    PartTypes { element: Some(element), ..PartTypes::default() },
+                    dimensions,
+                )?
             }
             Type::Sequence { element, bound } => {
                 let element = self.element(element)?;
                 let kind = cyclors::dds_dynamic_type_kind_DDS_DYNAMIC_SEQUENCE;
-                self.create(kind, c"sequence".as_ptr(), (None, None, Some(element)), bound.as_slice())?
+                self.create(
+                    kind,
+                    c"sequence".as_ptr(),
+                    PartTypes { element: Some(element), ..PartTypes::default() },
+                    bound.as_slice(),
+                )?
             }
             Type::Named(id) => self.named(*id)?,
         };

@@ -11,7 +11,7 @@ use rondel_event::{NameId, TopicId, TypeIndex};
 use super::base::Base;
 use super::declared::Difference;
 use super::described::AnnouncedType;
-use super::{RawType, Subscription, TopicQos, TopicType};
+use super::{DeclaredTopic, RawType, Subscription, TopicQos, TopicType};
 use crate::adapter::Receiver;
 
 /// Limit of further readers of a topic: each has a thread and a cache.
@@ -30,7 +30,7 @@ pub(super) struct Part {
 }
 
 impl Part {
-    pub(super) fn first((topic, name): (TopicId, Option<NameId>)) -> Part {
+    pub(super) fn first(topic: TopicId, name: Option<NameId>) -> Part {
         Part { topic, name, of_type: TypeIndex::default(), alive: Arc::default() }
     }
 
@@ -112,7 +112,7 @@ impl<R: Receiver + ?Sized> Delivery<R> {
         let subscription = Subscription::create(
             Arc::clone(&base.domain),
             &base.name,
-            ((&raw, &self.qos), Some(&schema)),
+            DeclaredTopic { topic_type: &raw, qos: &self.qos, schema: Some(&schema) },
             base.queue,
             Part { of_type, ..self.part.clone() },
             Arc::clone(&self.receiver),

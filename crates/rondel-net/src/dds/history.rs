@@ -13,8 +13,7 @@ use std::time::{Duration, Instant};
 use cyclors::dds_instance_handle_t;
 use rondel_event::{Timestamp, TypeIndex};
 
-use super::base::{Opened, XCDR1_AND_2};
-use super::domain::Domain;
+use super::base::{Base, Opened, XCDR1_AND_2};
 use super::entity::{Entity, Qos};
 use super::taken::SampleBuffer;
 use super::{Durability, TopicQos};
@@ -139,32 +138,33 @@ pub(super) struct Fetched {
 }
 
 /// Fetches the samples of a publisher after a time, up to the first sample that reaches the reader itself after the
-/// rediscovery: `find_first` returns its time, once it has arrived. Stops when it `is_ending`. Calls `deliver` with up
-/// to 64 samples.
+/// rediscovery: `find_first` returns its time, once it has arrived. Stops when the subscription is closed. Calls
+/// `deliver` with up to 64 samples.
 pub(super) fn fetch(
-    (domain, opened): (&Domain, &Opened),
-    queue: u32,
+    base: &Base,
+    opened: &Opened,
     publisher: dds_instance_handle_t,
     after: i64,
-    (find_first, is_ending): (impl Fn() -> Option<i64>, impl Fn() -> bool),
+    find_first: impl Fn() -> Option<i64>,
     mut deliver: impl FnMut(&[(&[u8], Timestamp)]) -> u64,
 ) -> Fetched {
     let mut fetched = Fetched { count: 0, last: after };
     let (partitions, reliability) = (opened.qos.partitions.clone(), opened.qos.reliability);
     let durability = Some(Durability::TransientLocal);
     let wanted = TopicQos { reliability, durability, partitions, ..TopicQos::default() };
-    let Ok(qos) = Qos::new().requesting(&wanted, queue) else { return fetched };
+    let Ok(qos) = Qos::new().requesting(&wanted, base.queue) else { return fetched };
     let qos = qos.representations(&XCDR1_AND_2);
     // SAFETY: live handles, and qualities of service that outlive the call; no listener.
     let reader = unsafe {
-        cyclors::dds_create_reader(domain.participant(), opened.topic.handle(), qos.as_ptr(), ptr::null())
+        let participant = base.domain.participant();
+        cyclors::dds_create_reader(participant, opened.topic.handle(), qos.as_ptr(), ptr::null())
     };
     let Ok(reader) = Entity::own(reader, "DDS reader") else { return fetched };
-    let mut buffer = SampleBuffer::new(opened.has_keys, queue);
+    let mut buffer = SampleBuffer::new(opened.has_keys, base.queue);
     let began = Instant::now();
     let mut last_sample = began;
     let (mut first, mut is_reached) = (None, false);
-    while !is_reached && began.elapsed() < LIMIT && !is_ending() {
+    while !is_reached && began.elapsed() < LIMIT && !base.state.is_stopping() {
         // An earlier sample may have waited in the system since before the loss: the next gap would begin after it.
         first = first.or_else(&find_first).filter(|_| began.elapsed() >= SETTLED);
         is_reached = first.is_some_and(|first| fetched.last >= first);

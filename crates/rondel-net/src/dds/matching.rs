@@ -14,7 +14,7 @@ use super::domain::Domain;
 use super::entity::{Entity, check};
 use super::further::Part;
 use super::publishers::{AnnouncedPublisher, announced, publications};
-use super::{DeclareError, Subscription, TopicQos, TopicType};
+use super::{DeclareError, DeclaredTopic, Subscription, TopicQos, TopicType};
 use crate::adapter::{self, Problems, Receiver};
 
 /// Limit of topics subscribed to: each has a thread and a cache.
@@ -52,15 +52,15 @@ impl Matching {
     pub(super) fn create<R: Receiver + ?Sized>(
         domain: Arc<Domain>,
         pattern: &str,
-        ((topic_type, qos), schema): ((&TopicType, &TopicQos), Option<&Schema>),
+        of: DeclaredTopic<'_>,
         queue: u32,
-        topic_id: TopicId,
+        topic: TopicId,
         select: impl Fn(&str) -> Option<Selected<R>> + Send + 'static,
     ) -> Result<Matching, DeclareError> {
         super::check_pattern(pattern)?;
         let shared = Arc::new(MatchingState::default());
         let participant = domain.participant();
-        tracing::info!(topic = %pattern, type_name = topic_type.name().unwrap_or("any"), "subscribing to matching topics as they are discovered");
+        tracing::info!(topic = %pattern, type_name = of.topic_type.name().unwrap_or("any"), "subscribing to matching topics as they are discovered");
         // SAFETY: a live handle.
         let stop = unsafe { cyclors::dds_create_guardcondition(participant) };
         let stop = Arc::new(Entity::own(stop, "DDS condition")?);
@@ -74,79 +74,23 @@ impl Matching {
             // SAFETY: live handles; the thread does not distinguish which of them woke it.
             check(unsafe { cyclors::dds_waitset_attach(waitset.handle(), entity, 0) }, "DDS wait set")?;
         }
-        let (own, held) = (Arc::clone(&shared), Arc::clone(&stop));
-        let (pattern, topic_type, qos) = (pattern.to_owned(), topic_type.clone(), qos.clone());
-        let schema = schema.cloned();
-        let watch = move || {
-            let mut known = HashSet::new();
-            while !own.stopping.load(Ordering::Acquire) {
-                let mut new = Vec::new();
-                announced(&announcements, |_, endpoint| {
-                    let Some(AnnouncedPublisher { topic, type_name, .. }) = endpoint else { return };
-                    let (Ok(topic), type_name) = (topic.to_str(), type_name.to_string_lossy()) else {
-                        return;
-                    };
-                    let found = (topic.to_owned(), type_name.into_owned());
-                    if fits(&pattern, topic) && !known.contains(&found) {
-                        known.insert(found.clone());
-                        new.push(found);
-                    }
-                });
-                for (topic, type_name) in new {
-                    let Some((receiver, name)) = select(&topic) else {
-                        tracing::debug!(%topic, "the topic fits {pattern}, but is not meant");
-                        continue;
-                    };
-                    if let Some(ours) = topic_type.name().filter(|ours| *ours != type_name) {
-                        own.left_out.fetch_add(1, Ordering::Relaxed);
-                        tracing::warn!(
-                            %topic,
-                            "the topic is ignored: its type is {type_name}, the subscription to {pattern} has {ours}"
-                        );
-                    } else if own.subscriptions().len() >= TOPICS {
-                        own.left_out.fetch_add(1, Ordering::Relaxed);
-                        tracing::warn!(
-                            %topic,
-                            "the topic is ignored: the subscription to {pattern} has reached its limit of {TOPICS} topics"
-                        );
-                    } else {
-                        let domain = Arc::clone(&domain);
-                        match Subscription::create(
-                            domain,
-                            &topic,
-                            ((&topic_type, &qos), schema.as_ref()),
-                            queue,
-                            Part::first((topic_id, name)),
-                            receiver,
-                        ) {
-                            Ok(subscription) => own.subscriptions().push(subscription),
-                            Err(error) => {
-                                own.left_out.fetch_add(1, Ordering::Relaxed);
-                                tracing::warn!(%topic, "the topic is ignored: {error}");
-                            }
-                        }
-                    }
-                }
-                let mut woken: [dds_attach_t; 2] = [0; 2];
-                // SAFETY: a live handle, and room for the stated number of handles.
-                let count = unsafe {
-                    let forever = cyclors::dds_duration_t::MAX;
-                    cyclors::dds_waitset_wait(waitset.handle(), woken.as_mut_ptr(), woken.len(), forever)
-                };
-                if count < 0 {
-                    let reason = super::entity::message(count);
-                    tracing::error!(
-                        topic = %pattern,
-                        "waiting for DDS publishers failed: {reason}; no further topics will be subscribed to"
-                    );
-                    return;
-                }
-            }
-            drop((waitset, announcements, held));
+        let discovery = TopicDiscovery {
+            waitset,
+            announcements,
+            _stop: Arc::clone(&stop),
+            shared: Arc::clone(&shared),
+            domain,
+            pattern: pattern.to_owned(),
+            topic_type: of.topic_type.clone(),
+            qos: of.qos.clone(),
+            schema: of.schema.cloned(),
+            queue,
+            topic,
+            select,
         };
         let thread = std::thread::Builder::new()
             .name("dds topics".into())
-            .spawn(watch)
+            .spawn(move || discovery.run::<R>())
             .map_err(|e| DeclareError::Network { what: "thread", reason: e.to_string() })?;
         Ok(Matching { shared, stop, thread: Mutex::new(Some(thread)) })
     }
@@ -160,6 +104,116 @@ impl Matching {
             // A panic of the thread was reported when it happened.
             _ = thread.join();
         }
+    }
+}
+
+/// The discovery of the topics of a pattern, on a thread of its own. The first fields are dropped in their order.
+struct TopicDiscovery<F> {
+    waitset: Entity,
+    announcements: Entity,
+    /// Attached to the wait set.
+    _stop: Arc<Entity>,
+    shared: Arc<MatchingState>,
+    domain: Arc<Domain>,
+    pattern: String,
+    topic_type: TopicType,
+    qos: TopicQos,
+    schema: Option<Schema>,
+    queue: u32,
+    topic: TopicId,
+    select: F,
+}
+
+impl<F> TopicDiscovery<F> {
+    /// Subscribes to topics as they are discovered, until the subscription is closed.
+    fn run<R: Receiver + ?Sized>(self)
+    where
+        F: Fn(&str) -> Option<Selected<R>>,
+    {
+        let mut known = HashSet::new();
+        while !self.shared.stopping.load(Ordering::Acquire) {
+            for (topic, type_name) in self.discovered(&mut known) {
+                let Some((receiver, name)) = (self.select)(&topic) else {
+                    tracing::debug!(%topic, "the topic fits {}, but is not meant", self.pattern);
+                    continue;
+                };
+                self.subscribe(&topic, &type_name, receiver, name);
+            }
+            if !self.wait() {
+                return;
+            }
+        }
+    }
+
+    /// Returns the topics of the pattern that were not known, with the names of their types.
+    fn discovered(&self, known: &mut HashSet<(String, String)>) -> Vec<(String, String)> {
+        let mut new = Vec::new();
+        announced(&self.announcements, |_, endpoint| {
+            let Some(AnnouncedPublisher { topic, type_name, .. }) = endpoint else { return };
+            let (Ok(topic), type_name) = (topic.to_str(), type_name.to_string_lossy()) else {
+                return;
+            };
+            let found = (topic.to_owned(), type_name.into_owned());
+            if fits(&self.pattern, topic) && !known.contains(&found) {
+                known.insert(found.clone());
+                new.push(found);
+            }
+        });
+        new
+    }
+
+    /// Subscribes to a discovered topic, unless it has another type or the limit of topics is reached.
+    fn subscribe<R: Receiver + ?Sized>(
+        &self,
+        topic: &str,
+        type_name: &str,
+        receiver: Arc<R>,
+        name: Option<NameId>,
+    ) {
+        let pattern = &self.pattern;
+        if let Some(ours) = self.topic_type.name().filter(|ours| *ours != type_name) {
+            self.shared.left_out.fetch_add(1, Ordering::Relaxed);
+            tracing::warn!(
+                %topic,
+                "the topic is ignored: its type is {type_name}, the subscription to {pattern} has {ours}"
+            );
+            return;
+        }
+        if self.shared.subscriptions().len() >= TOPICS {
+            self.shared.left_out.fetch_add(1, Ordering::Relaxed);
+            tracing::warn!(
+                %topic,
+                "the topic is ignored: the subscription to {pattern} has reached its limit of {TOPICS} topics"
+            );
+            return;
+        }
+        let of = DeclaredTopic { topic_type: &self.topic_type, qos: &self.qos, schema: self.schema.as_ref() };
+        let part = Part::first(self.topic, name);
+        match Subscription::create(Arc::clone(&self.domain), topic, of, self.queue, part, receiver) {
+            Ok(subscription) => self.shared.subscriptions().push(subscription),
+            Err(error) => {
+                self.shared.left_out.fetch_add(1, Ordering::Relaxed);
+                tracing::warn!(%topic, "the topic is ignored: {error}");
+            }
+        }
+    }
+
+    /// Waits for the next announcement. Returns `false` if waiting failed.
+    fn wait(&self) -> bool {
+        let mut woken: [dds_attach_t; 2] = [0; 2];
+        // SAFETY: a live handle, and room for the stated number of handles.
+        let count = unsafe {
+            let forever = cyclors::dds_duration_t::MAX;
+            cyclors::dds_waitset_wait(self.waitset.handle(), woken.as_mut_ptr(), woken.len(), forever)
+        };
+        if count < 0 {
+            let reason = super::entity::message(count);
+            tracing::error!(
+                topic = %self.pattern,
+                "waiting for DDS publishers failed: {reason}; no further topics will be subscribed to"
+            );
+        }
+        count >= 0
     }
 }
 
@@ -183,11 +237,7 @@ impl adapter::Subscription for Matching {
         let mut all =
             Problems { incompatible: self.shared.left_out.load(Ordering::Relaxed), ..Problems::default() };
         for subscription in &*self.shared.subscriptions() {
-            let own = subscription.problems();
-            all.malformed += own.malformed;
-            all.instance_events += own.instance_events;
-            all.lost += own.lost;
-            all.incompatible += own.incompatible;
+            all += subscription.problems();
         }
         all
     }

@@ -31,6 +31,7 @@ mod publisher;
 mod publishers;
 mod refused;
 mod security;
+mod service;
 mod settings;
 mod slow;
 mod subscription;
@@ -49,10 +50,11 @@ pub use offered::OfferedQos;
 pub use participant::{OpenError, Participant};
 pub use publisher::Publisher;
 pub use security::{Protection, Security, SecurityError};
+pub use service::DdsServiceClient;
 pub use settings::{Extensibility, PublisherSettings, Settings, StringType};
 pub use subscription::Subscription;
 pub use topic_qos::{Durability, Liveliness, Ownership, Reliability, TopicQos};
-pub use topic_type::{RawType, TopicType};
+pub use topic_type::{DeclaredTopic, RawType, TopicType};
 
 /// Error of creating a subscription or a publisher.
 #[derive(Debug, thiserror::Error)]

@@ -14,8 +14,8 @@ use super::matches;
 use super::publisher::{self, Publisher};
 use super::refused::Refusals;
 use super::{
-    DeclareError, Matching, Protection, PublisherSettings, Publishers, SecurityError, Selected, Settings,
-    StringType, Subscription, TopicQos, TopicType,
+    DeclareError, DeclaredTopic, Matching, Protection, PublisherSettings, Publishers, SecurityError,
+    Selected, Settings, StringType, Subscription, TopicQos, TopicType,
 };
 use crate::adapter::{Listener, Outage, Receiver, Recovered};
 use crate::ros2::NodeName;
@@ -77,6 +77,38 @@ struct ParticipantState {
     nodes: Vec<Arc<AnnouncedNode>>,
 }
 
+impl ParticipantState {
+    /// Returns the domain of the publishers, or that of the subscriptions. If there is none, moves the spare one there or
+    /// opens another, with a node of ROS 2 if one is set. With security it is one domain for both.
+    fn domain(
+        &mut self,
+        publishes: bool,
+        settings: &Settings,
+        protection: Protection,
+    ) -> Result<Arc<Domain>, DeclareError> {
+        let ParticipantState { spare, input, output, nodes, .. } = self;
+        let (place, other, suffix) = if publishes { (output, input, SINKS) } else { (input, output, "") };
+        if settings.security.is_some() && place.is_none() {
+            place.clone_from(other);
+        }
+        if let Some(domain) = place {
+            return Ok(Arc::clone(domain));
+        }
+        let domain = match spare.take() {
+            Some(domain) => domain,
+            None => Arc::new(Domain::open(settings, protection)?),
+        };
+        // Participants discovered from here on are known to have been met while this process ran.
+        matches::beat();
+        if let Some(node) = &settings.node {
+            let named = NodeName::new(node.namespace(), &format!("{}{suffix}", node.name()));
+            nodes.push(AnnouncedNode::create(&domain, named.unwrap_or_else(|_| node.clone()))?);
+        }
+        *place = Some(Arc::clone(&domain));
+        Ok(domain)
+    }
+}
+
 impl Participant {
     /// Joins a domain. The environment variable `CYCLONEDDS_URI` is ignored.
     ///
@@ -125,8 +157,9 @@ impl Participant {
         topic: TopicId,
         receiver: Arc<R>,
     ) -> Result<Subscription, DeclareError> {
-        let of = TopicType::Text(string_type.clone());
-        self.subscribe_as(name, (&of, &TopicQos::default()), None, topic, receiver)
+        let qos = TopicQos::default();
+        let of = DeclaredTopic { topic_type: &TopicType::Text(string_type.clone()), qos: &qos, schema: None };
+        self.subscribe_as(name, of, topic, receiver)
     }
 
     /// Subscribes to a topic of any type. `receiver` gets the samples with the id `topic` until the subscription is
@@ -141,14 +174,13 @@ impl Participant {
     pub fn subscribe_as<R: Receiver + ?Sized>(
         &self,
         name: &str,
-        of: (&TopicType, &TopicQos),
-        schema: Option<&Schema>,
+        of: DeclaredTopic<'_>,
         topic: TopicId,
         receiver: Arc<R>,
     ) -> Result<Subscription, DeclareError> {
         let domain = self.input()?;
-        let part = Part::first((topic, None));
-        Subscription::create(domain, name, (of, schema), self.settings.reader_queue, part, receiver)
+        let part = Part::first(topic, None);
+        Subscription::create(domain, name, of, self.settings.reader_queue, part, receiver)
     }
 
     /// Subscribes to every topic whose name matches the [pattern](super::check_pattern) when a publisher of it is
@@ -161,13 +193,12 @@ impl Participant {
     pub fn subscribe_matching<R: Receiver + ?Sized>(
         &self,
         pattern: &str,
-        of: (&TopicType, &TopicQos),
-        schema: Option<&Schema>,
+        of: DeclaredTopic<'_>,
         topic: TopicId,
         select: impl Fn(&str) -> Option<Selected<R>> + Send + 'static,
     ) -> Result<Matching, DeclareError> {
         let domain = self.input()?;
-        Matching::create(domain, pattern, (of, schema), self.settings.reader_queue, topic, select)
+        Matching::create(domain, pattern, of, self.settings.reader_queue, topic, select)
     }
 
     /// Waits up to `limit` for a publisher of a topic that `is_meant`, of this type if it is given, and returns the
@@ -209,8 +240,7 @@ impl Participant {
 
     /// Returns the domain of the subscriptions.
     fn input(&self) -> Result<Arc<Domain>, DeclareError> {
-        let ParticipantState { spare, input, output, nodes, .. } = &mut *self.state()?;
-        Ok(Arc::clone(take_or_open((input, output), (spare, nodes), (&self.settings, self.protection), "")?))
+        self.state()?.domain(false, &self.settings, self.protection)
     }
 
     /// Creates a publisher on a topic of strings.
@@ -223,8 +253,9 @@ impl Participant {
         string_type: &StringType,
         settings: PublisherSettings,
     ) -> Result<Publisher, DeclareError> {
-        let of = TopicType::Text(string_type.clone());
-        self.publisher_as(name, (&of, &TopicQos::default()), None, settings)
+        let qos = TopicQos::default();
+        let of = DeclaredTopic { topic_type: &TopicType::Text(string_type.clone()), qos: &qos, schema: None };
+        self.publisher_as(name, of, settings)
     }
 
     /// Creates a publisher on a topic of any type. Its payloads are strings, or whole serialised samples. With a
@@ -235,24 +266,18 @@ impl Participant {
     pub fn publisher_as(
         &self,
         name: &str,
-        of: (&TopicType, &TopicQos),
-        schema: Option<&Schema>,
+        of: DeclaredTopic<'_>,
         settings: PublisherSettings,
     ) -> Result<Publisher, DeclareError> {
         let mut state = self.state()?;
-        let ParticipantState { spare, input, output, nodes, .. } = &mut *state;
-        let domain = Arc::clone(take_or_open(
-            (output, input),
-            (spare, nodes),
-            (&self.settings, self.protection),
-            SINKS,
-        )?);
+        let domain = state.domain(true, &self.settings, self.protection)?;
         let publisher = Publisher::create(
             domain,
             name,
-            (of, schema),
+            of,
             settings,
-            (self.settings.slow_consumer, self.settings.history),
+            self.settings.slow_consumer,
+            self.settings.history,
         )?;
         state.writers.retain(|w| w.strong_count() > 0);
         state.writers.push(publisher.writer());
@@ -332,32 +357,3 @@ impl Drop for Participant {
 
 /// Suffix of the name of the publishers' node.
 const SINKS: &str = "_sinks";
-
-/// Returns the domain of `place`; if there is none, moves the spare one there or opens another, with a node of ROS 2 if
-/// one is set. With security it is the domain of the `other` place, if that has one.
-fn take_or_open<'a>(
-    (place, other): (&'a mut Option<Arc<Domain>>, &Option<Arc<Domain>>),
-    (spare, nodes): (&mut Option<Arc<Domain>>, &mut Vec<Arc<AnnouncedNode>>),
-    (settings, protection): (&Settings, Protection),
-    suffix: &str,
-) -> Result<&'a Arc<Domain>, DeclareError> {
-    if let (None, Some(other), Some(_)) = (&place, other, &settings.security) {
-        *place = Some(Arc::clone(other));
-    }
-    match place {
-        Some(domain) => Ok(domain),
-        None => {
-            let domain = match spare.take() {
-                Some(domain) => domain,
-                None => Arc::new(Domain::open(settings, protection)?),
-            };
-            // Participants discovered from here on are known to have been met while this process ran.
-            matches::beat();
-            if let Some(node) = &settings.node {
-                let named = NodeName::new(node.namespace(), &format!("{}{suffix}", node.name()));
-                nodes.push(AnnouncedNode::create(&domain, named.unwrap_or_else(|_| node.clone()))?);
-            }
-            Ok(place.insert(domain))
-        }
-    }
-}

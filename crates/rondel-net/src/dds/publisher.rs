@@ -15,7 +15,7 @@ use super::matches::{self, Counted, Matches};
 use super::published::{self, Form, PublishedTopic};
 use super::slow::SlowConsumer;
 use super::unacknowledged::{SampleReference, Unacknowledged};
-use super::{DeclareError, Durability, PublisherSettings, TopicQos, TopicType, topic};
+use super::{DeclareError, DeclaredTopic, Durability, PublisherSettings, TopicType, topic};
 use crate::adapter::{self, Drops, PublishError};
 use rondel_decode::cdr;
 use rondel_decode::schema::Schema;
@@ -69,10 +69,12 @@ impl Publisher {
     pub(super) fn create(
         domain: Arc<Domain>,
         name: &str,
-        ((topic_type, wanted), schema): ((&TopicType, &TopicQos), Option<&Schema>),
+        of: DeclaredTopic<'_>,
         settings: PublisherSettings,
-        (slow_consumer, history): (Option<Duration>, u32),
+        slow_consumer: Option<Duration>,
+        history: u32,
     ) -> Result<Publisher, DeclareError> {
+        let DeclaredTopic { topic_type, qos: wanted, schema } = of;
         wanted.check().map_err(DeclareError::Qos)?;
         let PublishedTopic { topic, type_name, form, is_registered } = match topic_type {
             TopicType::Text(text) => PublishedTopic {

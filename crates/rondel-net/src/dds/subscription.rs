@@ -6,7 +6,6 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rondel_decode::cdr;
-use rondel_decode::schema::Schema;
 use rondel_event::TypeIndex;
 
 use super::awaiting::Awaiting;
@@ -17,7 +16,7 @@ use super::entity::Entity;
 use super::further::{Delivery, Part};
 use super::publishers::PublisherWatch;
 use super::worker::Worker;
-use super::{DeclareError, TopicQos, TopicType, check_topic, topic};
+use super::{DeclareError, DeclaredTopic, TopicType, check_topic, topic};
 use crate::adapter::{self, Problems, Receiver};
 
 /// Time limit of closing in `Drop`.
@@ -93,11 +92,12 @@ impl Subscription {
     pub(super) fn create<R: Receiver + ?Sized>(
         domain: Arc<Domain>,
         name: &str,
-        ((topic_type, qos), schema): ((&TopicType, &TopicQos), Option<&Schema>),
+        of: DeclaredTopic<'_>,
         queue: u32,
         part: Part,
         receiver: Arc<R>,
     ) -> Result<Subscription, DeclareError> {
+        let DeclaredTopic { topic_type, qos, schema } = of;
         qos.check().map_err(DeclareError::Qos)?;
         let state = Arc::new(SubscriptionState::default());
         let participant = domain.participant();
@@ -122,7 +122,7 @@ impl Subscription {
         let start = match topic_type {
             TopicType::Text(text) => {
                 let topic = topic::create(&base.domain, name, text)?;
-                let opened = base.open((topic, false), &text.name, qos)?;
+                let opened = base.open(topic, false, &text.name, qos)?;
                 base.publishers.begin(&text.name);
                 Start::Now(opened)
             }
@@ -206,10 +206,8 @@ impl adapter::Subscription for Subscription {
             ..Problems::default()
         };
         for (_, subscription) in &*self.further() {
-            let further = subscription.problems();
-            all.malformed += further.malformed;
-            all.instance_events += further.instance_events;
-            all.lost += further.lost;
+            // The publishers of other types are incompatible with its reader, and are counted where they match.
+            all += Problems { incompatible: 0, ..subscription.problems() };
         }
         all
     }

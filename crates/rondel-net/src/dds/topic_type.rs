@@ -1,6 +1,8 @@
 //! Type of a topic for a subscription or a publisher.
 
-use super::StringType;
+use rondel_decode::schema::Schema;
+
+use super::{StringType, TopicQos};
 
 /// Form of the samples of a topic.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -20,6 +22,17 @@ pub struct RawType {
     /// Whether the type has a key, if no publisher describes the type. By default determined by the first discovered
     /// publisher; for publishers `false`.
     pub keyed: Option<bool>,
+}
+
+/// A topic as a subscription or a publisher declares it.
+#[derive(Clone, Copy, Debug)]
+pub struct DeclaredTopic<'a> {
+    /// Form of the samples, with the name of the type.
+    pub topic_type: &'a TopicType,
+    /// Quality of service.
+    pub qos: &'a TopicQos,
+    /// The type itself, if it is known.
+    pub schema: Option<&'a Schema>,
 }
 
 impl TopicType {

@@ -267,7 +267,8 @@ impl Worker {
     /// Fetches the missed samples of a publisher that has returned.
     fn fetch<R: Receiver + ?Sized>(
         &mut self,
-        (publisher, former): (matches::Match, u64),
+        publisher: matches::Match,
+        former: u64,
         delivery: &Delivery<R>,
     ) -> Option<Fetched> {
         let after = self.sources.last(former)?;
@@ -292,7 +293,6 @@ impl Worker {
             }
             last
         };
-        let is_ending = || base.state.is_stopping();
         let deliver = |samples: &[(&[u8], Timestamp)]| {
             let arrival = Some(adapter::now());
             let mut payloads = Vec::with_capacity(samples.len());
@@ -309,14 +309,7 @@ impl Worker {
             }
             samples.len() as u64
         };
-        let fetched = history::fetch(
-            (&base.domain, opened),
-            base.queue,
-            publisher.handle,
-            after,
-            (find_first, is_ending),
-            deliver,
-        );
+        let fetched = history::fetch(base, opened, publisher.handle, after, find_first, deliver);
         self.sources.fetched(publisher.handle, fetched.last);
         Some(fetched)
     }
@@ -338,10 +331,10 @@ impl Worker {
             for (publisher, former, from) in self.matches.update(&writers, counted) {
                 delivery.receiver.missed(delivery.part.topic, from, Some(adapter::now()));
                 let fetched = if self.opened.qos.durability > Some(Durability::Volatile) {
-                    self.await_kept((publisher, former), from);
+                    self.await_kept(publisher, former, from);
                     None
                 } else {
-                    publisher.keeps.then(|| self.fetch((publisher, former), delivery)).flatten()
+                    publisher.keeps.then(|| self.fetch(publisher, former, delivery)).flatten()
                 };
                 let count = fetched.map_or(0, |fetched| fetched.count);
                 self.base.domain.add_recovered(delivery.part.topic, count, from);
@@ -456,7 +449,7 @@ impl Worker {
 
     /// Prepares for samples that a publisher sends again to a reader of kept samples: only those newer than its last
     /// sample are delivered.
-    fn await_kept(&mut self, (publisher, former): (matches::Match, u64), from: Timestamp) {
+    fn await_kept(&mut self, publisher: matches::Match, former: u64, from: Timestamp) {
         if let Some(after) = self.sources.last(former) {
             self.sources.fetched(publisher.handle, after);
             let until = adapter::now().as_nanos();

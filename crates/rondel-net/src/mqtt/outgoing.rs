@@ -312,11 +312,12 @@ impl Connection {
         }
     }
 
-    /// Waits until the broker has read everything and acknowledged all messages at QoS 1 and 2. Returns
-    /// whether it did within `limit` and refused none so far.
+    /// Waits until the broker has read everything and acknowledged all messages at QoS 1 and 2 that were published before
+    /// the call: others of the connection may go on. Returns whether it did within `limit` and refused none so far.
     pub(super) fn flush(&self, limit: Duration) -> bool {
         let deadline = Instant::now() + limit;
         let Some(mut out) = lock_until(&self.out, deadline) else { return false };
+        let mark = out.flight.kept();
         // The broker answers in order: when it answers this ping, it has read everything before it.
         let mut pinged = None;
         loop {
@@ -326,7 +327,7 @@ impl Connection {
                 self.send(&mut out);
                 pinged = Some(out.pings);
             }
-            if out.flight.is_empty() && pinged.is_some_and(|ping| out.answered >= ping) {
+            if out.flight.is_through(mark) && pinged.is_some_and(|ping| out.answered >= ping) {
                 return out.refused == 0;
             }
             let left = deadline.saturating_duration_since(Instant::now());

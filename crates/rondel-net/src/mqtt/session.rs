@@ -164,7 +164,7 @@ impl Session {
         let connection = self.connection_for(filter).map_err(|e| DeclareError::Network(e.to_string()))?;
         let breaks = (self.subscribed.fetch_add(1, Ordering::Relaxed) == 0).then(|| Arc::clone(&self.breaks));
         let qos = settings.qos.unwrap_or(self.settings.qos);
-        Subscription::declare(connection, (filter, qos), settings, topic, receiver, breaks)
+        Subscription::declare(connection, filter, qos, settings, topic, receiver, breaks)
     }
 
     /// Calls `observer` with every message on the topics that match a filter.

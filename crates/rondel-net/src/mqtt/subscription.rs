@@ -98,7 +98,8 @@ impl Subscription {
 
     pub(super) fn declare<R: Receiver + ?Sized>(
         connection: Arc<Connection>,
-        (filter, qos): (&str, Qos),
+        filter: &str,
+        qos: Qos,
         settings: SubscriptionSettings,
         topic: TopicId,
         receiver: Arc<R>,

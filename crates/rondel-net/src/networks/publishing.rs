@@ -80,7 +80,8 @@ impl Networks {
             }
             (Address::Dds(name, topic_type, qos), _, Some(participant), _) => {
                 let settings = dds::PublisherSettings { batching };
-                let made = participant.publisher_as(name, (topic_type, qos), schema, settings);
+                let of = dds::DeclaredTopic { topic_type, qos, schema };
+                let made = participant.publisher_as(name, of, settings);
                 Ok(Box::new(made.map_err(|e| failed(e.to_string()))?))
             }
             (Address::Ros2(of, encoding), _, dds, _) => match (&self.ros2, dds) {
@@ -91,8 +92,8 @@ impl Networks {
                 (Some(Ros2::Dds), Some(participant)) => {
                     let (topic_type, qos) = (of.dds_type(*encoding), of.dds_qos());
                     let settings = dds::PublisherSettings { batching };
-                    let made =
-                        participant.publisher_as(&of.name.dds(), (&topic_type, &qos), schema, settings);
+                    let declared = dds::DeclaredTopic { topic_type: &topic_type, qos: &qos, schema };
+                    let made = participant.publisher_as(&of.name.dds(), declared, settings);
                     Ok(Box::new(made.map_err(|e| failed(e.to_string()))?))
                 }
                 _ => Err(failed("ROS 2 was not joined".to_owned())),

@@ -66,7 +66,8 @@ impl Networks {
     ) -> Result<Box<dyn Subscription>, String> {
         let failed = |reason: String| format!("cannot subscribe to dds:{pattern}: {reason}");
         let participant = self.dds.as_ref().ok_or_else(|| failed("DDS was not joined".to_owned()))?;
-        let made = participant.subscribe_matching(pattern, (topic_type, qos), schema, topic, select);
+        let of = dds::DeclaredTopic { topic_type, qos, schema };
+        let made = participant.subscribe_matching(pattern, of, topic, select);
         Ok(Box::new(made.map_err(|e| failed(e.to_string()))?))
     }
 
@@ -88,7 +89,8 @@ impl Networks {
                 self.subscribe_matching((name.as_str(), topic_type, qos), schema, topic, select)
             }
             (Address::Dds(name, topic_type, qos), _, Some(participant), _) => {
-                let made = participant.subscribe_as(name, (topic_type, qos), schema, topic, receiver);
+                let of = dds::DeclaredTopic { topic_type, qos, schema };
+                let made = participant.subscribe_as(name, of, topic, receiver);
                 Ok(Box::new(made.map_err(|e| failed(e.to_string()))?))
             }
             (Address::Mqtt(filter, settings, encoding), .., Some((session, _))) => {
@@ -111,8 +113,8 @@ impl Networks {
                         let select = numbered(receiver, topic, ros2::names::without_prefix);
                         return self.subscribe_matching((&name, &topic_type, &qos), schema, topic, select);
                     }
-                    let of = (&topic_type, &qos);
-                    let made = participant.subscribe_as(&name, of, schema, topic, receiver);
+                    let of = dds::DeclaredTopic { topic_type: &topic_type, qos: &qos, schema };
+                    let made = participant.subscribe_as(&name, of, topic, receiver);
                     Ok(Box::new(made.map_err(|e| failed(e.to_string()))?))
                 }
                 _ => Err(failed("ROS 2 was not joined".to_owned())),

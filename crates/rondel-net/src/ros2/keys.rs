@@ -33,12 +33,17 @@ pub fn topic_of(key: &str) -> Option<&str> {
     Some(rest.rsplit_once('/')?.0)
 }
 
-/// Service by which nodes describe types.
-const DESCRIPTION: &str = "get_type_description/type_description_interfaces::srv::dds_::GetTypeDescription_";
+/// Type of the service by which nodes describe types, in DDS.
+const DESCRIPTION: &str = "type_description_interfaces::srv::dds_::GetTypeDescription_";
 
 /// Returns the key expression of a node's descriptions of types, for any hash of the service.
 pub fn description_key(domain: u32, node: &NodeName) -> String {
-    format!("{domain}/{}/{DESCRIPTION}/*", node.to_string().trim_start_matches('/'))
+    service_key(domain, &format!("{node}/get_type_description"), DESCRIPTION)
+}
+
+/// Returns the key expression of a service of this name and type in DDS, for any hash of the type.
+pub fn service_key(domain: u32, name: &str, type_name: &str) -> String {
+    format!("{domain}/{}/{type_name}/*", name.trim_start_matches('/'))
 }
 
 /// The parts of a key of rmw_zenoh.
@@ -119,6 +124,8 @@ mod tests {
         assert_eq!([topic_of(&key), topic_of("2/a/b")], [Some("robot1/chatter"), None]);
         let service = "type_description_interfaces::srv::dds_::GetTypeDescription_/*";
         assert_eq!(description_key(2, &node), format!("2/robot1/talker/get_type_description/{service}"));
+        let stop = service_key(2, "/emergency_stop", "std_srvs::srv::dds_::SetBool_");
+        assert_eq!(stop, "2/emergency_stop/std_srvs::srv::dds_::SetBool_/*");
         let old = data_key(0, &topic, &message_type, None);
         assert_eq!(old, "0/robot1/chatter/std_msgs::msg::dds_::String_/TypeHashNotSupported");
 

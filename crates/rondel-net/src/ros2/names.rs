@@ -99,6 +99,11 @@ impl TopicName {
         }
     }
 
+    /// Returns the names of the topics in DDS of a service of this name: of its requests and its replies.
+    pub fn dds_service(&self) -> [String; 2] {
+        [format!("rq{}Request", self.0), format!("rr{}Reply", self.0)]
+    }
+
     /// Returns the topic of a name in DDS; `None` if it is not one of a ROS 2 topic.
     pub fn from_dds(name: &str) -> Option<TopicName> {
         TopicName::parse(name.strip_prefix(DDS_PREFIX)?).ok()

@@ -11,6 +11,7 @@ use ::zenoh::sample::Sample;
 use ::zenoh::session::ZenohId;
 use rondel_event::Timestamp;
 
+use super::envelope::PublisherId;
 use super::resend;
 use crate::ros2::Attachment;
 
@@ -23,7 +24,7 @@ const LAST: &str = "_max";
 const ANSWER: usize = 4 << 20;
 
 /// Returns the key below which a publisher answers.
-pub(super) fn place(key: &str, (session, entity): (&ZenohId, u32)) -> String {
+pub(super) fn place(key: &str, PublisherId { session, entity }: PublisherId<'_>) -> String {
     format!("{key}/{PUBLISHER}/{session}/{entity}")
 }
 
@@ -33,7 +34,7 @@ pub(super) fn detection(key: &str) -> String {
 }
 
 /// Returns the key of the token by which a publisher is detected.
-pub(super) fn token(key: &str, publisher: (&ZenohId, u32)) -> String {
+pub(super) fn token(key: &str, publisher: PublisherId<'_>) -> String {
     format!("{}/_", place(key, publisher))
 }
 
@@ -135,7 +136,7 @@ mod tests {
     #[test]
     fn publishers_are_detected_by_their_tokens() {
         let session: ZenohId = "8b20917502ee955ac4476e0266340d5c".parse().unwrap();
-        let token = token("0/a/b", (&session, 7));
+        let token = token("0/a/b", PublisherId { session: &session, entity: 7 });
         assert_eq!(detected(&token), Some(("0/a/b", session, 7)));
         assert!(crate::zenoh::keys_meet(&token, &detection("0/*/b")));
         for other in

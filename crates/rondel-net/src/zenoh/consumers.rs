@@ -16,9 +16,9 @@ use ::zenoh::liveliness::LivelinessToken;
 use ::zenoh::pubsub::Subscriber;
 use ::zenoh::qos::{CongestionControl, Priority};
 use ::zenoh::sample::SampleKind;
-use ::zenoh::session::ZenohId;
 
 use super::advanced;
+use super::envelope::PublisherId;
 
 /// Part of the keys of tokens between the key of the subscription and its name.
 const BY: &str = "/@rondel/by/";
@@ -116,7 +116,8 @@ impl Consumers {
     /// Starts to observe the subscriptions that match a key; `published` counts the messages of the publisher.
     pub(super) fn observe(
         session: &::zenoh::Session,
-        (key, publisher): (&KeyExpr<'static>, (&ZenohId, u32)),
+        key: &KeyExpr<'static>,
+        publisher: PublisherId<'_>,
         priority: Priority,
         published: impl Fn() -> u64 + Send + Sync + 'static,
     ) -> Result<Consumers, ::zenoh::Error> {
@@ -179,8 +180,9 @@ impl Presence {
     /// and the ids of a publisher that sends a heartbeat.
     pub(super) fn announce(
         session: &::zenoh::Session,
-        (key, name): (&KeyExpr<'static>, &str),
-        on_heartbeat: impl Fn(&str, (&ZenohId, u32), Heartbeat) + Send + Sync + 'static,
+        key: &KeyExpr<'static>,
+        name: &str,
+        on_heartbeat: impl Fn(&str, PublisherId<'_>, Heartbeat) + Send + Sync + 'static,
     ) -> Result<Presence, ::zenoh::Error> {
         let heartbeats = session
             .declare_subscriber(advanced::detection(key.as_str()))
@@ -188,7 +190,7 @@ impl Presence {
                 if let Some((key, session, entity)) = advanced::detected(sample.key_expr().as_str())
                     && let Some(heartbeat) = Heartbeat::read(&sample)
                 {
-                    on_heartbeat(key, (&session, entity), heartbeat);
+                    on_heartbeat(key, PublisherId { session: &session, entity }, heartbeat);
                 }
             })
             .wait()?;

@@ -58,6 +58,13 @@ pub(super) fn metadata(sample: &Sample) -> Metadata {
     Metadata { source_time: time, origin, of_type: TypeIndex::default() }
 }
 
+/// Identity of a publisher: its session, and its number there.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PublisherId<'a> {
+    pub(super) session: &'a ZenohId,
+    pub(super) entity: u32,
+}
+
 /// Returns the hash of a publisher.
 #[inline]
 pub(super) fn publisher_of(session: &ZenohId, entity: u32) -> u64 {

@@ -22,7 +22,7 @@ mod watch;
 
 pub use present::{Answering, State};
 pub use publisher::Publisher;
-pub use ros2::{DescribedType, Ros2Node, Ros2Publisher, Ros2Publishers, Ros2Subscription};
+pub use ros2::{DescribedType, Ros2Node, Ros2Publisher, Ros2Publishers, Ros2ServiceClient, Ros2Subscription};
 pub use session::{Connections, OpenError, Session};
 pub use settings::{Mode, Priority, PublisherSettings, RESEND, Settings};
 pub use subscription::Subscription;

@@ -159,13 +159,14 @@ impl StateQuerier {
         session: &::zenoh::Session,
         key: &KeyExpr<'static>,
         topic: TopicId,
-        (receiver, early): (&Arc<R>, Arc<EarlyMessages>),
+        receiver: &Arc<R>,
+        early: Arc<EarlyMessages>,
     ) {
         let (session, key, receiver) = (session.clone(), key.clone(), Arc::downgrade(receiver));
         let request = move |turn: Turn| {
             let Some(receiver) = receiver.upgrade() else { return true };
             let wait = if turn == Turn::First { WAIT } else { Duration::ZERO };
-            early.is_claimed() || query(&session, &key, topic, (receiver, Arc::clone(&early)), (turn, wait))
+            early.is_claimed() || query(&session, &key, topic, receiver, Arc::clone(&early), turn, wait)
         };
         if !request(Turn::First) {
             // Without the thread, the query is not repeated.
@@ -256,8 +257,10 @@ fn query<R: Receiver + ?Sized>(
     session: &::zenoh::Session,
     key: &KeyExpr<'static>,
     topic: TopicId,
-    (receiver, early): (Arc<R>, Arc<EarlyMessages>),
-    (turn, wait): (Turn, Duration),
+    receiver: Arc<R>,
+    early: Arc<EarlyMessages>,
+    turn: Turn,
+    wait: Duration,
 ) -> bool {
     let (wants_names, known) = (receiver.wants_names(topic), Arc::clone(&early));
     let number = early.queries.fetch_add(1, Ordering::Relaxed) + 1;

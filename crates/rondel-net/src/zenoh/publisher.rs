@@ -143,15 +143,24 @@ impl MatchedState {
     }
 }
 
+/// Parts of a session that its publishers share.
+#[derive(Clone, Debug)]
+pub(super) struct PublishContext {
+    pub(super) gate: Arc<PublishGate>,
+    pub(super) watch: Arc<Watch>,
+    pub(super) cache: Arc<ResendCache>,
+    pub(super) backlog: Arc<Backlog>,
+}
+
 impl Publisher {
     pub(super) fn declare(
         session: &::zenoh::Session,
         key: KeyExpr<'static>,
         settings: &PublisherSettings,
-        gate: Arc<PublishGate>,
-        (watch, cache, backlog): (&Arc<Watch>, &Arc<ResendCache>, &Arc<Backlog>),
+        context: &PublishContext,
         ros2: Option<Ros2Metadata>,
     ) -> Result<Publisher, DeclareError> {
+        let PublishContext { gate, watch, cache, backlog } = context;
         let name = key.to_string();
         let network = |e: ::zenoh::Error| {
             DeclareError::Network(format!("cannot publish on Zenoh key '{name}': {}", super::reason(e)))
@@ -186,12 +195,12 @@ impl Publisher {
         let sent = Arc::new(sent);
         watch.add(&sent);
         // Before the first message: a subscriber must find the publisher.
-        let keep = || cache.keep(session, (&key, publisher.id()), (&sent, settings.priority), ros2);
+        let keep = || cache.keep(session, &key, publisher.id(), &sent, settings.priority, ros2);
         let keeping = settings.numbered.then(keep).transpose().map_err(network)?;
         Ok(Publisher {
             session: session.clone(),
             publisher,
-            gate,
+            gate: Arc::clone(gate),
             sent,
             numbered: settings.numbered,
             keeping,

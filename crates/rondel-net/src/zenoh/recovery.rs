@@ -133,7 +133,7 @@ impl Recoverer {
 
     /// Requests the messages of a publisher from a number on, for the subscription `by`, which expects the number `at`
     /// next.
-    fn request(&self, keys: &QueryKeys, (by, at): (&str, u32), from: u32) -> PendingRequest {
+    fn request(&self, keys: &QueryKeys, by: &str, at: u32, from: u32) -> PendingRequest {
         let (sender, answers) = mpsc::channel();
         let waking = WakeOnDrop(self.wake.clone());
         let replies = advanced::Replies::new(sender.clone());
@@ -150,7 +150,7 @@ impl Recoverer {
         let selector = if is_advanced {
             advanced::selector(&keys.of_advanced, from)
         } else {
-            resend::selector(&keys.own, (by, at), from)
+            resend::selector(&keys.own, by, at, from)
         };
         let place = selector.clone();
         let query = self
@@ -176,8 +176,8 @@ impl Recoverer {
     }
 
     /// Reports to a publisher that the subscription `by` expects the number `at` next.
-    fn confirm(&self, keys: &QueryKeys, (by, at): (&str, u32)) {
-        let place = resend::confirmation(&keys.own, (by, at));
+    fn confirm(&self, keys: &QueryKeys, by: &str, at: u32) {
+        let place = resend::confirmation(&keys.own, by, at);
         let query = self
             .session
             .get(place.clone())

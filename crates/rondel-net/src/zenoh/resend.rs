@@ -21,11 +21,12 @@ use ::zenoh::key_expr::KeyExpr;
 use ::zenoh::qos::Priority;
 use ::zenoh::query::{Query, Queryable};
 use ::zenoh::sample::SourceInfo;
-use ::zenoh::session::{EntityGlobalId, ZenohId};
+use ::zenoh::session::EntityGlobalId;
 use rondel_event::Timestamp;
 
 use super::advanced;
 use super::consumers::{Consumers, Positions};
+use super::envelope::PublisherId;
 use super::publisher::{PublishGate, Ros2Metadata};
 use super::watch::{Sent, Watch};
 use crate::adapter::now;
@@ -116,14 +117,17 @@ impl ResendCache {
     pub(super) fn keep(
         self: &Arc<ResendCache>,
         session: &::zenoh::Session,
-        (key, publisher): (&KeyExpr<'static>, EntityGlobalId),
-        (sent, priority): (&Arc<Sent>, Priority),
+        key: &KeyExpr<'static>,
+        publisher: EntityGlobalId,
+        sent: &Arc<Sent>,
+        priority: Priority,
         ros2: Option<Ros2Metadata>,
     ) -> Result<CachedPublisher, ::zenoh::Error> {
-        let id = (&publisher.zid(), publisher.eid());
+        let session_id = publisher.zid();
+        let id = PublisherId { session: &session_id, entity: publisher.eid() };
         let counted = Arc::clone(sent);
         let published = move || counted.count.load(Ordering::Relaxed);
-        let consumers = Consumers::observe(session, (key, id), priority, published)?;
+        let consumers = Consumers::observe(session, key, id, priority, published)?;
         let kept = PublisherCache {
             cache: Arc::clone(self),
             sent: Arc::clone(sent),
@@ -167,7 +171,7 @@ impl ResendCache {
 }
 
 /// Returns the key of the queries to a publisher. No wildcard matches a part that begins with @.
-pub(super) fn place(key: &str, (session, entity): (&ZenohId, u32)) -> String {
+pub(super) fn place(key: &str, PublisherId { session, entity }: PublisherId<'_>) -> String {
     format!("{key}/@rondel/{session}/{entity}")
 }
 
@@ -196,7 +200,7 @@ impl PublisherCache {
         let fits = blocks.back().is_some_and(|block| {
             block.bytes.len() + size <= BLOCK && block.first + u64::from(block.count) == number
         });
-        if !fits && !self.begin(&mut blocks, (number, time), size) {
+        if !fits && !self.begin(&mut blocks, number, time, size) {
             return number;
         }
         if let Some(block) = blocks.back_mut() {
@@ -211,7 +215,7 @@ impl PublisherCache {
 
     /// Begins a block for a message of this size. Returns whether there is room.
     #[cold]
-    fn begin(&self, blocks: &mut VecDeque<Block>, (first, since): (u64, i64), size: usize) -> bool {
+    fn begin(&self, blocks: &mut VecDeque<Block>, first: u64, since: i64, size: usize) -> bool {
         let wanted = size.max(BLOCK);
         if wanted > self.cache.limit || u32::try_from(size).is_err() {
             return false;
@@ -377,12 +381,12 @@ fn head(bytes: &[u8]) -> Option<((usize, u32), &[u8])> {
 
 /// Returns the selector that requests messages from a number on, for the subscription `by`, which expects the number
 /// `at` next.
-pub(super) fn selector(place: &str, (by, at): (&str, u32), from: u32) -> String {
+pub(super) fn selector(place: &str, by: &str, at: u32, from: u32) -> String {
     format!("{place}?{FROM}={from};{AT}={at};{BY}={by}")
 }
 
 /// Returns the selector that confirms the messages before the number `at`.
-pub(super) fn confirmation(place: &str, (by, at): (&str, u32)) -> String {
+pub(super) fn confirmation(place: &str, by: &str, at: u32) -> String {
     format!("{place}?{AT}={at};{BY}={by}")
 }
 

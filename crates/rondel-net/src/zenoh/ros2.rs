@@ -6,6 +6,7 @@
 
 pub(super) mod described;
 mod publishers;
+mod service;
 mod subscription;
 pub(super) mod types;
 
@@ -18,12 +19,9 @@ use ::zenoh::Wait;
 use ::zenoh::liveliness::LivelinessToken;
 use rondel_event::TopicId;
 
-use super::backlog::Backlog;
-use super::envelope::Ros2Envelope;
-use super::publisher::{PublishGate, Publisher, Ros2Metadata};
+use super::envelope::{PublisherId, Ros2Envelope};
+use super::publisher::{PublishContext, Publisher, Ros2Metadata};
 use super::recovery::{Numbers, Recoverer};
-use super::resend::ResendCache;
-use super::watch::Watch;
 use super::{DeclareError, PublisherSettings, advanced, parse_key};
 use crate::adapter::{self, Drops, PublishError, Receiver};
 use crate::ros2::qos::Durability;
@@ -31,6 +29,8 @@ use crate::ros2::{Endpoint, Entity, Graph, NodeName, Settings, Token, TopicName,
 
 pub use described::DescribedType;
 pub use publishers::Ros2Publishers;
+pub use service::Ros2ServiceClient;
+use subscription::AnnouncedSubscription;
 pub use subscription::Ros2Subscription;
 use types::{FurtherTypes, OtherPublisher};
 
@@ -41,10 +41,7 @@ pub struct Ros2Node {
     domain: u32,
     name: NodeName,
     recoverer: Arc<Recoverer>,
-    gate: Arc<PublishGate>,
-    watch: Arc<Watch>,
-    cache: Arc<ResendCache>,
-    backlog: Arc<Backlog>,
+    publish_context: PublishContext,
     /// Number of the next endpoint.
     next: AtomicU64,
     _token: LivelinessToken,
@@ -54,11 +51,11 @@ impl Ros2Node {
     pub(super) fn join(
         session: &::zenoh::Session,
         settings: &Settings,
-        (recoverer, gate): (&Arc<Recoverer>, &Arc<PublishGate>),
-        (watch, cache, backlog): (Arc<Watch>, Arc<ResendCache>, Arc<Backlog>),
+        recoverer: &Arc<Recoverer>,
+        publish_context: PublishContext,
     ) -> Result<Ros2Node, DeclareError> {
         let (domain, name) = (settings.domain, settings.node.clone());
-        let token = token(session, (domain, &name), 0, Entity::Node);
+        let token = token(session, domain, &name, 0, Entity::Node);
         tracing::info!(node = %name, domain, "joined ROS 2 over Zenoh");
         Ok(Ros2Node {
             _token: declare_token(session, &token)?,
@@ -66,10 +63,7 @@ impl Ros2Node {
             domain,
             name,
             recoverer: Arc::clone(recoverer),
-            gate: Arc::clone(gate),
-            watch,
-            cache,
-            backlog,
+            publish_context,
             next: AtomicU64::new(1),
         })
     }
@@ -92,14 +86,15 @@ impl Ros2Node {
         let types = receiver.wants_types(topic).then(Arc::<FurtherTypes>::default);
         let envelope =
             Ros2Envelope::new(name.as_str(), hash.as_ref().map(ToString::to_string), types.clone());
-        let of = (name.to_string(), topic);
-        let numbers = Numbers::new(&self.recoverer, of, Arc::clone(&receiver), types);
+        let numbers = Numbers::new(&self.recoverer, name.to_string(), topic, Arc::clone(&receiver), types);
         let wants_history = qos.durability == Durability::TransientLocal;
+        let token = self.token(Entity::Subscription(endpoint.clone()));
         Ros2Subscription::declare(
             &self.session,
-            (self.domain, parse_key(&key)?, self.token(Entity::Subscription(endpoint.clone()))),
-            (topic, receiver),
-            (numbers, wants_history),
+            AnnouncedSubscription { domain: self.domain, key: parse_key(&key)?, token, wants_history },
+            topic,
+            receiver,
+            numbers,
             Arc::new(envelope),
         )
     }
@@ -117,14 +112,12 @@ impl Ros2Node {
         let keeps = qos.durability == Durability::TransientLocal;
         let metadata = Ros2Metadata { gid: gid(&self.session, token.entity_id), depth: qos.depth };
         let settings = PublisherSettings { numbered: keeps, ..PublisherSettings::default() };
-        let kept = (&self.watch, &self.cache, &self.backlog);
-        let gate = Arc::clone(&self.gate);
-        let inner =
-            Publisher::declare(&self.session, parse_key(&key)?, &settings, gate, kept, Some(metadata))?;
+        let context = &self.publish_context;
+        let inner = Publisher::declare(&self.session, parse_key(&key)?, &settings, context, Some(metadata))?;
         let mut tokens = Vec::new();
         if keeps {
             let id = inner.id();
-            let detection = advanced::token(&key, (&id.zid(), id.eid()));
+            let detection = advanced::token(&key, PublisherId { session: &id.zid(), entity: id.eid() });
             tokens.push(declare_key(&self.session, &detection)?);
         }
         tokens.push(declare_token(&self.session, &token)?);
@@ -141,7 +134,7 @@ impl Ros2Node {
 
     fn token(&self, entity: Entity) -> Token {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        token(&self.session, (self.domain, &self.name), number, entity)
+        token(&self.session, self.domain, &self.name, number, entity)
     }
 }
 
@@ -205,12 +198,7 @@ pub(super) fn graph(session: &::zenoh::Session, domain: u32, limit: Duration) ->
     Ok(graph)
 }
 
-fn token(
-    session: &::zenoh::Session,
-    (domain, node): (u32, &NodeName),
-    entity_id: u64,
-    entity: Entity,
-) -> Token {
+fn token(session: &::zenoh::Session, domain: u32, node: &NodeName, entity_id: u64, entity: Entity) -> Token {
     let (session, node) = (session.zid().to_string(), node.clone());
     Token { domain, session, node_id: 0, entity_id, enclave: "/".to_owned(), node, entity }
 }

@@ -11,7 +11,7 @@ use rondel_event::TopicId;
 use super::backlog::Backlog;
 use super::envelope::Plain;
 use super::present::{Answering, State, StateQuerier};
-use super::publisher::PublishGate;
+use super::publisher::{PublishContext, PublishGate};
 use super::recovery::{Numbers, Recoverer};
 use super::resend::ResendCache;
 use super::watch::Watch;
@@ -250,6 +250,12 @@ impl Session {
         !self.connect.is_empty() && self.watch.never_connected()
     }
 
+    /// Whether it lost its last connection and has endpoints to connect to. A session that only listens is not cut off
+    /// by neighbours that leave.
+    pub fn is_cut_off(&self) -> bool {
+        !self.connect.is_empty() && self.outages().iter().any(|outage| outage.until.is_none())
+    }
+
     /// Returns the endpoints on which the session listens.
     pub fn listeners(&self) -> &[Listener] {
         &self.listeners
@@ -290,12 +296,12 @@ impl Session {
         receiver: Arc<R>,
     ) -> Result<Subscription, DeclareError> {
         let key_expression = parse_key(key)?;
-        let numbers = Numbers::new(&self.recoverer, (key.to_owned(), topic), Arc::clone(&receiver), None);
+        let numbers = Numbers::new(&self.recoverer, key.to_owned(), topic, Arc::clone(&receiver), None);
         let (kept, late) = (Arc::clone(&numbers), Arc::clone(&receiver));
         let subscription =
             Subscription::declare(&self.session, key_expression.clone(), topic, receiver, numbers, Plain)?;
         kept.begin();
-        self.querier.query(&self.session, &key_expression, topic, (&late, subscription.early()));
+        self.querier.query(&self.session, &key_expression, topic, &late, subscription.early());
         if tracing::enabled!(tracing::Level::INFO) {
             let Connections { routers, peers } = self.connections();
             tracing::info!(topic = %key, routers, peers, "subscribed");
@@ -332,8 +338,16 @@ impl Session {
     /// # Errors
     /// [`DeclareError`]
     pub fn publisher(&self, key: &str, settings: &PublisherSettings) -> Result<Publisher, DeclareError> {
-        let (gate, kept) = (Arc::clone(&self.gate), (&self.watch, &self.cache, &self.backlog));
-        Publisher::declare(&self.session, parse_key(key)?, settings, gate, kept, None)
+        Publisher::declare(&self.session, parse_key(key)?, settings, &self.publish_context(), None)
+    }
+
+    fn publish_context(&self) -> PublishContext {
+        PublishContext {
+            gate: Arc::clone(&self.gate),
+            watch: Arc::clone(&self.watch),
+            cache: Arc::clone(&self.cache),
+            backlog: Arc::clone(&self.backlog),
+        }
     }
 
     /// Answers queries of the present state of a topic until the result is dropped.
@@ -363,9 +377,7 @@ impl Session {
     /// # Errors
     /// [`DeclareError`]
     pub fn join_ros2(&self, settings: &crate::ros2::Settings) -> Result<Ros2Node, DeclareError> {
-        let (watch, cache) = (Arc::clone(&self.watch), Arc::clone(&self.cache));
-        let kept = (watch, cache, Arc::clone(&self.backlog));
-        Ros2Node::join(&self.session, settings, (&self.recoverer, &self.gate), kept)
+        Ros2Node::join(&self.session, settings, &self.recoverer, self.publish_context())
     }
 
     /// Returns the graph of a domain of ROS 2, as far as tokens of rmw_zenoh are received within `limit`.
@@ -390,7 +402,7 @@ impl Session {
         limit: Duration,
         fits: impl Fn(&rondel_decode::schema::Schema) -> bool,
     ) -> Result<Option<super::DescribedType>, DeclareError> {
-        super::ros2::described::discovered_type((&self.session, domain), topic, message_type, limit, fits)
+        super::ros2::described::discovered_type(&self.session, domain, topic, message_type, limit, fits)
     }
 
     /// Returns the messages missed and fetched again so far, for each topic of subscriptions.

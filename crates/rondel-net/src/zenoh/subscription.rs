@@ -8,12 +8,11 @@ use std::time::{Duration, Instant};
 use ::zenoh::Wait;
 use ::zenoh::key_expr::KeyExpr;
 use ::zenoh::sample::{Locality, SampleKind};
-use ::zenoh::session::ZenohId;
 use rondel_event::TopicId;
 
 use super::DeclareError;
 use super::consumers::Presence;
-use super::envelope::{Envelope, Metadata};
+use super::envelope::{Envelope, Metadata, PublisherId};
 use super::present::EarlyMessages;
 use super::recovery::{Numbers, RecoveredSubscription};
 use crate::adapter::{self, Problems, Receiver, Sample};
@@ -152,8 +151,8 @@ impl Subscription {
             .map_err(failed)?;
         let receiving = Arc::clone(&numbers);
         let on_heartbeat =
-            move |key: &str, id: (&ZenohId, u32), heartbeat| receiving.receive_heartbeat(key, id, heartbeat);
-        let presence = Presence::announce(session, (&key, numbers.by()), on_heartbeat).map_err(failed)?;
+            move |key: &str, id: PublisherId<'_>, heartbeat| receiving.receive_heartbeat(key, id, heartbeat);
+        let presence = Presence::announce(session, &key, numbers.by(), on_heartbeat).map_err(failed)?;
         let idle: Box<dyn FnOnce() + Send> = Box::new(move || at_the_end.idle());
         let numbers: Arc<dyn RecoveredSubscription> = numbers;
         Ok(Subscription {

@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_break_is_unsure_until_it_is_an_outage_or_the_first_messages_have_come() {
+    fn a_break_is_uncertain_until_it_is_an_outage_or_messages_arrive() {
         let start = Instant::now();
         let at = |ms: u64| start + Duration::from_millis(ms);
         let last = LastBreak::default();

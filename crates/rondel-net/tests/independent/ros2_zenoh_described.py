@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A node on rmw_zenoh that publishes a type of its own and describes it: eclipse-zenoh for the network, rosbags for CDR.
 
-Publishes rover_msgs/msg/Battery with the charges 0.1, 0.2 … on the topic. Prints `asked TYPE` for each request of
+Publishes rover_msgs/msg/Battery with the charges 0.1, 0.2 … on the topic. Prints `queried TYPE` for each request of
 ~/get_type_description, `sent N` at the end.
 """
 import argparse
@@ -72,7 +72,7 @@ def individual(name):
 
 def answer(query):
     request = store.deserialize_cdr(bytes(query.payload), "rover_msgs/msg/Request")
-    print(f"asked {request.type_name} {request.type_hash == store.hash_rihs01(request.type_name)}", flush=True)
+    print(f"queried {request.type_name} {request.type_hash == store.hash_rihs01(request.type_name)}", flush=True)
     others = [] if arguments.answer == "other" else ["rover_msgs/msg/Cell"]
     others = ["builtin_interfaces/msg/Time", *others, "std_msgs/msg/Header"]
     battery = individual(request.type_name)

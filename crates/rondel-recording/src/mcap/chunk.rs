@@ -4,6 +4,9 @@ use std::io::Read as _;
 
 use zstd::stream::raw::{Decoder as ZstdDecoder, InBuffer, Operation as _, OutBuffer};
 
+use crate::pieces::Pieces;
+use crate::recording::RecordingError;
+
 /// The largest chunk that is read, compressed or not: 1 GiB.
 pub(super) const LARGEST: u64 = 1 << 30;
 
@@ -40,47 +43,103 @@ impl<'r> ChunkHeader<'r> {
             at: at + 8,
         })
     }
+
+    /// Whether the records are not compressed.
+    fn is_stored(&self) -> bool {
+        self.compression.is_empty()
+    }
+
+    /// Returns the number of bytes of the records, and of those of them in the file, of which `here` exist.
+    fn sizes(&self, here: usize, is_cut: bool) -> Result<(usize, usize), Fault> {
+        let ChunkHeader { size, compressed, .. } = *self;
+        if compressed > here as u64 && !is_cut {
+            return Err(Fault(format!("a chunk claims {compressed} compressed bytes, and has {here}")));
+        }
+        if size > LARGEST {
+            return Err(Fault(format!("a chunk claims {size} bytes, and the limit is 1 GiB")));
+        }
+        // The header of an unfinished chunk has no sizes yet.
+        if is_cut && compressed == 0 {
+            return Ok((LARGEST as usize, here));
+        }
+        Ok((size as usize, here.min(compressed as usize)))
+    }
+
+    /// Limits stored records to those of the chunk.
+    fn stored(&self, is_cut: bool, out: &mut Vec<u8>) -> Result<(), Fault> {
+        let (size, compressed) = self.sizes(out.len(), is_cut).inspect_err(|_| out.clear())?;
+        out.truncate(compressed);
+        self.verify(size, out)
+    }
+
+    /// Compares the size and the checksum of records.
+    fn verify(&self, size: usize, out: &mut Vec<u8>) -> Result<(), Fault> {
+        // A reused buffer may have capacity for more than the chunk claims.
+        out.truncate(size);
+        if out.len() < size {
+            return Err(Fault(format!("a chunk of {size} bytes ends after {}", out.len())));
+        }
+        if self.crc != 0 && crc32fast::hash(out) != self.crc {
+            out.clear();
+            return Err(Fault("the checksum of a chunk is wrong".to_owned()));
+        }
+        Ok(())
+    }
 }
 
-/// Decompresses chunks.
+/// Bytes of a chunk that hold its header with every known compression; others are read whole.
+const HEADER_ROOM: usize = 64;
+
+/// Reads and decompresses chunks.
 #[derive(Default)]
-pub(super) struct Decompressor {
+pub(super) struct ChunkReader {
     zstd: Option<ZstdDecoder<'static>>,
+    /// The last compressed chunk.
+    raw: Vec<u8>,
 }
 
 /// Reason why the records of a chunk are incomplete.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Fault(pub(super) String);
 
-impl Decompressor {
-    /// Writes the records of a chunk with this body to `out`, which is cleared first. The body may be cut off.
+impl ChunkReader {
+    /// Writes the records of the chunk whose body has this offset and length to `out`, which is cleared first.
     ///
     /// With a fault, `out` has the records before it; none if their checksum is wrong.
-    pub(super) fn records(&mut self, body: &[u8], is_cut: bool, out: &mut Vec<u8>) -> Result<(), Fault> {
+    ///
+    /// # Errors
+    /// [`RecordingError`] if the file cannot be read.
+    pub(super) fn read(
+        &mut self,
+        file: &mut Pieces,
+        body: u64,
+        length: usize,
+        is_cut: bool,
+        out: &mut Vec<u8>,
+    ) -> Result<Result<(), Fault>, RecordingError> {
+        file.read(body, length.min(HEADER_ROOM), &mut self.raw)?;
+        // Stored records are read to their place at once: copying them would take a tenth of a check.
+        if let Some(header) = ChunkHeader::read(&self.raw).filter(ChunkHeader::is_stored) {
+            file.read(body + header.at as u64, length.saturating_sub(header.at), out)?;
+            return Ok(header.stored(is_cut, out));
+        }
+        let mut raw = std::mem::take(&mut self.raw);
+        let read = file.read(body, length, &mut raw);
+        let records = read.map(|()| self.decompress(&raw, is_cut, out));
+        self.raw = raw;
+        records
+    }
+
+    /// Writes the records of a chunk with this body to `out`, which is cleared first. The body may be cut off.
+    fn decompress(&mut self, body: &[u8], is_cut: bool, out: &mut Vec<u8>) -> Result<(), Fault> {
         out.clear();
-        let fault = |reason: &str| Err(Fault(reason.to_owned()));
-        let Some(header) = ChunkHeader::read(body) else { return fault("the header of a chunk is cut off") };
-        let ChunkHeader { size, crc, compression, compressed, at, .. } = header;
-        let here = &body[at..];
-        if compressed > here.len() as u64 && !is_cut {
-            return Err(Fault(format!(
-                "a chunk claims {compressed} compressed bytes, and has {}",
-                here.len()
-            )));
-        }
-        if size > LARGEST {
-            return Err(Fault(format!("a chunk claims {size} bytes, and the limit is 1 GiB")));
-        }
-        // The header of an unfinished chunk has no sizes yet.
-        let is_open = is_cut && compressed == 0;
-        let (size, compressed) =
-            if is_open { (LARGEST as usize, here.len() as u64) } else { (size as usize, compressed) };
-        let input = &here[..here.len().min(compressed as usize)];
-        let read = match compression {
-            b"" => {
-                out.extend_from_slice(&input[..input.len().min(size)]);
-                Ok(())
-            }
+        let Some(header) = ChunkHeader::read(body) else {
+            return Err(Fault("the header of a chunk is cut off".to_owned()));
+        };
+        let here = &body[header.at..];
+        let (size, compressed) = header.sizes(here.len(), is_cut)?;
+        let input = &here[..compressed];
+        let read = match header.compression {
             b"zstd" => self.zstd(input, size, out),
             b"lz4" => lz4(input, size, out),
             other => Err(format!("the compression '{}' is not known", String::from_utf8_lossy(other))),
@@ -88,16 +147,7 @@ impl Decompressor {
         if let Err(reason) = read {
             return Err(Fault(format!("a chunk cannot be decompressed: {reason}")));
         }
-        // A reused buffer may have capacity for more than the chunk claims.
-        out.truncate(size);
-        if out.len() < size {
-            return Err(Fault(format!("a chunk of {size} bytes ends after {}", out.len())));
-        }
-        if crc != 0 && crc32fast::hash(out) != crc {
-            out.clear();
-            return fault("the checksum of a chunk is wrong");
-        }
-        Ok(())
+        header.verify(size, out)
     }
 
     fn zstd(&mut self, input: &[u8], size: usize, out: &mut Vec<u8>) -> Result<(), String> {
@@ -153,7 +203,7 @@ mod tests {
         body.extend(&compressed);
         for capacity in [0, 4096] {
             let mut out = Vec::with_capacity(capacity);
-            assert_eq!(Decompressor::default().records(&body, false, &mut out), Ok(()));
+            assert_eq!(ChunkReader::default().decompress(&body, false, &mut out), Ok(()));
             assert_eq!(out.len() as u64, claimed, "capacity {capacity}");
         }
     }

@@ -1,24 +1,19 @@
 //! Index of an MCAP file: its sections and topics, from its summary or by a walk over its records.
 
+mod walk;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::chunk::{ChunkHeader, Decompressor, LARGEST};
-use super::records::{self, ChunkIndex, HEAD, MAGIC, MESSAGE_HEAD, Records, op};
+use super::chunk::{ChunkReader, LARGEST};
+use super::records::{self, ChunkIndex, HEAD, MAGIC, Records, op};
 use crate::pieces::Pieces;
 use crate::recording::{End, RecordedSchema, RecordedTopic, RecordingError};
 
 /// Size of the footer with its head, and of the magic at the end of a file.
 const END: u64 = HEAD as u64 + 20 + 8;
-/// Records outside of chunks are read in sections of this many bytes.
-const STRETCH: u64 = 1 << 20;
-/// Maximum size of the definition of a type, and of the index.
-const LARGEST_DEFINITION: u64 = 64 << 20;
+/// Maximum size of the index.
 const LARGEST_INDEX: u64 = 1 << 30;
-/// Maximum size of a recorder's notes.
-const LARGEST_NOTES: u64 = 64 << 10;
-/// Number of bytes read for the header of a chunk: names of compressions are short.
-const CHUNK_HEAD: usize = 40 + 256;
 
 /// A part of the file with messages.
 #[derive(Clone, Debug)]
@@ -59,12 +54,6 @@ pub(super) struct Index {
     pub(super) is_own: bool,
     /// Notes written by Rondel at the end of the recording.
     pub(super) end: End,
-}
-
-/// A record in the file.
-struct Head {
-    kind: u8,
-    length: u64,
 }
 
 impl Index {
@@ -153,195 +142,10 @@ impl Index {
         Ok(Ok(chunks))
     }
 
-    /// Finds the sections: skips the chunks of the index, and reads the heads of all other records.
-    fn walk(
-        &mut self,
-        file: &mut Pieces,
-        chunks: &BTreeMap<u64, ChunkIndex>,
-        counts: bool,
-    ) -> Result<(), RecordingError> {
-        let mut at = MAGIC.len() as u64;
-        let mut channels = Vec::new();
-        let mut loose: Option<Section> = None;
-        loop {
-            if let Some(chunk) = chunks.get(&at)
-                && let Some(end) = chunk.length.checked_add(at).filter(|end| *end <= file.size())
-                && let Some(next) = end.checked_add(chunk.index_length).filter(|end| *end <= file.size())
-                && chunk.length > HEAD as u64
-            {
-                self.sections.extend(loose.take());
-                self.sections.push(Section {
-                    offset: at,
-                    length: chunk.length,
-                    is_chunk: true,
-                    is_cut: false,
-                    start: chunk.start,
-                    end: chunk.end,
-                    channels: (!chunk.channels.is_empty()).then(|| chunk.channels.clone()),
-                    messages: None,
-                });
-                at = next;
-                continue;
-            }
-            let head = match head(file, at)? {
-                Ok(head) => head,
-                Err(reason) => {
-                    self.cut = Some((at, reason));
-                    break;
-                }
-            };
-            let (length, body) = (HEAD as u64 + head.length, at + HEAD as u64);
-            let Some(end) = at.checked_add(length).filter(|end| *end <= file.size()) else {
-                let length = file.size() - at;
-                let claimed = HEAD as u64 + head.length;
-                let reason = format!("the record at byte {at} claims {claimed} bytes, and {length} follow");
-                self.cut = Some((file.size(), reason));
-                if head.kind == op::CHUNK {
-                    self.sections.extend(loose.take());
-                    if let Some(found) = ChunkHeader::read(file.at(body, CHUNK_HEAD)?) {
-                        // These are the times of a chunk that may be unfinished.
-                        let start = found.start;
-                        self.sections.push(Section {
-                            offset: at,
-                            length,
-                            is_chunk: true,
-                            is_cut: true,
-                            start,
-                            end: u64::MAX,
-                            channels: None,
-                            messages: None,
-                        });
-                    }
-                }
-                break;
-            };
-            match head.kind {
-                op::CHUNK => {
-                    self.sections.extend(loose.take());
-                    match ChunkHeader::read(file.at(body, CHUNK_HEAD.min(head.length as usize))?) {
-                        Some(found) => self.sections.push(Section {
-                            offset: at,
-                            length,
-                            is_chunk: true,
-                            is_cut: false,
-                            start: found.start,
-                            end: found.end,
-                            channels: None,
-                            messages: None,
-                        }),
-                        None => self.faults.push((at, "the header of a chunk cannot be read".to_owned())),
-                    }
-                }
-                op::MESSAGE_INDEX => {
-                    let id = file.at(body, 2)?.first_chunk().copied().map(u16::from_le_bytes);
-                    if let (Some(id), Some(section)) = (id, self.sections.last_mut()) {
-                        let ids = section.channels.get_or_insert_default();
-                        if head.length > 6 && !ids.contains(&id) {
-                            ids.push(id);
-                        }
-                        if counts {
-                            channels.push((id, head.length.saturating_sub(6) / 16));
-                        }
-                    }
-                }
-                op::SCHEMA | op::CHANNEL if head.length <= LARGEST_DEFINITION => {
-                    let record = file.at(body, head.length as usize)?.to_vec();
-                    self.define(at, head.kind, &record);
-                }
-                op::SCHEMA | op::CHANNEL => {
-                    self.faults.push((at, "a definition is larger than 64 MiB".to_owned()));
-                }
-                op::HEADER if head.length <= LARGEST_NOTES => {
-                    let library = records::library(file.at(body, head.length as usize)?);
-                    self.is_own = library.is_some_and(|library| library.starts_with("rondel "));
-                }
-                op::METADATA if head.length <= LARGEST_NOTES => {
-                    let record = file.at(body, head.length as usize)?;
-                    if let Some((name, notes)) = records::metadata(record)
-                        && name == "rondel"
-                    {
-                        self.end = End::of_notes(&notes);
-                    }
-                }
-                op::MESSAGE if head.length > LARGEST => {
-                    self.faults.push((at, "a message is larger than 1 GiB".to_owned()));
-                    self.sections.extend(loose.take());
-                }
-                op::MESSAGE => {
-                    let record = file.at(body, MESSAGE_HEAD.min(head.length as usize))?;
-                    let id = record.first_chunk().copied().map_or(0, u16::from_le_bytes);
-                    let time = record
-                        .get(6..)
-                        .and_then(|time| time.first_chunk().copied())
-                        .map_or(0, u64::from_le_bytes);
-                    let section = match loose.take() {
-                        Some(section)
-                            if section.offset + section.length == at && section.length < STRETCH =>
-                        {
-                            Some(section)
-                        }
-                        other => {
-                            self.sections.extend(other);
-                            None
-                        }
-                    };
-                    let mut section = section.unwrap_or(Section {
-                        offset: at,
-                        length: 0,
-                        is_chunk: false,
-                        is_cut: false,
-                        start: time,
-                        end: time,
-                        channels: Some(Vec::new()),
-                        messages: None,
-                    });
-                    section.length += length;
-                    (section.start, section.end) = (section.start.min(time), section.end.max(time));
-                    if let Some(ids) = section.channels.as_mut().filter(|ids| !ids.contains(&id)) {
-                        ids.push(id);
-                    }
-                    loose = Some(section);
-                    if counts {
-                        channels.push((id, 1));
-                    }
-                }
-                op::DATA_END | op::FOOTER => {
-                    let last = file.at(file.size() - MAGIC.len() as u64, MAGIC.len())?;
-                    if last != MAGIC {
-                        self.cut =
-                            Some((end, "the end of the file is missing; all messages are before".to_owned()));
-                    }
-                    break;
-                }
-                0 => {
-                    self.cut = Some((at, "what follows is no record".to_owned()));
-                    break;
-                }
-                _ => {}
-            }
-            at = end;
-            if channels.len() > 1024 {
-                self.count(&mut channels);
-            }
-        }
-        self.sections.extend(loose);
-        self.count(&mut channels);
-        Ok(())
-    }
-
-    /// Adds the message counts of channels.
-    fn count(&mut self, channels: &mut Vec<(u16, u64)>) {
-        for (channel, messages) in channels.drain(..) {
-            if let Some(topic) = self.of_channel.get(&channel) {
-                *self.topics[*topic].messages.get_or_insert(0) += messages;
-            }
-        }
-    }
-
     /// Finds the channels that are defined only inside chunks.
     fn find_channels(&mut self, file: &mut Pieces) -> Result<(), RecordingError> {
-        let (mut raw, mut records) = (Vec::new(), Vec::new());
-        let mut decompressor = Decompressor::default();
+        let mut records = Vec::new();
+        let mut chunks = ChunkReader::default();
         for i in 0..self.sections.len() {
             let Section { offset, length, is_chunk, is_cut, .. } = self.sections[i];
             let ids = &self.sections[i].channels;
@@ -350,9 +154,8 @@ impl Index {
             if !is_chunk || is_known || length > LARGEST {
                 continue;
             }
-            file.read(offset + HEAD as u64, length as usize - HEAD, &mut raw)?;
             // Faults are reported when the messages are read.
-            let _ = decompressor.records(&raw, is_cut, &mut records);
+            let _ = chunks.read(file, offset + HEAD as u64, length as usize - HEAD, is_cut, &mut records)?;
             for (_, kind, body) in Records::new(&records) {
                 if let (op::SCHEMA | op::CHANNEL, Ok(body)) = (kind, body) {
                     self.define(offset, kind, body);
@@ -408,26 +211,6 @@ impl Index {
             false
         });
     }
-}
-
-/// Returns the head of the record at an offset, or the reason why there is none.
-fn head(file: &mut Pieces, at: u64) -> Result<Result<Head, String>, RecordingError> {
-    let bytes = file.at(at, HEAD)?;
-    Ok(match bytes.split_first() {
-        Some((kind, length)) => match length.first_chunk() {
-            Some(length) => {
-                let length = u64::from_le_bytes(*length);
-                // No record of any file is longer.
-                if length > u64::MAX >> 1 {
-                    Err("what follows is no record".to_owned())
-                } else {
-                    Ok(Head { kind: *kind, length })
-                }
-            }
-            None => Err("a record begins there, and the file ends".to_owned()),
-        },
-        None => Err("the file ends without a footer".to_owned()),
-    })
 }
 
 /// Returns the reason why a file with these first bytes is no MCAP file.

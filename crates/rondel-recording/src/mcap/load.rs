@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::chunk::{Decompressor, LARGEST};
+use super::chunk::{ChunkReader, LARGEST};
 use super::index::Section;
 use super::records::{HEAD, MESSAGE_HEAD, Records, op};
 use super::ros1::{self, Connections};
@@ -64,7 +64,8 @@ pub(super) struct Loader {
     file: Pieces,
     format: Format,
     pub(super) wanted: Wanted,
-    decompressor: Decompressor,
+    chunks: ChunkReader,
+    /// The last compressed chunk of a bag of ROS 1.
     raw: Vec<u8>,
     /// Buffers of finished sections.
     pub(super) spare: Vec<Buffers>,
@@ -73,8 +74,8 @@ pub(super) struct Loader {
 impl Loader {
     /// Creates a loader that reads nothing until `wanted` is set.
     pub(super) fn new(file: Pieces, format: Format) -> Loader {
-        let (wanted, decompressor) = (Wanted::default(), Decompressor::default());
-        Loader { file, format, wanted, decompressor, raw: Vec::new(), spare: Vec::new() }
+        let (wanted, chunks) = (Wanted::default(), ChunkReader::default());
+        Loader { file, format, wanted, chunks, raw: Vec::new(), spare: Vec::new() }
     }
 
     /// Whether messages have a head with their sequence number and the time of publishing.
@@ -105,8 +106,9 @@ impl Loader {
             self.file.read(offset, length as usize, &mut self.raw)?;
             fault = ros1::decompress(&self.raw, is_cut, &mut records).err();
         } else if is_chunk {
-            self.file.read(offset + HEAD as u64, length as usize - HEAD, &mut self.raw)?;
-            fault = self.decompressor.records(&self.raw, is_cut, &mut records).err().map(|fault| fault.0);
+            let (body, length) = (offset + HEAD as u64, length as usize - HEAD);
+            let read = self.chunks.read(&mut self.file, body, length, is_cut, &mut records)?;
+            fault = read.err().map(|fault| fault.0);
         } else {
             self.file.read(offset, length as usize, &mut records)?;
         }

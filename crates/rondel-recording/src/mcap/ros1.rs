@@ -12,7 +12,7 @@ pub(super) use reading::index;
 use records::{field, u32_at};
 
 /// The first bytes of a bag of any version; [`VERSION`] those of the supported one.
-pub(crate) const MAGIC: &[u8] = b"#ROSBAG V";
+pub(crate) const ROS1_MAGIC: &[u8] = b"#ROSBAG V";
 const VERSION: &[u8] = b"#ROSBAG V2.0\n";
 
 /// Number of each connection, from 0, by its id.

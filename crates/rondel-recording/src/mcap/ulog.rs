@@ -5,19 +5,23 @@
 //! messages are converted to messages of ROS 1, which are similar: texts of fixed length get a length, padding is
 //! omitted.
 
-use std::collections::{BTreeMap, HashMap};
+mod conversion;
+mod messages;
+
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use rondel_event::Timestamp;
 
 use super::index::{Index, Section};
-use super::load::{Entry, UNKNOWN, UNREAD, Wanted};
 use crate::pieces::Pieces;
 use crate::recording::{RecordedSchema, RecordedTopic, RecordingError};
 use crate::{CutOff, CutOffs};
+use conversion::{Conversion, Formats, Step, conversion, format};
+use messages::parameter;
 
 /// The first bytes of a log of any version.
-pub(crate) const MAGIC: &[u8] = b"ULog\x01\x12\x35";
+pub(crate) const ULOG_MAGIC: &[u8] = b"ULog\x01\x12\x35";
 /// Size of the magic with the version and the time of the beginning.
 const HEADER: u64 = 16;
 /// Size of the length and the kind before each message.
@@ -26,11 +30,8 @@ const HEAD: usize = 3;
 const SYNC: &[u8] = b"\x08\0S\x2f\x73\x13\x20\x25\x0c\xbb\x12";
 /// Maximum size of a section, in bytes.
 const STRETCH: u64 = 1 << 20;
-/// Maximum number of formats, and maximum nesting of one.
+/// Maximum number of formats.
 const FORMATS: usize = 4096;
-const DEPTH: usize = 16;
-/// Maximum number of steps of a conversion.
-const STEPS: usize = 1 << 16;
 /// Limit of the memory for the definitions and conversions of all formats, in bytes.
 const MEMORY: usize = 64 << 20;
 /// The topics of logged texts and of parameters.
@@ -50,27 +51,6 @@ fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
-/// A step of the conversion of a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Step {
-    Copy(usize),
-    Skip(usize),
-    /// A text of fixed length, ended by its first zero.
-    Text(usize),
-}
-
-/// Conversion of the messages of a format.
-#[derive(Clone, Debug, Default)]
-struct Conversion {
-    steps: Vec<Step>,
-    /// Number of bytes of a message.
-    size: usize,
-    /// Number of fields visited, counting those of each element of an array.
-    fields: usize,
-    /// Offset of the time.
-    time: usize,
-}
-
 /// Mapping from the messages of a section to topics and conversions.
 #[derive(Debug, Default)]
 pub(super) struct Subscriptions {
@@ -81,79 +61,12 @@ pub(super) struct Subscriptions {
     parameters: Option<u16>,
 }
 
-/// A field of a format: its type, the number of elements of an array, and its name.
-type Field = (String, Option<usize>, String);
-
-/// Parses `name:type field;type[N] field;`.
-fn format(text: &str) -> Option<(String, Vec<Field>)> {
-    let (name, fields) = text.split_once(':')?;
-    let field = |text: &str| {
-        let (kind, name) = text.trim().split_once(' ')?;
-        let (kind, size) = match kind.split_once('[') {
-            Some((kind, size)) => (kind, Some(size.strip_suffix(']')?.parse().ok()?)),
-            None => (kind, None),
-        };
-        Some((kind.to_owned(), size, name.trim().to_owned()))
-    };
-    let fields = fields.split(';').filter(|text| !text.trim().is_empty()).map(field);
-    Some((name.to_owned(), fields.collect::<Option<_>>()?))
-}
-
-/// Returns the type in ROS 1 of a primitive type, and its size.
-fn plain(kind: &str) -> Option<(&'static str, usize)> {
-    Some(match kind {
-        "int8_t" => ("int8", 1),
-        "uint8_t" | "char" => ("uint8", 1),
-        "bool" => ("bool", 1),
-        "int16_t" => ("int16", 2),
-        "uint16_t" => ("uint16", 2),
-        "int32_t" => ("int32", 4),
-        "uint32_t" => ("uint32", 4),
-        "float" => ("float32", 4),
-        "int64_t" => ("int64", 8),
-        "uint64_t" => ("uint64", 8),
-        "double" => ("float64", 8),
-        _ => return None,
-    })
-}
-
-impl Conversion {
-    fn add(&mut self, step: Step) {
-        let (Step::Copy(size) | Step::Skip(size) | Step::Text(size)) = step;
-        self.size += size;
-        match (self.steps.last_mut(), step) {
-            (Some(Step::Copy(size)), Step::Copy(more)) | (Some(Step::Skip(size)), Step::Skip(more)) => {
-                *size += more;
-            }
-            _ => self.steps.push(step),
-        }
-    }
-
-    /// Appends a message of ROS 1 to `out`; fields that the message lacks are omitted.
-    fn write(&self, mut message: &[u8], out: &mut Vec<u8>) {
-        for step in &self.steps {
-            let (Step::Copy(size) | Step::Skip(size) | Step::Text(size)) = *step;
-            let (part, rest) = message.split_at(size.min(message.len()));
-            message = rest;
-            match step {
-                Step::Copy(_) => out.extend_from_slice(part),
-                Step::Text(_) if part.len() == size => {
-                    let text = part.split(|byte| *byte == 0).next().unwrap_or_default();
-                    out.extend_from_slice(&(text.len() as u32).to_le_bytes());
-                    out.extend_from_slice(text);
-                }
-                Step::Text(_) | Step::Skip(_) => {}
-            }
-        }
-    }
-}
-
 /// Contents of a log found so far.
 #[derive(Default)]
 struct Reading {
     index: Index,
     subscriptions: Subscriptions,
-    formats: BTreeMap<String, Vec<Field>>,
+    formats: Formats,
     names: HashMap<u16, String>,
     /// Conversion and definition of each format with a subscription.
     converted: HashMap<String, (usize, Arc<RecordedSchema>)>,
@@ -166,14 +79,21 @@ struct Reading {
     cut_offs: CutOffs,
 }
 
+/// Position and length of a message in a log, including its head.
+#[derive(Clone, Copy)]
+struct Place {
+    at: u64,
+    length: u64,
+}
+
 /// Finds the sections and topics of a log.
 pub(super) fn index(file: &mut Pieces) -> Result<(Index, Subscriptions), RecordingError> {
     let start = file.at(0, HEADER as usize)?.to_vec();
     let refused = |file: &Pieces, reason: &str| {
         Err(RecordingError::Form { path: file.path().to_owned(), reason: reason.to_owned() })
     };
-    let Some(time) = u64_at(&start, 8).filter(|_| start.starts_with(MAGIC)) else {
-        return match MAGIC.starts_with(&start[..start.len().min(MAGIC.len())]) {
+    let Some(time) = u64_at(&start, 8).filter(|_| start.starts_with(ULOG_MAGIC)) else {
+        return match ULOG_MAGIC.starts_with(&start[..start.len().min(ULOG_MAGIC.len())]) {
             true => refused(file, "this log (ULog) is cut off in its header"),
             false => refused(file, "this is no ULog: it begins differently"),
         };
@@ -195,7 +115,8 @@ impl Reading {
     }
 
     /// Adds a message of a topic to the open section.
-    fn take(&mut self, (at, length): (u64, u64), number: u16, time: u64) {
+    fn take(&mut self, place: Place, number: u16, time: u64) {
+        let Place { at, length } = place;
         if let Some(topic) = self.index.topics.get_mut(usize::from(number)) {
             *topic.messages.get_or_insert(0) += 1;
         }
@@ -252,7 +173,7 @@ impl Reading {
                 continue;
             }
             let body = file.at(at + HEAD as u64, length as usize - HEAD)?.to_vec();
-            match self.message(kind, &body, (at, length)) {
+            match self.message(kind, &body, Place { at, length }) {
                 Ok(()) => {}
                 Err(Refused::All(reason)) => return Ok(Err(reason)),
                 Err(Refused::One(reason)) => self.index.faults.push((at, reason)),
@@ -266,7 +187,7 @@ impl Reading {
         Ok(Ok(()))
     }
 
-    fn message(&mut self, kind: u8, body: &[u8], place: (u64, u64)) -> Result<(), Refused> {
+    fn message(&mut self, kind: u8, body: &[u8], place: Place) -> Result<(), Refused> {
         match kind {
             b'B' => self.flags(body),
             b'F' => self.format(body),
@@ -362,8 +283,7 @@ impl Reading {
         let (place, schema) = match self.converted.get(&name) {
             Some((place, schema)) => (*place, Arc::clone(schema)),
             None => {
-                let (conversion, definition) = self
-                    .conversion(&name)
+                let (conversion, definition) = conversion(&self.formats, &name)
                     .map_err(|reason| Refused::One(format!("{topic} is not read: {reason}")))?;
                 self.memory += definition.len() + conversion.steps.len() * size_of::<Step>();
                 if self.memory > MEMORY {
@@ -424,89 +344,6 @@ impl Reading {
         self.subscriptions.parameters = Some(number);
         Ok(number)
     }
-
-    /// Returns the conversion of the messages of a format.
-    fn conversion(&self, name: &str) -> Result<(Conversion, String), String> {
-        let fields = self.formats.get(name).ok_or_else(|| format!("the format {name} is not defined"))?;
-        let mut found = Conversion::default();
-        let mut time = None;
-        let mut types = vec![name.to_owned()];
-        for (kind, size, own) in fields {
-            if own == "timestamp" && kind == "uint64_t" && size.is_none() {
-                time = Some(found.size);
-            }
-            self.field((kind, *size, own), &mut found, &mut types, DEPTH)?;
-        }
-        // Padding at the end may be missing.
-        found.steps.pop_if(|step| matches!(step, Step::Skip(_)));
-        found.time = time.ok_or("it has no field `timestamp`")?;
-        if found.size > usize::from(u16::MAX) {
-            return Err("its messages are too large".to_owned());
-        }
-        let mut definition = String::new();
-        for (i, own) in types.iter().enumerate() {
-            if i > 0 {
-                definition += &format!("{}\nMSG: ulog/{own}\n", "=".repeat(80));
-            }
-            for (kind, size, name) in self.formats.get(own).into_iter().flatten() {
-                definition += &defined(kind, *size, name);
-            }
-        }
-        Ok((found, definition))
-    }
-
-    /// Adds the steps of a field.
-    fn field(
-        &self,
-        (kind, size, name): (&str, Option<usize>, &str),
-        found: &mut Conversion,
-        types: &mut Vec<String>,
-        depth: usize,
-    ) -> Result<(), String> {
-        let count = size.unwrap_or(1);
-        found.fields += 1;
-        if found.fields > STEPS {
-            return Err("it has too many fields".to_owned());
-        }
-        if count > usize::from(u16::MAX) {
-            return Err(format!("the field {name} has more than 65,535 elements"));
-        }
-        if let Some((_, bytes)) = plain(kind) {
-            found.add(match (kind, size) {
-                _ if name.starts_with("_padding") => Step::Skip(bytes * count),
-                ("char", Some(size)) => Step::Text(size),
-                _ => Step::Copy(bytes * count),
-            });
-            return Ok(());
-        }
-        let fields = self.formats.get(kind).ok_or_else(|| format!("the type {kind} is not defined"))?;
-        if depth == 0 {
-            return Err("its types are nested too deeply".to_owned());
-        }
-        if !types.iter().any(|known| known == kind) {
-            types.push(kind.to_owned());
-        }
-        for _ in 0..count {
-            for (kind, size, name) in fields {
-                self.field((kind, *size, name), found, types, depth - 1)?;
-            }
-            if found.size > usize::from(u16::MAX) {
-                return Err("its messages are too large".to_owned());
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Returns a field in the syntax of ROS 1; empty for padding.
-fn defined(kind: &str, size: Option<usize>, name: &str) -> String {
-    let array = size.map_or(String::new(), |size| format!("[{size}]"));
-    match plain(kind) {
-        Some(_) if name.starts_with("_padding") => String::new(),
-        Some(_) if kind == "char" && size.is_some() => format!("string {name}\n"),
-        Some((own, _)) => format!("{own}{array} {name}\n"),
-        None => format!("ulog/{kind}{array} {name}\n"),
-    }
 }
 
 /// Fault of a message, by its extent: the whole log, this message, or the rest of the log.
@@ -534,98 +371,4 @@ fn find_sync(file: &mut Pieces, from: u64) -> Result<Option<u64>, RecordingError
         at += passed as u64;
     }
     Ok(None)
-}
-
-/// Returns the name and the value of a parameter.
-fn parameter(body: &[u8]) -> Option<(&str, f64)> {
-    let length = usize::from(*body.first()?);
-    let key = std::str::from_utf8(body.get(1..=length)?).ok()?;
-    let (kind, name) = key.split_once(' ')?;
-    let value = *body.get(length + 1..)?.first_chunk::<4>()?;
-    match kind {
-        "int32_t" => Some((name, i32::from_le_bytes(value).into())),
-        "float" => Some((name, f32::from_le_bytes(value).into())),
-        _ => None,
-    }
-}
-
-impl Wanted {
-    /// Lists the messages to read of a section that begins at this time, and appends the converted ones to the records;
-    /// returns the fault of the rest.
-    pub(super) fn list_ulog(
-        &self,
-        records: &mut Vec<u8>,
-        start: u64,
-        subscriptions: &Subscriptions,
-        entries: &mut Vec<Entry>,
-    ) -> Option<String> {
-        let source = std::mem::take(records);
-        let (mut at, mut latest) = (0, start);
-        let (mut unknown, mut first) = (0_u64, 0);
-        while let Some(head) = source.get(at..at + HEAD) {
-            let length = u16_at(head, 0).map_or(0, usize::from);
-            let Some(body) = source.get(at + HEAD..at + HEAD + length) else { break };
-            at += HEAD + length;
-            let (number, own) = match head[2] {
-                b'D' => {
-                    let Some(id) = u16_at(body, 0) else { continue };
-                    let Some((number, conversion)) = subscriptions.of_id.get(&id) else {
-                        (unknown, first) = (unknown + 1, id);
-                        continue;
-                    };
-                    let conversion = &subscriptions.conversions[*conversion];
-                    let Some(time) = u64_at(body, 2 + conversion.time) else { continue };
-                    latest = nanos(time);
-                    (Some(*number), Some(conversion))
-                }
-                b'L' | b'C' => (subscriptions.texts, None),
-                b'P' => (subscriptions.parameters, None),
-                _ => continue,
-            };
-            let topic = number.and_then(|number| self.channels.get(usize::from(number)).copied());
-            let topic = topic.unwrap_or(UNKNOWN);
-            if topic == UNREAD || topic == UNKNOWN {
-                continue;
-            }
-            let begin = records.len();
-            let log_time = match (head[2], own) {
-                (b'D', Some(conversion)) => {
-                    conversion.write(&body[2..], records);
-                    latest
-                }
-                (b'P', _) => {
-                    let Some((name, value)) = parameter(body) else { continue };
-                    records.extend_from_slice(&(name.len() as u32).to_le_bytes());
-                    records.extend_from_slice(name.as_bytes());
-                    records.extend_from_slice(&value.to_le_bytes());
-                    latest
-                }
-                (kind, _) => match text(kind, body, records) {
-                    Some(time) => time,
-                    None => continue,
-                },
-            };
-            if log_time >= self.from && log_time <= self.until {
-                entries.push(Entry { log_time, start: begin, end: records.len(), topic });
-            } else {
-                records.truncate(begin);
-            }
-        }
-        (unknown > 0)
-            .then(|| format!("{unknown} messages have no subscription, such as those of the id {first}"))
-    }
-}
-
-/// Writes a logged text as a message of ROS 1; returns its time.
-fn text(kind: u8, body: &[u8], out: &mut Vec<u8>) -> Option<u64> {
-    let (tag, at) = if kind == b'L' { (0, 1) } else { (u16_at(body, 1)?, 3) };
-    let (level, time) = (*body.first()?, u64_at(body, at)?);
-    let text = String::from_utf8_lossy(body.get(at + 8..)?);
-    out.extend_from_slice(&time.to_le_bytes());
-    // The levels are those of Linux, as digits.
-    out.push(if level.is_ascii_digit() { level - b'0' } else { level });
-    out.extend_from_slice(&tag.to_le_bytes());
-    out.extend_from_slice(&(text.len() as u32).to_le_bytes());
-    out.extend_from_slice(text.as_bytes());
-    Some(nanos(time))
 }

@@ -97,8 +97,8 @@ pub(super) fn open(path: &Path, place: &Path) -> Result<Opened, RecordingError> 
     let is_copied = has_log || is_hot;
     let missing = page.filter(|page| !is_copied && (claimed * page > size || size % page != 0));
     let (mut database, space) = if is_copied {
-        let beside = if has_log { (&*log, "-wal") } else { (&*journal, "-journal") };
-        let (copy, space) = copied(path, place, beside)?;
+        let (beside, ending) = if has_log { (&*log, "-wal") } else { (&*journal, "-journal") };
+        let (copy, space) = copied(path, place, beside, ending)?;
         size = size.saturating_add(space.1);
         (copy, Some(space.0))
     } else if let Some(page) = missing.filter(|page| size % page != 0) {
@@ -180,7 +180,8 @@ fn immutable(path: &Path) -> rusqlite::Result<Connection> {
 fn copied(
     path: &Path,
     place: &Path,
-    (log, ending): (&Path, &str),
+    log: &Path,
+    ending: &str,
 ) -> Result<(Connection, (Space, u64)), RecordingError> {
     let failed = |source| RecordingError::Open { path: path.to_owned(), source };
     let refused = |error: rusqlite::Error| RecordingError::Form {

@@ -160,7 +160,7 @@ pub(super) fn open(path: &Path, separator: u8) -> Result<(InfluxRows, Arc<Atomic
         Stopped::Refused(reason) => RecordingError::Form { path: path.to_owned(), reason },
     })?;
     scan.faults.extend(fault.map(|fault| (scan.line, fault)));
-    Ok((scan.into_rows((Arc::new(file), separator), &consumed, temporary), consumed))
+    Ok((scan.into_rows(Arc::new(file), separator, &consumed, temporary), consumed))
 }
 
 fn reader<R: Read>(separator: u8, capacity: usize, from: R) -> csv::Reader<R> {

@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 
-use jiff::civil::{Date, DateTime, Time};
+use jiff::civil::Time;
 use jiff::fmt::strtime;
 use jiff::tz::TimeZone;
-use rondel_event::TimeUnit;
+use rondel_event::{TimeUnit, Timestamp, calendar};
 
 use super::cells;
 
@@ -111,16 +111,13 @@ impl Times {
             let nanos = (number * 10_f64.powi(self.places as i32)).round();
             return (nanos.abs() < 9.2e18).then_some(nanos as i64);
         }
-        if let Ok(time) = text.parse::<jiff::Timestamp>() {
-            return i64::try_from(time.as_nanosecond()).ok();
-        }
-        if let Some(nanos) = time_of_day(text) {
+        if let Some(nanos) = calendar::time_of_day(cell) {
             return Some(nanos);
         }
         // `2026/11/22` has the order of ISO 8601.
         let is_slashed = text.len() >= 10 && [4, 7].iter().all(|at| text.as_bytes()[*at] == b'/');
         let own = if is_slashed { Cow::Owned(text.replacen('/', "-", 2)) } else { Cow::Borrowed(text) };
-        of_utc(own.parse().ok()?)
+        calendar::parse(own.as_bytes())?.timestamp().map(Timestamp::as_nanos)
     }
 }
 
@@ -157,22 +154,12 @@ pub fn check_time_format(format: &str) -> Result<(), String> {
     })
 }
 
-/// Returns a date and time without an offset, which is in UTC.
-fn of_utc(local: DateTime) -> Option<i64> {
-    i64::try_from(local.to_zoned(TimeZone::UTC).ok()?.timestamp().as_nanosecond()).ok()
-}
-
 /// Whether a cell is a time of day without a date.
 pub(super) fn is_time_of_day(cell: &[u8]) -> bool {
-    std::str::from_utf8(cell).is_ok_and(|text| time_of_day(text.trim()).is_some())
+    calendar::time_of_day(cell.trim_ascii()).is_some()
 }
 
-/// Returns a time of day without a date, since midnight.
-fn time_of_day(text: &str) -> Option<i64> {
-    let is_alone = text.contains(':') && text.parse::<Date>().is_err();
-    if is_alone { Some(since_midnight(text.parse().ok()?)) } else { None }
-}
-
+/// Returns the nanoseconds of a time of day since midnight.
 fn since_midnight(time: Time) -> i64 {
     let seconds = i64::from(time.hour()) * 3600 + i64::from(time.minute()) * 60 + i64::from(time.second());
     seconds * 1_000_000_000 + i64::from(time.subsec_nanosecond())
@@ -187,7 +174,10 @@ fn formatted(format: &str, text: &str) -> Option<i64> {
     }
     let time = parsed.to_time().ok()?;
     match parsed.to_date() {
-        Ok(date) => of_utc(date.to_datetime(time)),
+        Ok(date) => {
+            let utc = date.to_datetime(time).to_zoned(TimeZone::UTC).ok()?;
+            i64::try_from(utc.timestamp().as_nanosecond()).ok()
+        }
         Err(_) => parsed.hour().map(|_| since_midnight(time)),
     }
 }
@@ -229,6 +219,10 @@ mod tests {
             ("2026-11-22T19:16:04.5+01:00", Some(1_795_371_364_500_000_000)),
             ("2026-11-22 18:16:04.5", Some(1_795_371_364_500_000_000)),
             ("2026-11-22", Some(1_795_305_600_000_000_000)),
+            ("2026-11-22 18:16", Some(1_795_371_360_000_000_000)),
+            ("2026-11-22 18", Some(1_795_370_400_000_000_000)),
+            ("20261122T181604Z", Some(1_795_371_364_000_000_000)),
+            ("2026-11-22T19:16:04+01:00[Europe/Berlin]", Some(1_795_371_364_000_000_000)),
             ("2026/11/22 18:16:04,5", Some(1_795_371_364_500_000_000)),
             ("18:16:04.5", Some(65_764_500_000_000)),
             ("00:01", Some(60_000_000_000)),

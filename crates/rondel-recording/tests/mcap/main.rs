@@ -90,8 +90,8 @@ fn chunked(compression: &'static str) -> Writer {
     writer.add(&record(9, &[0; 40])); // an attachment
     for i in 0..3_u64 {
         let records = if i == 0 { [definitions(), messages(100)].concat() } else { messages(100 * (i + 1)) };
-        let times = (100 * (i + 1), 100 * (i + 1) + 19);
-        writer.chunk(&Chunk::new(compression, &records, times), &[(1, 10), (2, 10)]);
+        let start = 100 * (i + 1);
+        writer.chunk(&Chunk::new(compression, &records, start, start + 19), &[(1, 10), (2, 10)]);
     }
     writer
 }
@@ -122,7 +122,7 @@ fn messages_omitted_by_the_index_are_reported() {
         for i in 0..3_u64 {
             let records =
                 if i == 0 { [definitions(), messages(100)].concat() } else { messages(100 * (i + 1)) };
-            let chunk = Chunk::new(compression, &records, (100 * (i + 1), 100 * (i + 1) + 19));
+            let chunk = Chunk::new(compression, &records, 100 * (i + 1), 100 * (i + 1) + 19);
             writer.chunk(&chunk, if i == 1 { indexed } else { &[(1, 10), (2, 10)] });
         }
         File::new(&writer.finish(Some(&[definitions(), statistics(counts)].concat())))
@@ -198,7 +198,7 @@ fn only_selected_topics_and_times_are_read() {
             records.extend(message(1, 0, 100 * i + 60, b"1234"));
             channels.push((1, 1));
         }
-        let chunk = Chunk::new("", &records, (100 * i, 100 * i + 60));
+        let chunk = Chunk::new("", &records, 100 * i, 100 * i + 60);
         if i % 10 == 3 {
             rare += chunk.records.len() as u64;
         }
@@ -231,8 +231,8 @@ fn messages_of_overlapping_chunks_come_in_order() {
     let part =
         |times: &[u64]| times.iter().flat_map(|time| message(1, 0, *time, b"1234")).collect::<Vec<u8>>();
     for times in [&[5, 1, 9][..], &[2, 3, 30], &[20, 10], &[40]] {
-        let span = (*times.iter().min().unwrap(), *times.iter().max().unwrap());
-        writer.chunk(&Chunk::new("zstd", &part(times), span), &[(1, times.len())]);
+        let (first, last) = (*times.iter().min().unwrap(), *times.iter().max().unwrap());
+        writer.chunk(&Chunk::new("zstd", &part(times), first, last), &[(1, times.len())]);
     }
     for index in [None, Some(&*definitions())] {
         let (messages, errors) = File::new(&writer.clone().finish(index)).read();
@@ -282,11 +282,11 @@ fn damage_is_named_with_its_place() {
     let whole = |change: &dyn Fn(&mut Chunk)| {
         let mut writer = Writer::new();
         writer.add(&definitions());
-        writer.chunk(&Chunk::new("", &messages(100), (100, 119)), &[(1, 10), (2, 10)]);
-        let mut second = Chunk::new("zstd", &messages(200), (200, 219));
+        writer.chunk(&Chunk::new("", &messages(100), 100, 119), &[(1, 10), (2, 10)]);
+        let mut second = Chunk::new("zstd", &messages(200), 200, 219);
         change(&mut second);
         writer.chunk(&second, &[(1, 10), (2, 10)]);
-        writer.chunk(&Chunk::new("lz4", &messages(300), (300, 319)), &[(1, 10), (2, 10)]);
+        writer.chunk(&Chunk::new("lz4", &messages(300), 300, 319), &[(1, 10), (2, 10)]);
         writer.finish(Some(&definitions()))
     };
     let cases: [Case<'_>; 5] = [
@@ -310,7 +310,7 @@ fn damage_is_named_with_its_place() {
     // Messages without a channel, and a channel without its type.
     let mut writer = Writer::new();
     writer.add(&channel(2, 77, "/b", "cdr"));
-    writer.chunk(&Chunk::new("", &messages(100), (100, 119)), &[(1, 10), (2, 10)]);
+    writer.chunk(&Chunk::new("", &messages(100), 100, 119), &[(1, 10), (2, 10)]);
     let file = File::new(&writer.finish(None));
     assert_eq!(file.open().unwrap().topics()[0].schema, None);
     let (messages, errors) = file.read();
@@ -334,24 +334,11 @@ fn damage_is_named_with_its_place() {
     }
 }
 
-/// Returns the Python of the tests, if it has the packages; panics without them where they are required.
-fn python(test: &str, imports: &str) -> Option<PathBuf> {
-    let python = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv/bin/python3");
-    let python = std::env::var_os("RONDEL_TEST_PYTHON").map_or(python, PathBuf::from);
-    let works = Command::new(&python).args(["-c", imports]).status().is_ok_and(|status| status.success());
-    if works {
-        return Some(python);
-    }
-    let is_required = ["CI", "RONDEL_TEST_PYTHON"].iter().any(|name| std::env::var_os(name).is_some());
-    assert!(!is_required, "no Python that can {imports}");
-    let note = format!("{test}: SKIPPED, NOT TESTED: no Python that can {imports}");
-    let _ = Command::new("sh").args(["-c", "echo \"$0\" >&2", &note]).status();
-    None
-}
-
 #[test]
 fn files_written_by_another_library_are_read() {
-    let Some(python) = python("files_written_by_another_library_are_read", "import mcap") else { return };
+    let Some(python) = rondel_testkit::python("files_written_by_another_library_are_read", "mcap") else {
+        return;
+    };
     let mut compared = 0;
     for compression in ["NONE", "LZ4", "ZSTD"] {
         for (chunking, index) in [(true, true), (true, false), (false, true), (false, false)] {
@@ -412,7 +399,7 @@ fn large_chunks_come_in_order_and_with_their_faults() {
             (0..4096).map(|_| next()).collect::<Vec<u8>>()
         };
         let records: Vec<u8> = times.iter().flat_map(|time| message(1, 0, *time, &payload())).collect();
-        let mut chunk = Chunk::new("zstd", &records, (times[0], times[14]));
+        let mut chunk = Chunk::new("zstd", &records, times[0], times[14]);
         if i == DAMAGED {
             chunk.crc ^= 1;
         } else {

@@ -46,7 +46,7 @@ pub(crate) struct Chunk {
 }
 
 impl Chunk {
-    pub(crate) fn new(compression: &'static str, records: &[u8], (start, end): (u64, u64)) -> Chunk {
+    pub(crate) fn new(compression: &'static str, records: &[u8], start: u64, end: u64) -> Chunk {
         let compressed = match compression {
             "zstd" => zstd::encode_all(records, 1).unwrap(),
             "lz4" => {

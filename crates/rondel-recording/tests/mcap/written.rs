@@ -4,7 +4,7 @@ use std::process::Command;
 
 use rondel_recording::{Compression, McapWriter, MessageHead, RecordedSchema, Recording, WriterOptions};
 
-use super::{File, Message, python};
+use super::{File, Message};
 
 const COMPRESSIONS: [Compression; 3] = [Compression::None, Compression::Lz4, Compression::Zstd];
 
@@ -156,7 +156,7 @@ fn a_full_disk_loses_only_the_chunks_that_do_not_fit() {
 #[test]
 fn other_libraries_read_written_files() {
     let test = "other_libraries_read_written_files";
-    let Some(python) = python(test, "import mcap, mcap_ros2, rosbags") else { return };
+    let Some(python) = rondel_testkit::python(test, "mcap, mcap_ros2, rosbags") else { return };
     let script = r#"
 import sys
 from pathlib import Path

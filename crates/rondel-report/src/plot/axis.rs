@@ -109,7 +109,7 @@ pub(super) fn short(number: f64) -> String {
 }
 
 /// A horizontal line between two columns.
-pub(super) fn level(area: &Area<'_>, (left, right): (i32, i32), y: i32) {
+pub(super) fn level(area: &Area<'_>, left: i32, right: i32, y: i32) {
     let _ = area.draw(&PathElement::new([(left, y), (right, y)], GRID.stroke_width(1)));
 }
 

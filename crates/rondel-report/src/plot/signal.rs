@@ -16,23 +16,23 @@ const APART: i32 = 4;
 /// Draws a signal below `top`, with its name, ticks and thresholds.
 pub(super) fn draw(area: &Area<'_>, recording: &Recording, signal: &Signal, times: &Times, top: i32) {
     let (top, bottom) = (top + 8, top + SIGNAL - 8);
-    write_name(area, &signal.name, (times.left - TICKS, (top + bottom) / 2), 5);
+    write_name(area, &signal.name, times.left - TICKS, (top + bottom) / 2, 5);
     let frame = [(times.left, top), (times.right, bottom)];
     let _ = area.draw(&Rectangle::new(frame, GRID.stroke_width(1)));
     let numbers = signal.values.iter().chain(&signal.upper).filter_map(|(_, value)| number(value));
     let (least, most) = numbers.fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), n| (a.min(n), b.max(n)));
     if least > most {
-        return texts(area, signal, times, (top, bottom));
+        return texts(area, signal, times, top, bottom);
     }
     let is_truth = signal.values.iter().all(|(_, value)| matches!(value, Value::Bool(_) | Value::Null));
     // Both values of a truth have their places, even if it never changes.
-    let range = if is_truth { (0.0, 1.0) } else { with_thresholds((least, most), &signal.thresholds) };
+    let range = if is_truth { (0.0, 1.0) } else { with_thresholds(least, most, &signal.thresholds) };
     let y = |n: f64| {
         let share = if range.1 > range.0 { (n - range.0) / (range.1 - range.0) } else { 0.5 };
         bottom - 8 - (share.clamp(0.0, 1.0) * f64::from(bottom - top - 16)).round() as i32
     };
     // Times of the calendar are offsets from the beginning.
-    let origin = if signal.kind == SignalKind::Time { origin(recording, range) } else { None };
+    let origin = if signal.kind == SignalKind::Time { origin(recording, range.0, range.1) } else { None };
     let marks: Vec<f64> = match (is_truth, origin) {
         (true, _) => vec![0.0, 1.0],
         (_, None) => ticks(range.0, range.1),
@@ -49,7 +49,7 @@ pub(super) fn draw(area: &Area<'_>, recording: &Recording, signal: &Signal, time
                 _ => format!("{} s", short(mark - origin.unwrap_or(0.0))),
             },
         };
-        level(area, (times.left, times.right), y(mark));
+        level(area, times.left, times.right, y(mark));
         let _ = area.draw(&Text::new(label, (times.left - 4, y(mark)), text(10, HPos::Right)));
     }
     match signal.upper.is_empty() {
@@ -69,14 +69,14 @@ pub(super) fn draw(area: &Area<'_>, recording: &Recording, signal: &Signal, time
 }
 
 /// The range of values, extended to thresholds that are not far away.
-fn with_thresholds((least, most): (f64, f64), thresholds: &[f64]) -> (f64, f64) {
+fn with_thresholds(least: f64, most: f64, thresholds: &[f64]) -> (f64, f64) {
     let span = if most > least { most - least } else { least.abs().max(1.0) };
     let is_near = |n: &&f64| **n >= least - 2.0 * span && **n <= most + 2.0 * span;
     thresholds.iter().filter(is_near).fold((least, most), |(a, b), n| (a.min(*n), b.max(*n)))
 }
 
 /// The beginning of the recording in seconds, if times are of the calendar and near it.
-fn origin(recording: &Recording, (least, most): (f64, f64)) -> Option<f64> {
+fn origin(recording: &Recording, least: f64, most: f64) -> Option<f64> {
     const YEAR: f64 = 3.2e7;
     let begin = recording.begin? as f64 / 1e9;
     let is_calendar = time_text::is_calendar(Timestamp::from_nanos((least * 1e9) as i64));
@@ -169,7 +169,7 @@ fn between(area: &Area<'_>, signal: &Signal, times: &Times, y: &dyn Fn(f64) -> i
 }
 
 /// A text over time: each where it begins, if there is room, and a mark where there is none.
-fn texts(area: &Area<'_>, signal: &Signal, times: &Times, (top, bottom): (i32, i32)) {
+fn texts(area: &Area<'_>, signal: &Signal, times: &Times, top: i32, bottom: i32) {
     let mut free = i32::MIN;
     let mut marked = i32::MIN;
     let ends = signal.values.iter().skip(1).map(|(time, _)| times.x(*time)).chain([times.right]);

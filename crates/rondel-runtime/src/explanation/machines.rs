@@ -1,7 +1,5 @@
 //! Machines in explanations: by which transitions one came into its state.
 
-use std::collections::HashSet;
-
 use rondel_event::Value;
 use rondel_spec::{Expr, ExprId, Machine, MachineId, Property, Spec};
 
@@ -43,13 +41,5 @@ pub(super) fn state(machine: &Machine, state: u32) -> Value {
 /// Whether a condition reads a machine. Its variables and its state have other values when the condition is tested than after
 /// the transition, so that the condition cannot be watched by itself.
 pub(super) fn reads_machine(spec: &Spec, condition: ExprId) -> bool {
-    let (mut open, mut seen) = (vec![condition], HashSet::from([condition]));
-    while let Some(id) = open.pop() {
-        let node = &spec.nodes[id.index()];
-        if matches!(node, Expr::InState(..) | Expr::Ambiguous(_) | Expr::MachineVariable(..)) {
-            return true;
-        }
-        open.extend(node.operands().filter(|operand| seen.insert(*operand)));
-    }
-    false
+    spec.below(condition).any(|(_, node)| node.machine().is_some())
 }

@@ -412,7 +412,7 @@ impl Explainer {
         if let (Some(courses), Some(Row::Term(TermCourse::Held))) = (&mut self.courses, course) {
             courses.add(self.fields.len() + number, key.to_owned(), term.time.as_nanos(), term.value.clone());
         }
-        // Of a name that is watched the element that has it is shown.
+        // Watched names are shown with the element that has the name.
         let named = part.named.iter().filter_map(|shown| Some((shown, element_text(term)?)));
         let values = part.shown.iter().map(|shown| (shown, term.value.clone()));
         for (&(property, row), value) in values.chain(named.map(|(shown, text)| (shown, Some(text)))) {

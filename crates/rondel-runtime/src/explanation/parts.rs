@@ -3,11 +3,11 @@
 use std::collections::HashSet;
 
 use rondel_event::{Path, Quantifier, Read, TopicId, ValueType};
-use rondel_spec::{Expr, ExprId, Machine, MachineId, Property, Spec};
+use rondel_spec::{Class, Expr, ExprId, Machine, MachineId, Property, Spec};
 
 use super::machines;
 use super::terms::{compares_numbers, is_measured, shown_side};
-use crate::formula::{self, Atom, Pair, word};
+use crate::specification::formula::{self, Atom, Pair, word};
 
 /// A field that a formula reads.
 pub(super) type ReadField = (TopicId, Path, Read);
@@ -61,44 +61,14 @@ pub(super) fn parts_of<'s>(spec: &'s Spec, property: &Property) -> Parts<'s> {
             continue;
         }
         if let Expr::Elements { topic, path, quantifier, conditions } = node
-            && is_decided_by_one(*quantifier)
-        {
-            fields.push((id, (*topic, path.clone(), Read::Witness(*quantifier, conditions.clone()))));
-        }
-        if let Expr::Elements { topic, path, quantifier, conditions } = node
             && compares_numbers(*quantifier, conditions)
         {
             arrays.push((id, (*topic, path.clone())));
         }
+        let reads_fields = add_fields(&mut fields, id, node);
         let mut is_part = match node {
-            Expr::Field { topic, path, value_type } => {
-                fields.push((id, (*topic, path.clone(), Read::Value(*value_type))));
-                false
-            }
-            Expr::Elements { topic, path, quantifier, conditions }
-                if quantifier.value_type() != ValueType::Bool =>
-            {
-                let read = Read::Elements(*quantifier, conditions.clone());
-                fields.push((id, (*topic, path.clone(), read)));
-                false
-            }
-            Expr::Length { topic, path, of } => {
-                fields.push((id, (*topic, path.clone(), Read::length(*of))));
-                false
-            }
-            Expr::Number { topic, path } => {
-                fields.push((id, (*topic, path.clone(), Read::Number(ValueType::Float))));
-                false
-            }
-            Expr::Bind { topic, fields: these } => {
-                let field = |path: &Path, value_type: &ValueType| {
-                    (id, (*topic, path.clone(), Read::Value(*value_type)))
-                };
-                fields.extend(these.iter().map(|(path, _, value_type)| field(path, value_type)));
-                false
-            }
-            Expr::Not(_) | Expr::And(..) | Expr::Or(..) | Expr::Definitely(_) => false,
-            Expr::Literal(_) | Expr::Key(..) | Expr::Variable(..) => false,
+            _ if reads_fields => false,
+            _ if matches!(node.class(), Class::Connective | Class::Constant) => false,
             _ => spec.value_type(id) == ValueType::Bool && !spec.is_unknown(id),
         };
         if let Some(word) = word(spec, id) {
@@ -126,7 +96,7 @@ pub(super) fn parts_of<'s>(spec: &'s Spec, property: &Property) -> Parts<'s> {
                 terms.push(term);
             }
         }
-        let bound = bound || matches!(node, Expr::Exists(..) | Expr::ForAll(..));
+        let bound = bound || node.class() == Class::Quantifier;
         let machine = machines::of(spec, property, id);
         let moves = machine.into_iter().flat_map(|(_, machine)| &machine.transitions);
         let conditions: Vec<ExprId> = moves.filter_map(|transition| transition.guard).collect();
@@ -140,17 +110,35 @@ pub(super) fn parts_of<'s>(spec: &'s Spec, property: &Property) -> Parts<'s> {
     Parts { read: fields, made: parts, arrays, terms, elements, stateful }
 }
 
+/// Adds the fields that a node reads, and the element that decides a quantifier. Returns whether the node only reads fields,
+/// so that it is no part by itself.
+fn add_fields(fields: &mut Vec<(ExprId, ReadField)>, id: ExprId, node: &Expr) -> bool {
+    let mut add = |topic: TopicId, path: &Path, read: Read| fields.push((id, (topic, path.clone(), read)));
+    if let Expr::Elements { topic, path, quantifier, conditions } = node
+        && is_decided_by_one(*quantifier)
+    {
+        add(*topic, path, Read::Witness(*quantifier, conditions.clone()));
+    }
+    match (node, node.field()) {
+        (Expr::Bind { topic, fields: these }, _) => {
+            these.iter().for_each(|(path, _, value_type)| add(*topic, path, Read::Value(*value_type)));
+            true
+        }
+        // A test of a field is a part by itself.
+        (Expr::Carried { .. } | Expr::IsNan { .. }, _) => false,
+        (Expr::Elements { quantifier, .. }, _) if quantifier.value_type() == ValueType::Bool => false,
+        (_, Some((topic, path, read))) => {
+            add(topic, path, read);
+            true
+        }
+        _ => false,
+    }
+}
+
 /// Whether a term reads a variable, of a quantifier or of a machine whose condition it is in.
 fn reads_variable(spec: &Spec, term: ExprId) -> bool {
-    let (mut open, mut seen) = (vec![term], HashSet::from([term]));
-    while let Some(id) = open.pop() {
-        let node = &spec.nodes[id.index()];
-        if matches!(node, Expr::Variable(..) | Expr::Bind { .. }) {
-            return true;
-        }
-        open.extend(node.operands().filter(|operand| seen.insert(*operand)));
-    }
-    machines::reads_machine(spec, term)
+    spec.below(term).any(|(_, node)| matches!(node, Expr::Variable(..) | Expr::Bind { .. }))
+        || machines::reads_machine(spec, term)
 }
 
 /// Whether one element decides the truth of a quantifier over an array.

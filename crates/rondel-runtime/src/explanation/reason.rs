@@ -3,11 +3,11 @@
 use std::collections::{BTreeSet, HashMap};
 
 use rondel_event::{TopicId, Value, ValueType};
-use rondel_spec::{Bounds, Expr, ExprId, Property, Spec, TimeModel, Transition};
+use rondel_spec::{Bounds, Class, Expr, ExprId, Property, Spec, Temporal, TimeModel, Transition};
 
 use super::machines;
 use super::terms::Course;
-use crate::formula::word;
+use crate::specification::formula::word;
 
 mod explain;
 mod truth;
@@ -120,21 +120,21 @@ impl Kind {
             Expr::Not(_) => Kind::Not,
             Expr::Definitely(_) => Kind::Definitely,
             Expr::Literal(Value::Bool(value)) => Kind::Constant(value),
-            Expr::Once(bounds, _) => Kind::Back(true, bounds),
-            Expr::Historically(bounds, _) => Kind::Back(false, bounds),
-            Expr::Since(bounds, ..) => Kind::Since(bounds),
-            Expr::Eventually(bounds, _) => Kind::Ahead(true, bounds),
-            Expr::Always(bounds, _) => Kind::Ahead(false, bounds),
-            Expr::Until(bounds, ..) => Kind::Until(bounds),
             Expr::If(..) => Kind::If,
             Expr::Next(_) => Kind::Next,
             Expr::Previously(_) => Kind::Previously,
             Expr::Prev(_) => Kind::Prev,
             Expr::Window { over, .. } => Kind::Window(over),
-            Expr::Age(_) | Expr::Latency(_) | Expr::Jitter(_) | Expr::Chain(..) => Kind::Last,
             Expr::InState(..) => Kind::State,
             Expr::Ambiguous(_) => Kind::Ambiguous,
-            _ => Kind::Whole,
+            ref node => match (node.class(), node.temporal()) {
+                (Class::Measure, _) => Kind::Last,
+                (Class::Past, Some(Temporal { bounds, guard: Some(_), .. })) => Kind::Since(bounds),
+                (Class::Past, Some(Temporal { bounds, all, .. })) => Kind::Back(!all, bounds),
+                (_, Some(Temporal { bounds, guard: Some(_), .. })) => Kind::Until(bounds),
+                (_, Some(Temporal { bounds, all, .. })) => Kind::Ahead(!all, bounds),
+                _ => Kind::Whole,
+            },
         }
     }
 
@@ -220,10 +220,7 @@ impl Reason {
             let row = parts.first().copied();
             let watched = row.filter(|row| rows[*row] == Row::Watched);
             let is_bool = matches!(expr, Expr::Field { value_type: ValueType::Bool, .. });
-            let mut topics: Vec<TopicId> = expr.topic().into_iter().collect();
-            if let Expr::Window { topics: samples, .. } = expr {
-                topics.extend(samples);
-            }
+            let mut topics: Vec<TopicId> = expr.topics().to_vec();
             if let Expr::Chain(chain, _) = expr {
                 let links = spec.chains.get(chain.0 as usize).and_then(|chain| chain.links.last());
                 topics.extend(links.map(|(topic, _)| *topic));

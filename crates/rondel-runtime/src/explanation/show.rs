@@ -46,7 +46,7 @@ impl Explanation {
             let shown = rows.iter().map(|(name, _)| columns(name)).filter(|name| *name <= for_names);
             let names = shown.max().unwrap_or(0);
             for (name, row) in &rows {
-                write_row(name, (&row[first..end], &cells[first..end]), (names, width), out);
+                write_row(name, &row[first..end], &cells[first..end], names, width, out);
             }
             first = end;
         }
@@ -119,13 +119,9 @@ fn shorten(text: &str, most: usize) -> String {
     text.chars().take(most - 1).chain(['…']).collect()
 }
 
-/// Appends a row: its name, above the values if it has more than `names` columns, and the cells with their widths.
-fn write_row(
-    name: &str,
-    (row, cells): (&[String], &[usize]),
-    (names, width): (usize, usize),
-    out: &mut Vec<u8>,
-) {
+/// Appends a row of a table of this width: its name, above the values if it has more than `names` columns, and the values
+/// with the widths of their cells.
+fn write_row(name: &str, row: &[String], cells: &[usize], names: usize, width: usize, out: &mut Vec<u8>) {
     let mut line = " ".repeat(INDENT);
     if name.chars().count() <= names {
         // Writing to a String does not fail.
@@ -210,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_leaves_no_room_stands_above_its_values() {
+    fn a_long_name_is_shown_above_its_values() {
         let found = lines(&explanation(&["a.x", "a.x + a.y + a.z + a.w + a.v + a.u > 3"], 2), 50);
         let expected = [
             "    time      0 s              1.25 s",

@@ -1,11 +1,11 @@
 //! The terms of a formula whose values are shown: the sides of comparisons, and what they measure.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use rondel_event::{Condition, Quantifier, Test, Value, ValueType};
-use rondel_spec::{ChainMeasure, Expr, ExprId, Spec};
+use rondel_spec::{ChainMeasure, Class, Expr, ExprId, Spec};
 
-use crate::formula::word;
+use crate::specification::formula::word;
 
 /// Course of a term's value between the time points at which it is evaluated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,16 +44,7 @@ fn moves(spec: &Spec, term: ExprId, depth: u32) -> bool {
 
 /// Whether a node is a term with a state of its own: its value is worth showing wherever it stands.
 pub(super) fn is_measured(spec: &Spec, id: ExprId) -> bool {
-    let has_state = matches!(
-        spec.nodes[id.index()],
-        Expr::Window { .. }
-            | Expr::Age(_)
-            | Expr::Latency(_)
-            | Expr::Jitter(_)
-            | Expr::Chain(..)
-            | Expr::Prev(_)
-            | Expr::MachineVariable(..)
-    );
+    let has_state = matches!(spec.nodes[id.index()].class(), Class::Measure | Class::Past | Class::Machine);
     has_state && spec.value_type(id) != ValueType::Bool && word(spec, id).is_none()
 }
 
@@ -66,9 +57,8 @@ pub(super) fn shown_side(spec: &Spec, test: ExprId, operand: ExprId) -> Option<E
             _ => word(spec, test).is_some(),
         };
     let side = unconverted(spec, operand);
-    let is_shown = match &spec.nodes[side.index()] {
-        Expr::Literal(_) | Expr::Key(..) | Expr::Variable(..) => false,
-        Expr::Field { .. } | Expr::Elements { .. } | Expr::Length { .. } | Expr::Number { .. } => false,
+    let is_shown = match spec.nodes[side.index()].class() {
+        Class::Constant | Class::Held => false,
         _ => spec.value_type(side) != ValueType::Bool && !spec.is_unknown(side),
     };
     (is_test && is_shown).then_some(side)
@@ -92,9 +82,7 @@ pub(super) fn thresholds(spec: &Spec, formula: ExprId) -> HashMap<ExprId, Vec<f6
             all.push(threshold);
         }
     };
-    let (mut open, mut seen) = (vec![formula], HashSet::from([formula]));
-    while let Some(id) = open.pop() {
-        let node = &spec.nodes[id.index()];
+    for (id, node) in spec.below(formula) {
         match node {
             Expr::Compare(_, x, y) => {
                 for (side, other) in [(*x, *y), (*y, *x)] {
@@ -109,7 +97,6 @@ pub(super) fn thresholds(spec: &Spec, formula: ExprId) -> HashMap<ExprId, Vec<f6
             }
             _ => {}
         }
-        open.extend(node.operands().filter(|operand| seen.insert(*operand)));
     }
     found
 }

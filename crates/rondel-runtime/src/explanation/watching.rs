@@ -11,7 +11,7 @@ use super::parts::{Parts, ReadField, parts_of, seeing};
 use super::reason::{Reason, Row};
 use super::terms::{self, Course};
 use super::{Part, Watched, WatchedField, machines};
-use crate::formula;
+use crate::specification::formula;
 use crate::specification::looks_ahead;
 
 /// The number of parts of a formula that are shown besides the fields.
@@ -109,7 +109,9 @@ impl<'s> Watching<'s> {
             shown: HashMap::new(),
         };
         if self.is_drawn {
-            arrays.into_iter().for_each(|(id, array)| self.band(&own, id, array));
+            for (id, (topic, path)) in arrays {
+                self.band(&own, id, topic, &path);
+            }
         }
         for (id, field) in read {
             self.field(&mut own, id, field);
@@ -153,7 +155,7 @@ impl<'s> Watching<'s> {
 
     /// Adds a field that a property reads at a node.
     fn field(&mut self, own: &mut Own<'_>, id: ExprId, (topic, path, read): ReadField) {
-        let (name, value_type) = named(self.spec, id, (topic, &path, &read));
+        let (name, value_type) = named(self.spec, id, topic, &path, &read);
         let row = match &read {
             Read::Witness(..) => Row::Element,
             Read::Value(ValueType::Int | ValueType::Float) if own.property.linear => Row::Line,
@@ -187,9 +189,9 @@ impl<'s> Watching<'s> {
     }
 
     /// Adds the least and the greatest elements of an array, which are drawn for a property, one after the other.
-    fn band(&mut self, own: &Own<'_>, id: ExprId, (topic, path): (TopicId, Path)) {
+    fn band(&mut self, own: &Own<'_>, id: ExprId, topic: TopicId, path: &Path) {
         let is_same = |field: &&mut WatchedField| {
-            field.drawn_for.is_some() && (field.topic, &field.path) == (topic, &path)
+            field.drawn_for.is_some() && (field.topic, &field.path) == (topic, path)
         };
         if let Some(lower) = self.fields.iter_mut().find(is_same) {
             return add_all(&mut lower.thresholds, &own.compared, id);
@@ -203,7 +205,7 @@ impl<'s> Watching<'s> {
                 read: Read::Elements(quantifier, Vec::new()),
                 value_type: ValueType::Float,
                 slot: None,
-                name: formula::field(self.spec, topic, &path),
+                name: formula::field(self.spec, topic, path),
                 shown: Vec::new(),
                 drawn_for: Some(own.number),
                 thresholds,
@@ -271,17 +273,17 @@ impl<'s> Watching<'s> {
 }
 
 /// The name of what is read of a field at a node, and its type.
-fn named(spec: &Spec, id: ExprId, (topic, path, read): (TopicId, &Path, &Read)) -> (String, ValueType) {
+fn named(spec: &Spec, id: ExprId, topic: TopicId, path: &Path, read: &Read) -> (String, ValueType) {
     let field = || formula::field(spec, topic, path);
     let element = spec.places.element(id);
     match read {
         Read::Value(value_type) => (field(), *value_type),
         Read::Elements(quantifier, conditions) => {
-            let name = formula::elements(spec, topic, path, (*quantifier, element), conditions);
+            let name = formula::elements(spec, topic, path, *quantifier, element, conditions);
             (name, quantifier.value_type())
         }
         Read::Witness(quantifier, _) => {
-            (formula::element(spec, topic, path, (*quantifier, element)), ValueType::String)
+            (formula::element(spec, topic, path, *quantifier, element), ValueType::String)
         }
         Read::Number(value_type) => (format!("number({})", field()), *value_type),
         _ => (format!("len({})", field()), ValueType::Int),

@@ -1,9 +1,13 @@
 //! Events of topics that a network reports.
 
+use std::sync::Arc;
+
+use rondel_decode::{MessageType, MessageWriter};
 use rondel_event::{Timestamp, TopicEvent, TopicId};
 use rondel_spec::{Property, Spec};
 
-use super::{Session, Stamp};
+use super::reading::types::key_writer;
+use super::{Session, SessionPlan, Stamp};
 use crate::Summary;
 use crate::statistics::{Cause, Pause};
 use crate::text::counted;
@@ -14,9 +18,89 @@ const LARGEST_KEY: usize = 64 << 10;
 /// Time after a pause of the session in which a deadline counts as missed because of it, in nanoseconds.
 const AFTER_PAUSE: i64 = 1_000_000_000;
 
+/// Topics of events, which follow the declared topics.
+pub(super) struct TopicEvents {
+    /// Number of declared topics.
+    declared: usize,
+    /// For each topic of events the declared topic.
+    of: Vec<TopicId>,
+    /// Missed deadlines of each topic of events.
+    deadlines: Vec<Deadlines>,
+    /// For each topic of events: writer of the parameters of the declared topic's instances, if its type is known.
+    keys: Vec<Option<MessageWriter>>,
+}
+
+impl TopicEvents {
+    pub(super) fn new(plan: &SessionPlan) -> TopicEvents {
+        let spec = &plan.specification.spec;
+        let key = |of: &TopicId| key_writer(plan.input(*of)?.message_type.as_ref()?);
+        TopicEvents {
+            declared: spec.declared().len(),
+            of: spec.events.clone(),
+            deadlines: Deadlines::of(spec),
+            keys: spec.events.iter().map(key).collect(),
+        }
+    }
+
+    /// Takes over the missed deadlines of another session. `origins` has for each declared topic its number there.
+    pub(super) fn inherit(&mut self, before: &TopicEvents, origins: &[Option<TopicId>]) {
+        for (of, deadlines) in self.of.iter().zip(&mut self.deadlines) {
+            let origin = origins.get(of.index()).copied().flatten();
+            let at = origin.and_then(|origin| before.position(origin));
+            if let Some(known) = at.and_then(|at| before.deadlines.get(at)) {
+                deadlines.uncertain = known.uncertain;
+            }
+        }
+    }
+
+    /// Number of declared topics.
+    pub(super) fn declared(&self) -> usize {
+        self.declared
+    }
+
+    /// The declared topics.
+    pub(super) fn declared_topics(&self) -> Vec<TopicId> {
+        (0..self.declared as u32).map(TopicId).collect()
+    }
+
+    /// The topics of events.
+    pub(super) fn topics(&self) -> Vec<TopicId> {
+        (self.declared as u32..(self.declared + self.of.len()) as u32).map(TopicId).collect()
+    }
+
+    /// For each topic of events the declared topic.
+    pub(super) fn of(&self) -> &[TopicId] {
+        &self.of
+    }
+
+    /// The declared topic of a topic of events; other topics are returned as they are.
+    pub(super) fn declared_of(&self, topic: TopicId) -> TopicId {
+        topic.index().checked_sub(self.declared).map_or(topic, |event| self.of[event])
+    }
+
+    /// Sets the type of a declared topic.
+    pub(super) fn set_type(&mut self, topic: TopicId, message_type: &Arc<MessageType>) {
+        for (of, key) in self.of.iter().zip(&mut self.keys) {
+            if *of == topic {
+                *key = key_writer(message_type);
+            }
+        }
+    }
+
+    /// Begins a lap without missed deadlines.
+    pub(super) fn begin_lap(&mut self) {
+        self.deadlines.iter_mut().for_each(|deadlines| deadlines.uncertain = 0);
+    }
+
+    /// Position of the events of a declared topic among the topics of events.
+    fn position(&self, topic: TopicId) -> Option<usize> {
+        self.of.iter().position(|of| *of == topic)
+    }
+}
+
 /// The missed deadlines of a topic.
 #[derive(Debug)]
-pub(super) struct Deadlines {
+struct Deadlines {
     topic: String,
     /// The properties that read them, by their positions.
     readers: Vec<usize>,
@@ -26,7 +110,7 @@ pub(super) struct Deadlines {
 
 impl Deadlines {
     /// Missed deadlines of each topic whose events are read.
-    pub(super) fn of(spec: &Spec) -> Vec<Deadlines> {
+    fn of(spec: &Spec) -> Vec<Deadlines> {
         let of_topic = |of: &TopicId| {
             let reads = |property: &Property| {
                 spec.events_read(property.formula).contains(&(*of, TopicEvent::MissedDeadline))
@@ -57,8 +141,7 @@ impl Session {
         time: Timestamp,
     ) -> bool {
         let mut key = Vec::new();
-        let writer =
-            self.events.iter().position(|of| *of == topic).and_then(|at| self.keys.get(at)?.as_ref());
+        let writer = self.events.position(topic).and_then(|at| self.events.keys.get(at)?.as_ref());
         let written = writer.map(|writer| writer.write_key(payload, is_message, LARGEST_KEY, &mut key));
         match std::str::from_utf8(&key) {
             Ok(key) if matches!(written, Some(Ok(true))) => {
@@ -69,21 +152,21 @@ impl Session {
     }
 
     fn take_event(&mut self, topic: TopicId, event: TopicEvent, message: &str, time: Timestamp) -> bool {
-        let Some(at) = self.events.iter().position(|of| *of == topic) else { return false };
+        let Some(at) = self.events.position(topic) else { return false };
         if event == TopicEvent::MissedDeadline && self.has_just_paused(time) {
             // Messages that came in time may wait to be taken.
-            self.deadlines[at].uncertain += 1;
+            self.events.deadlines[at].uncertain += 1;
             return true;
         }
         let arrival = Some(self.shared.clock.now());
         let stamp = Stamp { source: Some(time), arrival, ..Stamp::default() };
         // Messages about events can always be decoded.
-        self.push(TopicId((self.declared + at) as u32), stamp, message.as_bytes()).is_ok()
+        self.push(TopicId((self.events.declared + at) as u32), stamp, message.as_bytes()).is_ok()
     }
 
     /// Adds the deadlines that did not count to the properties that read them.
     pub(super) fn add_uncertain(&self, summary: &mut Summary) {
-        for Deadlines { topic, readers, uncertain } in &self.deadlines {
+        for Deadlines { topic, readers, uncertain } in &self.events.deadlines {
             if *uncertain == 0 {
                 continue;
             }
@@ -106,6 +189,6 @@ impl Session {
             let until = Timestamp::from_nanos(pause.until.as_nanos().saturating_add(AFTER_PAUSE));
             pause.cause == Cause::Stopped && pause.from <= time && time <= until
         };
-        self.blind && self.shared.heartbeat.pauses.iter().rev().take(8).any(|pause| is_near(&pause))
+        self.withholds() && self.shared.heartbeat.pauses.iter().rev().take(8).any(|pause| is_near(&pause))
     }
 }

@@ -1,43 +1,36 @@
 //! Plans from which sessions start.
 
 use std::borrow::Cow;
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use rondel_engine::CompileError;
-use rondel_event::{Field, Projection, SnapshotError, Timestamp, TopicId};
+use rondel_event::{Field, Projection, TopicId};
 use rondel_spec::Spec;
 
-use super::aligned::Aligned;
-use super::decoders::TopicDecoder;
-use super::direct::Direct;
-use super::edited::Edited;
-use super::emitter::Emitter;
-use super::events::Deadlines;
-use super::jumps::Jumps;
-use super::laps::Laps;
-use super::numbers::PayloadNumbers;
-use super::pause::Heartbeat;
-use super::restart::Continued;
-use super::synchronized::Synchronized;
-use super::watch::Watch;
-use super::{Route, Session, Shared, key_writer, value_writer};
-use crate::account::{Accounts, RecordedNumbers};
-use crate::alignment::{Alignment, TopicAlignment};
-use crate::arrival;
-use crate::clock::Clock;
+use super::events::TopicEvents;
+use super::gaps::blind::Outages;
+use super::gaps::watch::Watch;
+use super::options::{Blind, Options, ResetPolicy};
+use super::reading::decoders::TopicDecoder;
+use super::reading::numbers::PayloadNumbers;
+use super::reading::sharing::Sharing;
+use super::reading::types::{ResolvedTypes, value_writer};
+use super::route::aligned::Aligned;
+use super::route::direct::Direct;
+use super::route::synchronized::Synchronized;
+use super::snapshot::edited::Edited;
+use super::snapshot::saved::{Saved, StartError};
+use super::{Route, Session, Shared};
 use crate::explanation::Explainer;
-use crate::missing::{Missing, Needed};
-use crate::mixtures;
-use crate::names::{NamedTopics, TopicNames};
-use crate::notice::Notice;
-use crate::omission::Omissions;
-use crate::options::{Blind, Input, Options, Reset, ResetPolicy, TimeSource};
+use crate::ordering::alignment::{Alignment, TopicAlignment};
 use crate::report::PropertyInfo;
-use crate::saved::{Saved, StartError};
-use crate::sharing::Sharing;
+use crate::specification::input::{Input, TimeSource};
+use crate::specification::mixtures;
+use crate::specification::names::{NamedTopics, TopicNames};
 use crate::specification::{Specification, recorded_names};
-use crate::statistics::{Counts, TopicStatistics};
+use crate::statistics::missing::Needed;
+use crate::time::arrival;
+use crate::time::clock::Clock;
 
 /// A specification and options, compiled: sessions start from it.
 #[derive(Clone)]
@@ -207,19 +200,12 @@ impl SessionPlan {
     /// [`StartError`] when the bytes are damaged or belong to something else.
     pub fn restore(&self, bytes: &[u8], note: &str) -> Result<Session, StartError> {
         let saved = Saved::open(bytes, self.options.explain, note)?;
-        let is_same = self.synchronizes || saved.known.program == self.fingerprint;
-        let (mut session, edited) = match is_same {
-            true => (self.session(Some(&saved))?, None),
-            false => {
-                let (plan, saved, edited) = self.edited(&saved)?;
-                (plan.session(Some(&saved))?, Some(edited))
-            }
-        };
+        let (mut session, edited) = self.continued(&saved)?;
         if let Some(edited) = edited.filter(Edited::is_any) {
-            session.shared.notice(Notice::edited(&edited));
+            session.shared.notice(edited.notice());
             if self.options.live {
-                let names = session.properties.iter().map(|property| &property.name);
-                session.shared.joining = edited.joining(names);
+                let names = session.plan.properties.iter().map(|property| &property.name);
+                session.shared.resumption.set_joining(edited.joining(names));
             }
             session.edited = Some(edited);
         }
@@ -227,6 +213,15 @@ impl SessionPlan {
             session.forget_events();
         }
         Ok(session)
+    }
+
+    /// A session that continues from the state of another, and the outcome for the properties if the program differs.
+    pub(super) fn continued(&self, saved: &Saved) -> Result<(Session, Option<Edited>), StartError> {
+        if self.synchronizes || saved.known.program == self.fingerprint {
+            return Ok((self.session(Some(saved))?, None));
+        }
+        let (plan, saved, edited) = self.edited(saved)?;
+        Ok((plan.session(Some(&saved))?, Some(edited)))
     }
 
     /// The fields that messages of a topic have: not the parameters of its address, where their type lists its fields.
@@ -289,17 +284,6 @@ impl SessionPlan {
     }
 
     pub(super) fn session(&self, saved: Option<&Saved>) -> Result<Session, StartError> {
-        let spec = &self.specification.spec;
-        let mut emitter = Emitter::new(spec, self.options.emit);
-        let topics: Vec<TopicStatistics> = spec
-            .topics
-            .iter()
-            .map(|topic| TopicStatistics { name: topic.name.clone(), ..Default::default() })
-            .collect();
-        if let Some(Saved { known, .. }) = saved {
-            let statistics = emitter.statistics.iter_mut().zip(&known.statistics);
-            statistics.for_each(|(statistics, saved)| statistics.restore(saved.clone()));
-        }
         let route = if self.synchronizes {
             Route::Synchronized(Box::new(Synchronized::new(self, saved)?))
         } else if self.options.alignment.is_needed() {
@@ -307,90 +291,19 @@ impl SessionPlan {
         } else {
             Route::Direct(Box::new(Direct::new(self, saved)?))
         };
-        let mut missing = Missing::new(&self.specification, &self.needed, route.projections());
-        let mut accounts = Accounts::new(topics.len());
-        let mut omissions = Omissions::default();
-        // Nothing is judged by a synchronizer.
-        let ignored = Reset { policy: ResetPolicy::Ignore, ..self.options.reset };
-        let reset = if self.synchronizes { ignored } else { self.options.reset };
-        let mut laps = Laps::new(reset, topics.len(), self.options.alignment.longest_wait());
-        let lap = saved.map_or(1, |saved| saved.known.lap.max(1));
-        let recorded_until = saved.and_then(|saved| saved.known.recorded_until);
-        let counted_before = if let Route::Direct(direct) = &route { direct.counted() } else { 0 };
-        let withholds = self.options.blind == Blind::Inconclusive;
-        // Without properties that measure time, and without waiting messages, arrival times do not matter. Events of
-        // topics do: a deadline may be missed during a pause.
-        let reads_time = route.measures_time() || !self.specification.spec.events.is_empty();
-        let paused_after = self.options.paused_after.filter(|_| reads_time);
-        if let Some(Saved { known, .. }) = saved {
-            if !known.recorded.iter().all(RecordedNumbers::is_plausible) {
-                return Err(SnapshotError::Altered.into());
-            }
-            missing.restore(&known.missing);
-            let names: Vec<String> = topics.iter().map(|topic| topic.name.clone()).collect();
-            omissions = Omissions::restored(&known.omissions, &names);
-            if known.topics == names {
-                laps.restore(&known.latest);
-            }
-            emitter.reports.begin_lap(lap);
-            accounts.restore(&known.numbers)?;
-        }
+        let shared = Shared::new(self, &route, saved)?;
         let mut session = Session {
             route,
             watch: self.options.missing_after.map(Watch::new),
-            counts_at: VecDeque::new(),
-            mistyped: Vec::new(),
-            guessed: Vec::new(),
-            cut_off_since: None,
+            outages: Outages::default(),
+            types: ResolvedTypes::default(),
+            events: TopicEvents::new(self),
             plan: self.clone(),
-            resolved: Vec::new(),
             before: None,
-            numbers: PayloadNumbers::new(self, counted_before),
-            shared: Shared {
-                emitter,
-                counts: Counts::default(),
-                flushed: 0,
-                counted_before,
-                checked_before: saved.map_or(0, |saved| saved.known.events),
-                accounts,
-                topics,
-                missing,
-                omissions,
-                first_mistyped: Vec::new(),
-                left_out: vec![0; self.specification.spec.topics.len()],
-                laps,
-                lap,
-                jumps: Jumps::new(self.options.live),
-                inputs: self.options.inputs.clone().into(),
-                span: None,
-                needed: Arc::clone(&self.needed),
-                notices: Vec::new(),
-                dropped_notices: 0,
-                clock: Arc::clone(&self.options.clock),
-                largest_message: self.options.largest_message,
-                exactly: self.options.exactly,
-                attachment: saved.map_or_else(Vec::new, |saved| saved.known.attachment.clone()),
-                heartbeat: Heartbeat::new(paused_after, withholds, &*self.options.clock),
-                recorded: saved.map_or_else(Vec::new, |saved| {
-                    let mut recorded = saved.known.recorded.clone();
-                    recorded.iter_mut().for_each(RecordedNumbers::join);
-                    recorded
-                }),
-                continued: saved.map(|saved| Continued::new(&saved.known)),
-                is_whole: false,
-                seam: recorded_until.map(|time| (Timestamp::from_nanos(time), None)),
-                joining: Vec::new(),
-            },
-            properties: Arc::clone(&self.properties),
-            explains: self.options.explain,
-            declared: spec.declared().len(),
-            events: spec.events.clone(),
-            deadlines: Deadlines::of(spec),
-            keys: spec.events.iter().map(|of| key_writer(self.input(*of)?.message_type.as_ref()?)).collect(),
-            blind: withholds,
+            numbers: PayloadNumbers::new(self, shared.earlier.received),
+            shared,
             sharing: self.sharing(),
             finished: false,
-            fingerprint: self.fingerprint,
             edited: None,
         };
         self.type_notices().for_each(|notice| session.shared.notice(notice));

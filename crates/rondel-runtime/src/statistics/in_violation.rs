@@ -230,6 +230,16 @@ impl Violations {
         (self.measure != Measure::None).then(|| self.known.found())
     }
 
+    /// Number of instances that are violated now, where instances are measured.
+    pub(super) fn violated_instances(&self) -> Option<u64> {
+        (self.measure == Measure::Instances).then_some(self.known.instances.len() as u64)
+    }
+
+    /// Parameters of the instances that are violated now, where instances are measured.
+    pub(super) fn violated_keys(&self) -> impl Iterator<Item = &[u64]> {
+        self.known.instances.keys().map(Borrow::<[u64]>::borrow)
+    }
+
     /// Takes a verdict about this time that differs from the one before it. The monitor is needed for instances.
     #[inline]
     pub(super) fn add(&mut self, report: &Report, about: Timestamp, monitor: Option<&Monitor>) {

@@ -2,7 +2,7 @@
 
 use rondel_event::Timestamp;
 
-use crate::notice::Notice;
+use crate::report::notice::Notice;
 
 /// Time in which a session did not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

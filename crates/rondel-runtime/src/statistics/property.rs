@@ -1,15 +1,15 @@
 //! The verdicts of a property, counted.
 
 use rondel_engine::{Blind, EndedInstance, Monitor, Report, UnseenFrom};
-use rondel_event::{Block, Timestamp, Verdict};
+use rondel_event::{Timestamp, Verdict};
 use rondel_spec::{Expr, Property, Spec, TimeModel, VariableId};
 use serde::{Deserialize, Serialize};
 
+use super::criteria::{Assertion, Judgement, Measured, Uncertainty};
 use super::in_violation::{EndOf, InViolation, SavedViolations, Violations};
+use super::omission::{Omission, Reason};
 use super::unchecked;
-use crate::criteria::{Assertion, Judgement, Measured, Uncertainty};
-use crate::omission::{Omission, Reason};
-use crate::report::variables;
+use crate::report::{ReportSource, variables};
 use crate::specification::{looks_ahead, may_look_ahead};
 use crate::text::{parameters_text, value_text};
 
@@ -88,8 +88,8 @@ pub struct FirstViolation {
 }
 
 /// The number of the message of a report among all, where the monitor saw only some of them.
-fn numbered(report: &Report, from: Option<(&Monitor, Option<&Block>)>) -> Option<u64> {
-    from?.1?.number(report.row?.into())
+fn numbered(report: &Report, from: Option<ReportSource<'_>>) -> Option<u64> {
+    from?.block?.number(report.row?.into())
 }
 
 impl PropertyStatistics {
@@ -121,7 +121,7 @@ impl PropertyStatistics {
     /// Adds a verdict. Only changes count. `from` provides parameters and values where they are needed: the monitor,
     /// and the block that it has evaluated.
     #[inline]
-    pub(crate) fn add(&mut self, report: &Report, from: Option<(&Monitor, Option<&Block>)>) {
+    pub(crate) fn add(&mut self, report: &Report, from: Option<ReportSource<'_>>) {
         if !report.changed {
             return;
         }
@@ -146,13 +146,13 @@ impl PropertyStatistics {
         self.lapsed |= was_decided && !self.over && report.verdict == Verdict::Inconclusive;
         self.decided |= report.verdict != Verdict::Inconclusive;
         if report.verdict != Verdict::Violated {
-            return self.violated.add(report, about, from.map(|(monitor, _)| monitor));
+            return self.violated.add(report, about, from.map(|from| from.monitor));
         }
         // Durations in steps are differences of the monitor's own numbers.
         let number = if self.by_steps { None } else { numbered(report, from) };
         let mut shown = *report;
         shown.step = number.unwrap_or(report.step);
-        self.violated.add(&shown, about, from.map(|(monitor, _)| monitor));
+        self.violated.add(&shown, about, from.map(|from| from.monitor));
         self.violations += 1;
         if self.violations == 1 {
             self.see_first(report, from);
@@ -161,11 +161,11 @@ impl PropertyStatistics {
 
     /// Records the first violation.
     #[cold]
-    fn see_first(&mut self, report: &Report, from: Option<(&Monitor, Option<&Block>)>) {
+    fn see_first(&mut self, report: &Report, from: Option<ReportSource<'_>>) {
         let variables = &self.variables;
         self.first.get_or_insert_with(|| FirstViolation {
             values: from.map_or_else(Vec::new, |from| witness(report, from, variables)),
-            parameters: from.map_or_else(String::new, |(monitor, _)| parameters_text(&monitor.key(report))),
+            parameters: from.map_or_else(String::new, |from| parameters_text(&from.monitor.key(report))),
             step: (report.at_event && report.about.is_none())
                 .then(|| numbered(report, from).unwrap_or(report.step)),
             time: report.about.unwrap_or(report.time),
@@ -177,6 +177,16 @@ impl PropertyStatistics {
     /// about the whole run.
     pub fn in_violation(&self) -> Option<InViolation> {
         self.violated.found()
+    }
+
+    /// Number of instances that are violated now; 0 or 1 where instances are not measured.
+    pub(crate) fn violated_now(&self) -> u64 {
+        self.violated.violated_instances().unwrap_or_else(|| u64::from(self.last == Some(Verdict::Violated)))
+    }
+
+    /// Parameters, as words, of the instances that are violated now, where instances are measured.
+    pub(crate) fn violated_keys(&self) -> impl Iterator<Item = &[u64]> {
+        self.violated.violated_keys()
     }
 
     /// Ends the violation of an instance that ended.
@@ -349,12 +359,12 @@ impl PropertyStatistics {
 /// The values for which a property turned violated, as texts.
 fn witness(
     report: &Report,
-    (monitor, block): (&Monitor, Option<&Block>),
+    from: ReportSource<'_>,
     variables: &[(VariableId, String)],
 ) -> Vec<(String, String)> {
     let mut values = Vec::new();
     if !variables.is_empty() {
-        monitor.write_witness(report, block, &mut values);
+        from.monitor.write_witness(report, from.block, &mut values);
     }
     // In the order of the quantifiers.
     let text = |(id, name): &(VariableId, String)| {

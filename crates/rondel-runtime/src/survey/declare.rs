@@ -8,7 +8,7 @@ use super::fields::{Field, FieldKind};
 use super::names::{self, is_name};
 use super::roles::{Role, role};
 use super::{PayloadKind, Survey, Topic};
-use crate::formula::quoted;
+use crate::specification::formula::quoted;
 use crate::text::counted;
 
 /// A topic as the language can declare it.

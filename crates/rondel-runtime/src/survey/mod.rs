@@ -155,13 +155,14 @@ impl Survey {
         address: &str,
         time: Timestamp,
         bytes: usize,
-        (kind, value): (PayloadKind, serde_json::Value),
+        kind: PayloadKind,
+        value: &serde_json::Value,
     ) {
         let (at, mut left) = (self.at(time), self.fields);
         match self.topic(address) {
             Some(topic) => {
                 topic.count(kind, bytes, at);
-                topic.fields.add(&value, at, &mut left);
+                topic.fields.add(value, at, &mut left);
             }
             None => self.unlisted += 1,
         }

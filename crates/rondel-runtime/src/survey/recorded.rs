@@ -70,7 +70,8 @@ impl RecordedSurvey<'_> {
             let (topic, payload) = parts(value);
             // The output of `mosquitto_sub` is always of MQTT.
             let address = if is_of_broker { format!("mqtt:{topic}") } else { topic.clone() };
-            self.survey.value(&address, time, text.len(), guess::of_value(payload));
+            let (kind, payload) = guess::of_value(payload);
+            self.survey.value(&address, time, text.len(), kind, &payload);
             if let Some(seen) = self.survey.topic(&address).filter(|_| is_of_broker) {
                 seen.name = Some(topic);
             }

@@ -3,7 +3,7 @@
 use rondel_align::{Marker, Origin};
 use rondel_event::Timestamp;
 
-use crate::Numbers;
+use rondel_testkit::Random;
 
 pub(crate) const MS: i64 = 1_000_000;
 
@@ -99,12 +99,12 @@ pub(crate) enum Rough {
 }
 
 impl Link {
-    fn random(numbers: &mut Numbers, rough: Rough) -> Link {
+    fn random(numbers: &mut Random, rough: Rough) -> Link {
         let lossy = rough == Rough::Any && numbers.one_in(3);
         let partition = numbers.one_in(5).then(|| {
-            let from = numbers.below(200 * MS);
+            let from = numbers.int(200 * MS);
             let holds = rough != Rough::Any || numbers.one_in(2);
-            (from, from + numbers.below(100 * MS), holds)
+            (from, from + numbers.int(100 * MS), holds)
         });
         Link {
             delay: numbers.pick(&[0, 1, 5, 20, 70]) * MS / numbers.pick(&[1, 1, 3]),
@@ -116,12 +116,12 @@ impl Link {
         }
     }
 
-    fn way(&self, numbers: &mut Numbers, sent: i64) -> Option<i64> {
-        let happens = |numbers: &mut Numbers, chance| chance > 0 && numbers.one_in(chance);
+    fn way(&self, numbers: &mut Random, sent: i64) -> Option<i64> {
+        let happens = |numbers: &mut Random, chance: i64| chance > 0 && numbers.one_in(chance as u64);
         if happens(numbers, self.loss) {
             return None;
         }
-        let taken = self.delay + numbers.below(self.jitter + 1);
+        let taken = self.delay + numbers.int(self.jitter + 1);
         match self.partition.filter(|(from, to, _)| (*from..*to).contains(&sent)) {
             Some((.., false)) => None,
             Some((_, to, true)) => Some(to + taken),
@@ -130,11 +130,11 @@ impl Link {
     }
 
     /// Arrival times of messages sent at these times, with their positions among these.
-    fn carry(&self, numbers: &mut Numbers, sent: &[i64]) -> Vec<(i64, usize)> {
+    fn carry(&self, numbers: &mut Random, sent: &[i64]) -> Vec<(i64, usize)> {
         let (mut all, mut last) = (Vec::new(), i64::MIN);
         for (i, &sent) in sent.iter().enumerate() {
             for copy in 0..2 {
-                if copy == 1 && !(self.duplicates > 0 && numbers.one_in(self.duplicates)) {
+                if copy == 1 && !(self.duplicates > 0 && numbers.one_in(self.duplicates as u64)) {
                     continue;
                 }
                 let Some(mut comes) = self.way(numbers, sent) else { continue };
@@ -150,11 +150,11 @@ impl Link {
 }
 
 impl Line {
-    fn random(numbers: &mut Numbers, rough: Rough, grid: i64, apart: i64) -> Line {
+    fn random(numbers: &mut Random, rough: Rough, grid: i64, apart: i64) -> Line {
         let period = numbers.pick(&[2, 5, 10, 10, 30]) * MS;
-        let begins = if numbers.one_in(4) { numbers.below(150 * MS) } else { numbers.below(period) };
-        let clock = |numbers: &mut Numbers| {
-            (numbers.below(2 * apart + 1) - apart, numbers.pick(&[0, 0, -1_000, 500, 30_000]))
+        let begins = if numbers.one_in(4) { numbers.int(150 * MS) } else { numbers.int(period) };
+        let clock = |numbers: &mut Random| {
+            (numbers.int(2 * apart + 1) - apart, numbers.pick(&[0, 0, -1_000, 500, 30_000]))
         };
         let clocks = (0..if numbers.one_in(6) { 2 } else { 1 }).map(|_| clock(numbers)).collect();
         let counted = rough == Rough::Counted;
@@ -172,7 +172,7 @@ impl Line {
             begins,
             ends: numbers.pick(&[20, 150, 300, 300]) * MS,
             clocks,
-            step: numbers.one_in(8).then(|| (numbers.below(200 * MS), numbers.below(40 * MS))),
+            step: numbers.one_in(8).then(|| (numbers.int(200 * MS), numbers.int(40 * MS))),
             age: numbers.pick(&[0, 0, 0, 3, 20]) * MS,
             grid,
             honest: counted || !numbers.one_in(4),
@@ -190,10 +190,10 @@ impl Line {
         self.link.fifo && self.rises && self.clocks.len() == 1
     }
 
-    fn stamp(&self, numbers: &mut Numbers, publisher: usize, now: i64) -> i64 {
+    fn stamp(&self, numbers: &mut Random, publisher: usize, now: i64) -> i64 {
         let (skew, drift) = self.clocks[publisher];
         let stepped = self.step.map_or(0, |(when, by)| if now >= when { by } else { 0 });
-        let stamp = now + skew + now / MS * drift - stepped - numbers.below(self.age + 1);
+        let stamp = now + skew + now / MS * drift - stepped - numbers.int(self.age + 1);
         stamp.div_euclid(self.grid) * self.grid
     }
 }
@@ -208,8 +208,8 @@ struct Sending<'a> {
 }
 
 impl Sending<'_> {
-    fn message(&mut self, numbers: &mut Numbers, now: i64) {
-        let publisher = numbers.below(self.line.clocks.len() as i64) as usize;
+    fn message(&mut self, numbers: &mut Random, now: i64) {
+        let publisher = numbers.int(self.line.clocks.len() as i64) as usize;
         let mut stamp = self.line.stamp(numbers, publisher, now);
         if self.line.honest {
             stamp = stamp.max(self.announced.map_or(i64::MIN, |announced| announced + 1));
@@ -221,9 +221,9 @@ impl Sending<'_> {
             stamp,
             publisher: publisher as u64,
             number,
-            x: (!numbers.one_in(25)).then(|| numbers.below(9) as f64 / 2.0),
+            x: (!numbers.one_in(25)).then(|| numbers.int(9) as f64 / 2.0),
             ok: (!numbers.one_in(20)).then(|| numbers.one_in(2)),
-            k: (!numbers.one_in(25)).then(|| numbers.below(3)),
+            k: (!numbers.one_in(25)).then(|| numbers.int(3)),
         };
         self.messages.push((now, message));
     }
@@ -243,7 +243,7 @@ impl Sending<'_> {
 }
 
 /// Random network of `topics` topics, and everything that arrives through it.
-pub(crate) fn traffic(numbers: &mut Numbers, topics: usize, rough: Rough) -> Traffic {
+pub(crate) fn traffic(numbers: &mut Random, topics: usize, rough: Rough) -> Traffic {
     let grid = numbers.pick(&[1, MS / 4, MS, MS, 5 * MS]);
     // Maximum difference of the clocks.
     let apart = numbers.pick(&[0, 0, MS, 15 * MS]);
@@ -255,7 +255,7 @@ pub(crate) fn traffic(numbers: &mut Numbers, topics: usize, rough: Rough) -> Tra
         let mut next_marker = every.map_or(i64::MAX, |(every, _)| every);
         while next < sending.line.ends && sending.messages.len() < 30 {
             if let Some((every, counts)) = every.filter(|_| next_marker < next) {
-                let complete = sending.line.stamp(numbers, 0, next_marker) - numbers.below(2 * MS);
+                let complete = sending.line.stamp(numbers, 0, next_marker) - numbers.int(2 * MS);
                 sending.marker(next_marker, complete, counts);
                 next_marker += every;
                 continue;
@@ -264,7 +264,7 @@ pub(crate) fn traffic(numbers: &mut Numbers, topics: usize, rough: Rough) -> Tra
             let bursts = sending.line.bursts;
             let in_burst = bursts > 0 && !sending.messages.len().is_multiple_of(bursts as usize);
             let period = if in_burst { sending.line.period / 10 } else { sending.line.period };
-            next += period + numbers.below(sending.line.jitter + 1);
+            next += period + numbers.int(sending.line.jitter + 1);
         }
         sendings.push(sending);
     }

@@ -11,10 +11,10 @@ use rondel_engine::{Program, SeenAgain};
 use rondel_event::{Block, Timestamp, TopicId};
 use rondel_runtime::align::{AlignedMonitor, Division, Rule};
 
-use crate::Numbers;
 use crate::network::{MS, Message, Rough, Traffic, What, traffic};
 use crate::recording::{All, Missed, Row, difference, note, replay, write};
 use crate::specs::{WATCHED, Watched};
+use rondel_testkit::Random;
 
 fn at(ns: i64) -> Timestamp {
     Timestamp::from_nanos(ns)
@@ -180,16 +180,16 @@ struct Driver {
 }
 
 /// Runs the simulation.
-fn drive(bench: &mut Bench<'_>, driver: Driver, numbers: &mut Numbers) -> Result<(), String> {
+fn drive(bench: &mut Bench<'_>, driver: Driver, numbers: &mut Random) -> Result<(), String> {
     let arrivals = &bench.traffic.arrivals;
     // Simultaneous arrivals may come in any order, except those sent on one route.
     let mut heap: BinaryHeap<_> =
         arrivals.iter().enumerate().map(|(i, (comes, _))| Reverse((*comes, i))).collect();
-    let ticks = numbers.below(12);
-    heap.extend((0..ticks).map(|i| Reverse((numbers.below(400 * MS), arrivals.len() + i as usize))));
+    let ticks = numbers.int(12);
+    heap.extend((0..ticks).map(|i| Reverse((numbers.int(400 * MS), arrivals.len() + i as usize))));
     let mut now = i64::MIN;
-    let run = |bench: &mut Bench<'_>, numbers: &mut Numbers| {
-        let runs = driver.lazy == 0 || !numbers.one_in(driver.lazy);
+    let run = |bench: &mut Bench<'_>, numbers: &mut Random| {
+        let runs = driver.lazy == 0 || !numbers.one_in(driver.lazy as u64);
         if runs {
             bench.run(false);
         }
@@ -201,7 +201,7 @@ fn drive(bench: &mut Bench<'_>, driver: Driver, numbers: &mut Numbers) -> Result
         let due = bench.deadline().filter(|due| Some(*due) != overslept);
         // After the last, a while longer.
         if let Some(due) = due.filter(|due| next.map_or(*due < 2_000 * MS, |next| *due <= next)) {
-            if driver.late > 0 && numbers.one_in(driver.late) {
+            if driver.late > 0 && numbers.one_in(driver.late as u64) {
                 overslept = Some(due);
                 continue;
             }
@@ -214,15 +214,15 @@ fn drive(bench: &mut Bench<'_>, driver: Driver, numbers: &mut Numbers) -> Result
             continue;
         }
         let Some(Reverse((comes, i))) = heap.pop() else { break };
-        let back = driver.steps_back > 0 && numbers.one_in(driver.steps_back);
-        let shown = if back { comes - numbers.below(30 * MS) } else { comes };
+        let back = driver.steps_back > 0 && numbers.one_in(driver.steps_back as u64);
+        let shown = if back { comes - numbers.int(30 * MS) } else { comes };
         now = now.max(shown);
         match arrivals.get(i) {
             Some((_, What::Message(i))) => bench.push(*i, shown),
             Some((_, What::Marker(topic, marker))) => bench.mark(*topic, marker, shown),
             None => bench.advance(shown),
         }
-        if bench.cut > 0 && numbers.one_in(bench.cut) {
+        if bench.cut > 0 && numbers.one_in(bench.cut as u64) {
             bench.cut();
         }
         if run(bench, numbers)
@@ -359,9 +359,9 @@ fn description(bench: &Bench<'_>, settings: &OrderSettings, driver: Driver) -> S
     )
 }
 
-fn watched(numbers: &mut Numbers) -> (&'static Watched, &'static (Division, Arc<Program>)) {
-    let watched = &WATCHED[numbers.below(WATCHED.len() as i64) as usize];
-    (watched, &watched.divided[numbers.below(watched.divided.len() as i64) as usize])
+fn watched(numbers: &mut Random) -> (&'static Watched, &'static (Division, Arc<Program>)) {
+    let watched = &WATCHED[numbers.int(WATCHED.len() as i64) as usize];
+    (watched, &watched.divided[numbers.int(watched.divided.len() as i64) as usize])
 }
 
 /// Only the messages that the division needs are passed to it.
@@ -385,14 +385,14 @@ fn compare(bench: &mut Bench<'_>, settings: &OrderSettings, every: bool) -> Resu
     if settings.policy == OrderPolicy::Arrival {
         return Ok(false);
     }
-    let expected = replay((&bench.division.spec, bench.program), (&rows, &bench.missed), bench.closed, every);
+    let expected = replay(&bench.division.spec, bench.program, &rows, &bench.missed, bench.closed, every);
     match difference(bench.program, &bench.found, &expected) {
         None => Ok(sorted && !rows.is_empty()),
         Some(difference) => Err(format!("{difference}\nsorted: {sorted}, complete up to {:?}", bench.closed)),
     }
 }
 
-fn driver(numbers: &mut Numbers) -> Driver {
+fn driver(numbers: &mut Random) -> Driver {
     Driver {
         late: numbers.pick(&[0, 0, 0, 2, 1]),
         lazy: numbers.pick(&[0, 0, 3]),
@@ -401,14 +401,14 @@ fn driver(numbers: &mut Numbers) -> Driver {
 }
 
 /// Any network, any settings.
-pub(crate) fn anything(numbers: &mut Numbers) -> Result<bool, String> {
+pub(crate) fn anything(numbers: &mut Random) -> Result<bool, String> {
     let (watched, part) = watched(numbers);
     let division = &part.0;
     let rough = numbers.pick(&[Rough::Any, Rough::Any, Rough::Lossless]);
     let traffic = relevant(traffic(numbers, watched.topics, rough), division);
     let waits = numbers.pick(&[&[0, 1, 5, 20][..], &[20, 50, 100, 200]]);
     let topics = traffic.lines.iter().enumerate().map(|(i, line)| TopicOrder {
-        max_wait: match numbers.below(6) {
+        max_wait: match numbers.int(6) {
             0 => MaxWait::None,
             1 => MaxWait::Estimated {
                 quantile: numbers.pick(&[0.5, 0.99]),
@@ -438,7 +438,7 @@ pub(crate) fn anything(numbers: &mut Numbers) -> Result<bool, String> {
 
 /// With counted markers on every topic and without losses, no event is ever late whatever the delays, and nothing waits
 /// at the end.
-pub(crate) fn counted(numbers: &mut Numbers) -> Result<bool, String> {
+pub(crate) fn counted(numbers: &mut Random) -> Result<bool, String> {
     let (watched, part) = watched(numbers);
     let division = &part.0;
     let traffic = relevant(traffic(numbers, watched.topics, Rough::Counted), division);

@@ -82,76 +82,90 @@ pub(crate) fn write(block: &mut Block, row: usize, program: &Program, message: &
     }
 }
 
+/// A recording that is evaluated directly.
+struct Replay<'a> {
+    spec: &'a Spec,
+    monitor: Monitor,
+    block: Block,
+    all: All,
+}
+
+/// Missed messages, by the row before which they were missed.
+type MissedRows<'m> = std::iter::Peekable<std::slice::Iter<'m, (usize, Missed)>>;
+
 /// Evaluates a recording directly; after the rows up to `until`, time advances to just after it.
 pub(crate) fn replay(
-    (spec, program): (&Spec, &Arc<Program>),
-    (rows, missed): (&[Row<'_>], &[(usize, Missed)]),
+    spec: &Spec,
+    program: &Arc<Program>,
+    rows: &[Row<'_>],
+    missed: &[(usize, Missed)],
     until: Option<i64>,
     every: bool,
 ) -> All {
     let mut monitor = Monitor::new(program.clone());
     monitor.report_every(every);
-    let mut all = All::new();
-    let mut block = Block::new(program.layout());
+    let mut replay = Replay { spec, monitor, block: Block::new(program.layout()), all: All::new() };
     let mut missed = missed.iter().peekable();
     let known = rows.partition_point(|row| until.is_none_or(|until| row.time <= until));
     for (i, row) in rows.iter().enumerate() {
         if i == known {
-            miss(&mut missed, (i, until), (spec, &mut monitor, &mut block), &mut all);
-            pass(until, (spec, &mut monitor, &mut block), &mut all);
+            replay.miss(&mut missed, i, until);
+            replay.pass(until);
         }
-        miss(&mut missed, (i, None), (spec, &mut monitor, &mut block), &mut all);
+        replay.miss(&mut missed, i, None);
+        let block = &mut replay.block;
         let at = block.push(TopicId(row.messages[0].topic as u32), Timestamp::from_nanos(row.time));
         for message in &row.messages {
             block.extend(TopicId(message.topic as u32), 1 << at);
-            write(&mut block, at, program, message, row.forgotten);
+            write(block, at, program, message, row.forgotten);
         }
-        if block.is_full() {
-            step(spec, &mut monitor, &mut block, &mut all);
+        if replay.block.is_full() {
+            replay.step();
         }
     }
     if known == rows.len() {
-        miss(&mut missed, (known, until), (spec, &mut monitor, &mut block), &mut all);
-        pass(until, (spec, &mut monitor, &mut block), &mut all);
+        replay.miss(&mut missed, known, until);
+        replay.pass(until);
     }
-    miss(&mut missed, (rows.len(), None), (spec, &mut monitor, &mut block), &mut all);
-    step(spec, &mut monitor, &mut block, &mut all);
-    monitor.end();
-    note(spec, &monitor, &mut all);
-    all
+    replay.miss(&mut missed, rows.len(), None);
+    replay.step();
+    replay.monitor.end();
+    replay.note();
+    replay.all
 }
 
-fn step(spec: &Spec, monitor: &mut Monitor, block: &mut Block, all: &mut All) {
-    monitor.step(block);
-    note(spec, monitor, all);
-    block.clear();
-}
-
-/// Reports messages missed before a row to a monitor; if time passes to `until` first, no more than up to there.
-fn miss(
-    missed: &mut std::iter::Peekable<std::slice::Iter<'_, (usize, Missed)>>,
-    (row, until): (usize, Option<i64>),
-    (spec, monitor, block): (&Spec, &mut Monitor, &mut Block),
-    all: &mut All,
-) {
-    let is_now = |(at, (.., reached)): &&(usize, Missed)| {
-        *at <= row && until.is_none_or(|until| reached.as_nanos() <= until)
-    };
-    while let Some((_, (topic, from, until, reached))) = missed.next_if(is_now) {
-        step(spec, monitor, block, all);
-        monitor.advance(*reached);
-        note(spec, monitor, all);
-        monitor.miss(&[*topic], *from, *until);
-        note(spec, monitor, all);
+impl Replay<'_> {
+    fn note(&mut self) {
+        note(self.spec, &self.monitor, &mut self.all);
     }
-}
 
-/// Advances time to just after `until`.
-fn pass(until: Option<i64>, (spec, monitor, block): (&Spec, &mut Monitor, &mut Block), all: &mut All) {
-    if let Some(until) = until {
-        step(spec, monitor, block, all);
-        monitor.advance(Timestamp::from_nanos(until + 1));
-        note(spec, monitor, all);
+    fn step(&mut self) {
+        self.monitor.step(&self.block);
+        self.note();
+        self.block.clear();
+    }
+
+    /// Reports messages missed before a row to the monitor; if time passes to `until` first, no more than up to there.
+    fn miss(&mut self, missed: &mut MissedRows<'_>, row: usize, until: Option<i64>) {
+        let is_now = |(at, (.., reached)): &&(usize, Missed)| {
+            *at <= row && until.is_none_or(|until| reached.as_nanos() <= until)
+        };
+        while let Some((_, (topic, from, until, reached))) = missed.next_if(is_now) {
+            self.step();
+            self.monitor.advance(*reached);
+            self.note();
+            self.monitor.miss(&[*topic], *from, *until);
+            self.note();
+        }
+    }
+
+    /// Advances time to just after `until`.
+    fn pass(&mut self, until: Option<i64>) {
+        if let Some(until) = until {
+            self.step();
+            self.monitor.advance(Timestamp::from_nanos(until + 1));
+            self.note();
+        }
     }
 }
 

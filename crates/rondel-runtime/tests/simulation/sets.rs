@@ -7,32 +7,32 @@ use rondel_align::{SetPolicy, SetSettings, Sets};
 use rondel_event::{Block, Timestamp, TopicId};
 use rondel_runtime::align::{AlignedMonitor, Rule};
 
-use crate::Numbers;
 use crate::network::{MS, Rough, What, traffic};
 use crate::recording::{All, Row, difference, note, replay, write};
 use crate::specs::WATCHED;
+use rondel_testkit::Random;
 
-fn policy(numbers: &mut Numbers) -> SetPolicy {
+fn policy(numbers: &mut Random) -> SetPolicy {
     let queue = numbers.pick(&[0, 1, 4, 10]);
-    match numbers.below(5) {
+    match numbers.int(5) {
         0 => SetPolicy::Exact { queue },
         1 => SetPolicy::approximate(queue),
         2 => SetPolicy::Approximate {
             queue,
             age_penalty: 0.1,
-            max_interval: Some(numbers.below(30 * MS) as u64),
+            max_interval: Some(numbers.int(30 * MS) as u64),
             lower_bounds: Vec::new(),
         },
-        3 => SetPolicy::Epsilon { epsilon: numbers.below(20 * MS) as u64, queue },
+        3 => SetPolicy::Epsilon { epsilon: numbers.int(20 * MS) as u64, queue },
         _ => SetPolicy::latest(),
     }
 }
 
 /// The verdicts about the sets of a network are those about the sets that a direct call makes of what comes.
-pub(crate) fn agree(numbers: &mut Numbers) -> Result<bool, String> {
+pub(crate) fn agree(numbers: &mut Random) -> Result<bool, String> {
     let at = Timestamp::from_nanos;
-    let watched = &WATCHED[numbers.below(WATCHED.len() as i64) as usize];
-    let (division, program) = &watched.joined[numbers.below(watched.joined.len() as i64) as usize];
+    let watched = &WATCHED[numbers.int(WATCHED.len() as i64) as usize];
+    let (division, program) = &watched.joined[numbers.int(watched.joined.len() as i64) as usize];
     let traffic = traffic(numbers, watched.topics, Rough::Lossless);
     let topics = division.topics.len();
     let settings = SetSettings {
@@ -95,7 +95,7 @@ pub(crate) fn agree(numbers: &mut Numbers) -> Result<bool, String> {
             rows.extend(messages.iter().map(|m| Row { time, messages: vec![*m], forgotten: false }));
         }
     }
-    let expected = replay((&division.spec, program), (&rows, &[]), None, every);
+    let expected = replay(&division.spec, program, &rows, &[], None, every);
     let Rule::Sets { sets, .. } = monitor.rule() else { return Err("no sets".to_owned()) };
     let described = || format!("\n{settings:?}, joined: {joined}\n{:#?}", traffic.lines);
     for (topic, counts) in sets.statistics().topics.iter().enumerate() {

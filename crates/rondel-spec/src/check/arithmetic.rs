@@ -7,6 +7,7 @@ use rondel_event::{Value, ValueType};
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::spec::{Aggregate, BinaryOp};
 use crate::syntax::ast::{Binding, Infix, NodeId, NodeKind, Prefix};
+use crate::type_names::article;
 
 /// Advice for a number that is compared with a duration.
 const COMPARABLE: &str = "compare it with a number";
@@ -130,8 +131,7 @@ impl Checker<'_> {
         let (found, wanted) = (self.kinds.kind(inner), Kind::of(value_type));
         if found.and(wanted).is_none() && !self.is_invalid(inner) {
             let name = parameter.of(self.text);
-            let message =
-                format!("parameter '{name}' is {}, found {}", super::article(value_type), found.article());
+            let message = format!("parameter '{name}' is {}, found {}", article(value_type), found.article());
             let diagnostic = Diagnostic::new(Code::ArgumentType, self.span(node), message);
             let mut diagnostic = diagnostic.label(parameter, "declared here");
             if (found, wanted) == (Kind::Number, Kind::Duration) {

@@ -6,7 +6,7 @@ use super::names::{Declared, Names};
 use super::{Checker, Meaning};
 use crate::criterion::{Criterion, Demand};
 use crate::diagnostic::{Code, Diagnostic};
-use crate::spec::{BinaryOp, Bounds, Expr, ExprId, Property, SliceId, TimeModel};
+use crate::spec::{BinaryOp, Bounds, Class, Expr, ExprId, Property, SliceId, TimeModel};
 use crate::suggest::unknown;
 use crate::syntax::ast::{Assert, Bound, Demanded, Name, NodeKind, Prefix};
 
@@ -219,17 +219,7 @@ impl<'a> Checker<'a> {
     }
 
     fn is_ahead(&self, formula: ExprId) -> bool {
-        let nodes = &self.graph.spec().nodes;
-        let mut seen = std::collections::HashSet::from([formula]);
-        let mut open = vec![formula];
-        while let Some(id) = open.pop() {
-            let node = &nodes[id.index()];
-            if matches!(node, Expr::Next(_) | Expr::Eventually(..) | Expr::Always(..) | Expr::Until(..)) {
-                return true;
-            }
-            open.extend(node.operands().filter(|operand| seen.insert(*operand)));
-        }
-        false
+        self.graph.spec().below(formula).any(|(_, node)| node.class() == Class::Future)
     }
 
     /// A formula that is true as another is, in stretches that began while a condition was true.

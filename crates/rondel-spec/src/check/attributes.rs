@@ -1,47 +1,12 @@
 //! Checks of attributes: their values and combinations.
 
-use std::collections::HashSet;
-
 use super::Checker;
+use crate::attributes::{AttributeValue, LANGUAGE_ATTRIBUTES, count};
 use crate::diagnostic::{Code, Diagnostic};
-use crate::spec::{Expr, ExprId};
+use crate::spec::{Below, Class, ExprId};
 use crate::suggest::{did_you_mean, nearest};
 use crate::syntax::STEADY;
 use crate::syntax::ast::{Attribute, Name};
-
-/// The value that an attribute takes.
-enum AttributeValue {
-    Nothing,
-    /// A positive number of instances.
-    Count,
-    Word(&'static [&'static str]),
-    /// A duration or a number of steps.
-    Length,
-    /// A truth.
-    Condition,
-}
-
-/// The attributes of the language; all others are passed on with the verdicts.
-const LANGUAGE_ATTRIBUTES: [(&str, AttributeValue); 11] = [
-    ("limit", AttributeValue::Count),
-    ("unbounded", AttributeValue::Nothing),
-    ("plan", AttributeValue::Word(&["relations"])),
-    ("time", AttributeValue::Word(&["steps", "points", "dense"])),
-    ("robust", AttributeValue::Nothing),
-    ("interpolate", AttributeValue::Word(&["constant", "linear"])),
-    ("linear", AttributeValue::Nothing),
-    ("warmup", AttributeValue::Length),
-    ("while", AttributeValue::Condition),
-    ("hold", AttributeValue::Length),
-    ("latch", AttributeValue::Nothing),
-];
-
-/// The attributes that the language knows, each as it is written: `@time(steps)`.
-pub(crate) fn forms() -> impl Iterator<Item = (&'static str, String)> {
-    let advice =
-        |takes: &AttributeValue, name: &str| takes.advice(name).trim_start_matches("write ").to_owned();
-    LANGUAGE_ATTRIBUTES.iter().map(move |(name, takes)| (*name, advice(takes, name)))
-}
 
 /// The attributes that reports read.
 const CUSTOMARY: [&str; 2] = ["severity", "requirement"];
@@ -56,51 +21,10 @@ const SYNONYMS: [(&str, &str); 6] = [
     ("robustness", "@robust"),
 ];
 
-impl AttributeValue {
-    fn named(name: &str) -> Option<&'static AttributeValue> {
-        LANGUAGE_ATTRIBUTES.iter().find(|(known, _)| *known == name).map(|(_, takes)| takes)
-    }
-
-    fn fits(&self, attribute: &Attribute) -> bool {
-        match (self, attribute.argument) {
-            (AttributeValue::Nothing, argument) => argument.is_none(),
-            (AttributeValue::Count, Some(_)) => count(&attribute.value).is_some(),
-            (AttributeValue::Word(words), Some(_)) => words.contains(&attribute.value.as_str()),
-            // The parser has read them with the formula.
-            (AttributeValue::Length | AttributeValue::Condition, Some(_)) => true,
-            (_, None) => false,
-        }
-    }
-
-    /// Returns advice on how to write the attribute.
-    fn advice(&self, name: &str) -> String {
-        match self {
-            AttributeValue::Nothing => format!("write `@{name}`"),
-            AttributeValue::Count => format!("write `@{name}(100000)`"),
-            AttributeValue::Length => format!("write `@{name}(5 s)`, or in steps `@{name}(5)`"),
-            AttributeValue::Condition => format!("write a condition: `@{name}(topic.field > 0)`"),
-            AttributeValue::Word(words) => {
-                let forms: Vec<_> = words.iter().map(|word| format!("`@{name}({word})`")).collect();
-                match forms.split_last() {
-                    Some((last, others)) if !others.is_empty() => {
-                        format!("write {} or {last}", others.join(", "))
-                    }
-                    _ => format!("write {}", forms.concat()),
-                }
-            }
-        }
-    }
-}
-
-/// Parses a limit on the number of instances.
-fn count(value: &str) -> Option<u64> {
-    value.replace('_', "").parse().ok().filter(|limit| *limit > 0)
-}
-
 /// Returns the last valid attribute with this name.
 pub(super) fn find<'a>(attributes: &'a [Attribute], name: &str) -> Option<&'a Attribute> {
     let takes = AttributeValue::named(name)?;
-    attributes.iter().rev().find(|attribute| attribute.name.text == name && takes.fits(attribute))
+    attributes.iter().rev().find(|attribute| attribute.name.text == name && takes.fits(attribute.written()))
 }
 
 /// Returns the limit on the number of instances, if there is one.
@@ -126,7 +50,7 @@ impl Checker<'_> {
             let name = attribute.name.text.as_str();
             let diagnostic = match AttributeValue::named(name) {
                 None => unknown(attribute),
-                Some(takes) if !takes.fits(attribute) => Some(invalid_value(attribute, takes)),
+                Some(takes) if !takes.fits(attribute.written()) => Some(invalid_value(attribute, takes)),
                 Some(_) => duplicate(attribute, &attributes[..i])
                     .or_else(|| (name == "limit" && !limited).then(|| unlimited(attribute))),
             };
@@ -155,7 +79,7 @@ impl Checker<'_> {
         let about = |attribute: &&Attribute| {
             let name = attribute.name.text.as_str();
             (matches!(name, "unbounded" | "plan") || name == "limit" && !divided)
-                && AttributeValue::named(name).is_some_and(|takes| takes.fits(attribute))
+                && AttributeValue::named(name).is_some_and(|takes| takes.fits(attribute.written()))
         };
         let mut about = attributes.iter().filter(about).peekable();
         if about.peek().is_none() || self.is_quantified(roots) {
@@ -181,17 +105,9 @@ impl Checker<'_> {
     }
 
     /// Returns whether one of the nodes contains a quantifier.
-    fn is_quantified(&self, mut open: Vec<ExprId>) -> bool {
+    fn is_quantified(&self, roots: Vec<ExprId>) -> bool {
         let nodes = &self.graph.spec().nodes;
-        let mut seen: HashSet<ExprId> = open.iter().copied().collect();
-        while let Some(id) = open.pop() {
-            let node = &nodes[id.index()];
-            if matches!(node, Expr::Exists(..) | Expr::ForAll(..)) {
-                return true;
-            }
-            open.extend(node.operands().filter(|operand| seen.insert(*operand)));
-        }
-        false
+        Below::new(nodes, roots).any(|(_, node)| node.class() == Class::Quantifier)
     }
 }
 
@@ -206,8 +122,10 @@ fn unlimited(attribute: &Attribute) -> Diagnostic {
 fn unknown(attribute: &Attribute) -> Option<Diagnostic> {
     let name = attribute.name.text.as_str();
     // Custom attributes are allowed, so the value must fit the suggested attribute too.
-    let fitting =
-        LANGUAGE_ATTRIBUTES.iter().filter(|(_, takes)| takes.fits(attribute)).map(|(name, _)| *name);
+    let fitting = LANGUAGE_ATTRIBUTES
+        .iter()
+        .filter(|(_, takes)| takes.fits(attribute.written()))
+        .map(|(name, _)| *name);
     let meant = SYNONYMS.iter().find(|(word, _)| *word == name).map(|(_, meant)| (*meant).to_owned());
     let fitting = fitting.chain(CUSTOMARY.into_iter().filter(|_| attribute.argument.is_some()));
     let meant = meant.or_else(|| {
@@ -224,7 +142,9 @@ fn invalid_value(attribute: &Attribute, takes: &AttributeValue) -> Diagnostic {
     let message = match (takes, attribute.argument) {
         (AttributeValue::Nothing, _) => format!("`@{name}` takes no value"),
         (_, None) => format!("`@{name}` needs a value"),
-        (AttributeValue::Length | AttributeValue::Condition, _) => format!("`@{name}` needs another value"),
+        (AttributeValue::Length | AttributeValue::Condition | AttributeValue::Property, _) => {
+            format!("`@{name}` needs another value")
+        }
         (AttributeValue::Count, _) => format!("`@{name}` takes a positive whole number of instances"),
         (AttributeValue::Word(words), _) => {
             let suggestion = did_you_mean(value, words.iter().copied());
@@ -254,7 +174,7 @@ fn duplicate(attribute: &Attribute, earlier: &[Attribute]) -> Option<Diagnostic>
     let (subject, value) = says(attribute);
     let is_sound = |other: &&Attribute| {
         says(other).0 == subject
-            && AttributeValue::named(&other.name.text).is_some_and(|takes| takes.fits(other))
+            && AttributeValue::named(&other.name.text).is_some_and(|takes| takes.fits(other.written()))
     };
     let other = earlier.iter().find(is_sound)?;
     let message = match says(other).1 == value {

@@ -1,16 +1,14 @@
 //! Checks and translation of chains.
 
-use std::collections::HashSet;
-
 use rondel_event::{Comparison, Value, ValueType};
 
 use super::names::Names;
 use super::time::Units;
 use super::{Checker, Meaning};
 use crate::diagnostic::{Code, Diagnostic};
-use crate::spec::{self, Bounds, ChainId, ChainMeasure, Expr, ExprId, SliceId, TimeModel};
+use crate::spec::{self, Below, Bounds, ChainId, Expr, ExprId, SliceId, TimeModel};
 use crate::suggest::unknown;
-use crate::syntax::ast::{Attribute, Bound, Chain, Measure, Name};
+use crate::syntax::ast::{Attribute, Chain, ChainBound, Measure, Name};
 
 /// A stamp is kept for at least this multiple of the latency bound.
 const WAIT: u64 = 10;
@@ -35,7 +33,7 @@ impl<'a> Checker<'a> {
                 }
             }
         }
-        for bound in chain.bounds.iter().map(|(.., bound)| bound).chain([&chain.within]) {
+        for bound in chain.bounds.iter().map(|further| &further.bound).chain([&chain.within]) {
             if let Err(diagnostic) = self.resolve_bound(bound, None, names) {
                 self.diagnostics.push(*diagnostic);
             }
@@ -90,7 +88,7 @@ impl<'a> Checker<'a> {
             let broken = links.len() != chain.topics.len();
             self.begin(&chain.name, &chain.attributes);
             let mut units = Units::default();
-            for bound in chain.bounds.iter().map(|(.., bound)| bound).chain([&chain.within]) {
+            for bound in chain.bounds.iter().map(|further| &further.bound).chain([&chain.within]) {
                 self.add_bound(bound, &mut units);
             }
             let model = self.model(&chain.attributes, units);
@@ -107,7 +105,7 @@ impl<'a> Checker<'a> {
     pub(super) fn lower_chain_bound(
         &mut self,
         index: usize,
-        (name, measure, bound): &(Name, ChainMeasure, Bound),
+        ChainBound { name, measure, bound }: &ChainBound,
     ) {
         let chain = &self.ast.chains[index];
         let Some((model, _)) = self.chain_reaches.get(index).copied().flatten() else { return };
@@ -141,10 +139,7 @@ impl<'a> Checker<'a> {
         }
         let spec = self.graph.spec();
         let until = slice.and_then(|id| spec.slices.get(id.0 as usize)?.until);
-        let mut open: Vec<ExprId> = roots.into_iter().chain(until).collect();
-        let mut seen: HashSet<ExprId> = open.iter().copied().collect();
-        while let Some(id) = open.pop() {
-            let node = &spec.nodes[id.index()];
+        for (_, node) in Below::new(&spec.nodes, roots.into_iter().chain(until)) {
             if let Expr::Chain(chain, _) = node {
                 let chain = spec.chains.get(chain.0 as usize).map_or("?", |chain| &chain.name);
                 let message = format!("'{}' has `for each` and cannot measure chain '{chain}'", name.text);
@@ -154,7 +149,6 @@ impl<'a> Checker<'a> {
                 );
                 return;
             }
-            open.extend(node.operands().filter(|operand| seen.insert(*operand)));
         }
     }
 

@@ -104,9 +104,9 @@ fn machines_have_states_transitions_and_a_property() {
 fn machines_can_have_parameters() {
     let spec = spec(
         "topic request { id: string } topic grant { id: string }
-         property asked for each id in (request.id, grant.id) until in(one, idle) = on(grant) -> in(one, asked)
+         property requested for each id in (request.id, grant.id) until in(one, idle) = on(grant) -> in(one, requested)
          machine one for each id in (request.id, grant.id) until in(one, idle) {
-             initial new; new -> asked when on(request) and id != '' asked -> idle when on(grant)
+             initial new; new -> requested when on(request) and id != '' requested -> idle when on(grant)
          }",
     );
     assert_eq!(spec.slices.len(), 1);
@@ -201,6 +201,6 @@ fn bounds_and_conditions_determine_the_time_model_of_a_machine() {
     assert_eq!(one("when a.x error p while a.x for 1 s"), Dense);
     let both = "property r = in(m, q) -> a.x @time(points) machine m { initial p p -> q when a.x after D }";
     assert_eq!(times(&format!("@time(points) {both}")), (vec![Points], vec![Points, Points]));
-    let asks = "let asked = in(m, q) property r = asked machine m { initial p p -> q after D }";
-    assert_eq!(times(asks), (vec![Dense], vec![Dense, Dense]));
+    let by_name = "let waiting = in(m, q) property r = waiting machine m { initial p p -> q after D }";
+    assert_eq!(times(by_name), (vec![Dense], vec![Dense, Dense]));
 }

@@ -40,25 +40,26 @@ impl<'a> Checker<'a> {
         &mut self,
         node: NodeId,
         parameter: &'a Parameter,
-        place: (usize, usize),
+        each: usize,
+        key: usize,
         names: &Names<'a>,
     ) -> bool {
         let ast = self.ast;
         let NodeKind::Path(name, steps) = &ast.nodes[node].kind else { return false };
         let Some((Declared::Topic(topic), _)) = names.get(&name.text, name.span) else { return false };
         let topic = *topic;
-        let Some((at, is_parallel)) = self.array_of_names(topic, (name, steps), &parameter.name.text) else {
+        let Some((at, is_parallel)) = self.array_of_names(topic, name, steps, &parameter.name.text) else {
             return false;
         };
-        let key = if is_parallel { &steps[at - 1..] } else { &steps[at..] };
-        let key = Path(key.iter().map(|(step, _)| step.clone()).collect());
-        let named = Named::of_parameter(key, &parameter.name.text, is_parallel);
+        let names = if is_parallel { &steps[at - 1..] } else { &steps[at..] };
+        let names = Path(names.iter().map(|(step, _)| step.clone()).collect());
+        let named = Named::of_parameter(names, &parameter.name.text, is_parallel);
         let span = steps[at - 1].1;
         let mut through = steps.clone();
         through.insert(at, (Segment::Named(Box::new(named)), span));
         let field = Path(steps.iter().map(|(step, _)| step.clone()).collect());
         self.meanings[node] = self.field(node, topic, &through);
-        self.element_names.push(ElementName { place, topic, field });
+        self.element_names.push(ElementName { place: (each, key), topic, field });
         true
     }
 
@@ -67,7 +68,8 @@ impl<'a> Checker<'a> {
     fn array_of_names(
         &self,
         topic: TopicId,
-        (name, steps): (&Name, &[(Segment, Span)]),
+        name: &Name,
+        steps: &[(Segment, Span)],
         parameter: &str,
     ) -> Option<(usize, bool)> {
         if !steps.iter().all(|(step, _)| matches!(step, Segment::Key(_) | Segment::Index(_))) {

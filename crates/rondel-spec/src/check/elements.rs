@@ -3,13 +3,13 @@
 use rondel_event::{Comparison, Condition, Path, Segment, Test, Value, ValueType};
 
 use super::arithmetic::measurable;
-use super::fields::describe;
 use super::kinds::Kind;
 use super::names::{Declared, Names};
-use super::{Checker, Meaning, article};
+use super::{Checker, Meaning};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::spec::{Expr, ExprId, SchemaType, TimeModel};
 use crate::syntax::ast::{ElementTest, ElementsSyntax, NodeId, NodeKind};
+use crate::type_names::{article, describe};
 
 impl<'a> Checker<'a> {
     /// Resolves the array, and the fields of its elements as far as their types are declared.
@@ -31,18 +31,8 @@ impl<'a> Checker<'a> {
                 *topic
             }
             _ => {
-                return match self.path(node, name, steps, within, names) {
-                    Meaning::Field { topic, path, .. } => {
-                        Meaning::Elements { topic, path, declared: vec![None; syntax.tests.len()] }
-                    }
-                    Meaning::Invalid => Meaning::Invalid,
-                    _ => {
-                        let message = format!("expected an array, but '{}' is not a field", name.text);
-                        let diagnostic = Diagnostic::new(Code::TypeMismatch, syntax.place, message);
-                        self.diagnostics.push(diagnostic.help("write `any r in topic.field: r < 0.2`"));
-                        Meaning::Invalid
-                    }
-                };
+                let of = self.path(node, name, steps, within, names);
+                return self.elements_of(of, syntax);
             }
         };
         let path = Path(steps.iter().map(|(step, _)| step.clone()).collect());
@@ -56,37 +46,7 @@ impl<'a> Checker<'a> {
                 return Meaning::Invalid;
             }
         };
-        if !matches!(found, SchemaType::Array(..) | SchemaType::Open) {
-            let message = format!("expected an array, found {}", describe(found));
-            let mut diagnostic = Diagnostic::new(Code::TypeMismatch, syntax.place, message);
-            if let Some(place) = place {
-                diagnostic = diagnostic.label(place, "declared here");
-            }
-            if syntax.quantifier.is_measure() {
-                let word = syntax.quantifier.as_str();
-                let kind = match found {
-                    SchemaType::Value(value_type) => Kind::of(*value_type),
-                    _ => Kind::Anything,
-                };
-                let written = syntax.place.of(self.text);
-                diagnostic.message =
-                    format!("`{word}` takes an array, or numbers over a window, found {}", describe(found));
-                diagnostic = diagnostic.help(match kind {
-                    Kind::Text | Kind::Bool => measurable(word, &[written], kind),
-                    _ => format!("write `{word}({written}) over 10 s` for the {word} of a window"),
-                });
-            }
-            self.diagnostics.push(diagnostic);
-            return Meaning::Invalid;
-        }
-        if let SchemaType::Array(element, _) = found
-            && syntax.quantifier.is_measure()
-            && !matches!(**element, SchemaType::Value(ValueType::Int | ValueType::Float) | SchemaType::Open)
-        {
-            let word = syntax.quantifier.as_str();
-            let message =
-                format!("`{word}` needs an array of numbers, but each element is {}", describe(element));
-            let mut diagnostic = Diagnostic::new(Code::TypeMismatch, syntax.place, message);
+        if let Some(mut diagnostic) = self.no_elements(syntax, found) {
             if let Some(place) = place {
                 diagnostic = diagnostic.label(place, "declared here");
             }
@@ -110,6 +70,54 @@ impl<'a> Checker<'a> {
             }
         }
         Meaning::Elements { topic, path, declared }
+    }
+
+    /// Returns the meaning of conditions on the elements of something that is no field of a topic with a schema.
+    fn elements_of(&mut self, of: Meaning, syntax: &ElementsSyntax) -> Meaning {
+        match of {
+            Meaning::Field { topic, path, .. } => {
+                Meaning::Elements { topic, path, declared: vec![None; syntax.tests.len()] }
+            }
+            Meaning::Invalid => Meaning::Invalid,
+            _ => {
+                let message = format!("expected an array, but '{}' is not a field", syntax.array.text);
+                let diagnostic = Diagnostic::new(Code::TypeMismatch, syntax.place, message);
+                self.diagnostics.push(diagnostic.help("write `any r in topic.field: r < 0.2`"));
+                Meaning::Invalid
+            }
+        }
+    }
+
+    /// Returns the error for a field that has no elements, or none that a measure takes.
+    fn no_elements(&self, syntax: &ElementsSyntax, found: &SchemaType) -> Option<Diagnostic> {
+        let is_measure = syntax.quantifier.is_measure();
+        let word = syntax.quantifier.as_str();
+        if let SchemaType::Array(element, _) = found {
+            let is_number =
+                matches!(**element, SchemaType::Value(ValueType::Int | ValueType::Float) | SchemaType::Open);
+            let message =
+                format!("`{word}` needs an array of numbers, but each element is {}", describe(element));
+            let diagnostic = Diagnostic::new(Code::TypeMismatch, syntax.place, message);
+            return (is_measure && !is_number).then_some(diagnostic);
+        }
+        if matches!(found, SchemaType::Open) {
+            return None;
+        }
+        if !is_measure {
+            let message = format!("expected an array, found {}", describe(found));
+            return Some(Diagnostic::new(Code::TypeMismatch, syntax.place, message));
+        }
+        let kind = match found {
+            SchemaType::Value(value_type) => Kind::of(*value_type),
+            _ => Kind::Anything,
+        };
+        let written = syntax.place.of(self.text);
+        let message = format!("`{word}` takes an array, or numbers over a window, found {}", describe(found));
+        let diagnostic = Diagnostic::new(Code::TypeMismatch, syntax.place, message);
+        Some(diagnostic.help(match kind {
+            Kind::Text | Kind::Bool => measurable(word, &[written], kind),
+            _ => format!("write `{word}({written}) over 10 s` for the {word} of a window"),
+        }))
     }
 
     /// Adds the node of conditions on elements.

@@ -78,7 +78,8 @@ impl Checker<'_> {
     pub(super) fn lower_test_event(
         &mut self,
         message: &Message,
-        (event, holds): (TopicEvent, bool),
+        event: TopicEvent,
+        holds: bool,
         of: TopicId,
     ) -> Option<TestMessage> {
         let Some(topic) = self.graph.spec().events_topic(of) else {

@@ -5,13 +5,13 @@ use std::fmt::Write as _;
 use rondel_event::{Segment, Timestamp, TopicId, Value, ValueType};
 
 use super::Checker;
-use super::fields::unknown_field;
-use super::kinds::article;
 use super::names::Names;
 use crate::diagnostic::{Code, Diagnostic, Span};
+use crate::fields::unknown_field;
 use crate::spec::{Expectation, SchemaType, Test, TestMessage, TimeModel};
 use crate::suggest::unknown;
 use crate::syntax::ast::{self, Content, ContentKind, Expect, Message, NodeId};
+use crate::type_names::article;
 
 impl<'a> Checker<'a> {
     /// Resolves the topics and constants in the messages of all tests.
@@ -63,8 +63,8 @@ impl<'a> Checker<'a> {
             let mut messages = Vec::new();
             for (message, topic) in test.messages.iter().zip(self.test_topics[i].clone()) {
                 let Some(topic) = topic else { continue };
-                if let Some(event) = message.event {
-                    messages.extend(self.lower_test_event(message, event, topic));
+                if let Some((event, holds)) = message.event {
+                    messages.extend(self.lower_test_event(message, event, holds, topic));
                     continue;
                 }
                 if let Some(json) = self.lower_message(message, topic, true) {

@@ -1,15 +1,13 @@
 //! Warnings about missed edges in dense time. `rising` and `falling` detect a change at a time point; a value that
 //! changes just after a time point, such as the end of `once[0, 2 s] on(a)`, has no such time point.
 
-use std::collections::HashSet;
-
 use rondel_event::{Comparison, ValueType};
 
 use super::Checker;
 use super::linear::LINEAR_OPTION;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::graph::Graph;
-use crate::spec::{ChainMeasure, Expr, ExprId};
+use crate::spec::{Below, ChainMeasure, Class, Expr, ExprId, Temporal};
 use crate::syntax::ast::Name;
 
 /// The ways in which a node can change in dense time.
@@ -59,14 +57,9 @@ impl Checker<'_> {
     pub(super) fn warn_of_missed_edges(&mut self, name: &Name, roots: Vec<ExprId>, is_linear: bool) {
         let graph = &self.graph;
         let nodes = &graph.spec().nodes;
-        let mut seen: HashSet<ExprId> = roots.iter().copied().collect();
-        let mut open = roots;
-        let mut edges = Vec::new();
-        while let Some(id) = open.pop() {
-            let node = &nodes[id.index()];
-            edges.extend(edge(nodes, node).map(|becomes| (id, becomes)));
-            open.extend(node.operands().filter(|operand| seen.insert(*operand)));
-        }
+        let below = Below::new(nodes, roots);
+        let edges: Vec<(ExprId, ExprId)> =
+            below.filter_map(|(id, node)| Some((id, edge(nodes, node)?))).collect();
         let Some(last) = edges.iter().map(|(_, becomes)| becomes.index()).max() else { return };
         let mut turns: Vec<EdgeTiming> = Vec::with_capacity(last + 1);
         for id in (0..=last as u32).map(ExprId) {
@@ -114,7 +107,6 @@ fn edge_timing(graph: &Graph, id: ExprId, turns: &[EdgeTiming], is_linear: bool)
     // A past operator is named itself as the cause.
     let own = |late: Option<ExprId>| late.map(|_| id);
     match expr {
-        Expr::On(_) | Expr::Bind { .. } | Expr::Carried { .. } => EdgeTiming::instant(id),
         Expr::And(..) if edge(&spec.nodes, expr).is_some() => EdgeTiming::instant(id),
         Expr::Not(x) => of(x).not(),
         Expr::Definitely(x) | Expr::Exists(_, x) | Expr::ForAll(_, x) => of(x),
@@ -127,18 +119,6 @@ fn edge_timing(graph: &Graph, id: ExprId, turns: &[EdgeTiming], is_linear: bool)
         }
         Expr::Previously(x) if !of(x).is_instant => {
             EdgeTiming { rises: Some(id), falls: Some(id), ..EdgeTiming::default() }
-        }
-        Expr::Once(bounds, x) => {
-            let ends = own(of(x).falls).filter(|_| bounds.upper.is_some());
-            EdgeTiming { rises: of(x).rises, falls: ends, ..EdgeTiming::default() }
-        }
-        Expr::Historically(bounds, x) => {
-            let ends = own(of(x).rises).filter(|_| bounds.upper.is_some());
-            EdgeTiming { rises: ends, falls: of(x).falls, ..EdgeTiming::default() }
-        }
-        Expr::Since(bounds, x, y) => {
-            let ends = own(of(y).falls).filter(|_| bounds.upper.is_some());
-            EdgeTiming { rises: of(y).rises, falls: of(x).falls.or(ends), ..EdgeTiming::default() }
         }
         Expr::InState(machine, states) => {
             let machine = spec.machines.get(machine.0 as usize);
@@ -153,8 +133,19 @@ fn edge_timing(graph: &Graph, id: ExprId, turns: &[EdgeTiming], is_linear: bool)
             }
             turns
         }
-        Expr::Compare(comparison, x, y) => compared(graph, id, (*comparison, *x, *y), turns, is_linear),
-        _ => EdgeTiming::default(),
+        Expr::Compare(comparison, x, y) => compared(graph, id, *comparison, *x, *y, turns, is_linear),
+        _ => match (expr.class(), expr.past()) {
+            (Class::Event, _) => EdgeTiming::instant(id),
+            (_, Some(Temporal { bounds, all, guard, operand })) => {
+                // With `all`, both are negated.
+                let operand = if all { of(&operand).not() } else { of(&operand) };
+                let ends = own(operand.falls).filter(|_| bounds.upper.is_some());
+                let falls = guard.and_then(|guard| of(&guard).falls).or(ends);
+                let some = EdgeTiming { rises: operand.rises, falls, ..EdgeTiming::default() };
+                if all { some.not() } else { some }
+            }
+            _ => EdgeTiming::default(),
+        },
     }
 }
 
@@ -162,7 +153,9 @@ fn edge_timing(graph: &Graph, id: ExprId, turns: &[EdgeTiming], is_linear: bool)
 fn compared(
     graph: &Graph,
     id: ExprId,
-    (comparison, x, y): (Comparison, ExprId, ExprId),
+    comparison: Comparison,
+    x: ExprId,
+    y: ExprId,
     turns: &[EdgeTiming],
     is_linear: bool,
 ) -> EdgeTiming {
@@ -208,7 +201,7 @@ fn advice(graph: &Graph, late: ExprId) -> String {
                 format!("both sides are equal at the time point of crossing; with `{meant}` the edge is at that time point")
             }
         },
-        Expr::Once(..) | Expr::Historically(..) | Expr::Since(..) => {
+        node if node.past().is_some() => {
             "bounds include their far end and a window does not: write `count(p) over 2 s > 0` instead of \
              `once[0, 2 s] p`"
                 .to_owned()

@@ -65,18 +65,6 @@ impl Kind {
     }
 }
 
-/// Returns a type with its article.
-pub(crate) fn article(value_type: ValueType) -> &'static str {
-    match value_type {
-        ValueType::Bool => "a bool",
-        ValueType::Int => "an int",
-        ValueType::Float => "a float",
-        ValueType::Time => "a time",
-        ValueType::Duration => "a duration",
-        ValueType::String => "a string",
-    }
-}
-
 /// The reason for a kind, for messages.
 #[derive(Clone, Debug)]
 struct Reason {
@@ -244,9 +232,17 @@ impl Checker<'_> {
     }
 
     pub(super) fn infer(&mut self, node: NodeId) {
-        let ast = self.ast;
         match &self.meanings[node] {
-            Meaning::Invalid => return self.kinds.set(node, Kind::Invalid, None),
+            Meaning::Itself | Meaning::Topic(_) => self.infer_operation(node),
+            _ => self.infer_meaning(node),
+        }
+    }
+
+    /// Infers the kind of a node that names something.
+    fn infer_meaning(&mut self, node: NodeId) {
+        let ast = self.ast;
+        let equal = match &self.meanings[node] {
+            Meaning::Itself | Meaning::Topic(_) => return,
             Meaning::Formula { .. } | Meaning::InState(..) => return self.result(node, Kind::Bool),
             Meaning::Elements { .. } => {
                 let value_type = match &ast.nodes[node].kind {
@@ -256,12 +252,10 @@ impl Checker<'_> {
                 return self.result(node, Kind::of(value_type));
             }
             Meaning::Chain(..) => return self.result(node, Kind::Duration),
-            Meaning::Length { .. } => return self.result(node, Kind::Number),
-            Meaning::Number { .. } => return self.result(node, Kind::Number),
+            Meaning::Length { .. } | Meaning::Number { .. } => return self.result(node, Kind::Number),
             Meaning::Field { declared: Some((value_type, place)), .. } => {
                 let reason = place.map(|span| Reason { span, declared: true });
-                let kind = Kind::of(*value_type);
-                return self.kinds.set(node, kind, reason);
+                return self.kinds.set(node, Kind::of(*value_type), reason);
             }
             Meaning::Field { topic, path, declared: None } => {
                 let fresh = self.kinds.parents.len();
@@ -273,27 +267,22 @@ impl Checker<'_> {
                 let (kind, reason) = (self.kinds.kind(variable), self.kinds.reason(variable));
                 return self.kinds.unite(variable, node, kind, reason);
             }
-            Meaning::Binding(i) => {
-                let Some(root) = ast.bindings[*i].body.root else {
-                    return self.kinds.set(node, Kind::Invalid, None);
-                };
-                return self.same(root, node, node);
-            }
-            Meaning::Parameter(each, key) => {
-                return match ast.for_eaches[*each].parameters[*key].fields.first() {
-                    Some(field) => self.same(*field, node, node),
-                    None => self.kinds.set(node, Kind::Invalid, None),
-                };
-            }
+            Meaning::Invalid => None,
+            Meaning::Binding(i) => ast.bindings[*i].body.root,
+            Meaning::Parameter(each, key) => ast.for_eaches[*each].parameters[*key].fields.first().copied(),
             Meaning::MachineVariable(machine, variable) => {
-                let variable = &ast.machines[*machine].variables[*variable];
-                return match variable.initial.root {
-                    Some(root) => self.same(root, node, node),
-                    None => self.kinds.set(node, Kind::Invalid, None),
-                };
+                ast.machines[*machine].variables[*variable].initial.root
             }
-            Meaning::Itself | Meaning::Topic(_) => {}
+        };
+        match equal {
+            Some(equal) => self.same(equal, node, node),
+            None => self.kinds.set(node, Kind::Invalid, None),
         }
+    }
+
+    /// Infers the kinds of a node and its operands from its syntax.
+    fn infer_operation(&mut self, node: NodeId) {
+        let ast = self.ast;
         match &ast.nodes[node].kind {
             NodeKind::Literal(value) => self.result(node, Kind::of(value.value_type())),
             NodeKind::Unary(Prefix::Negate, a) => self.infer_size(node, *a),
@@ -315,30 +304,14 @@ impl Checker<'_> {
                 self.expect(*b, Kind::Bool);
                 self.result(node, Kind::Bool);
             }
-            NodeKind::If(condition, yes, no) => {
-                self.expect(*condition, Kind::Bool);
-                self.same(*yes, *no, node);
-                if self.is_invalid(node) {
-                    self.kinds.set(node, Kind::Invalid, None);
-                } else {
-                    self.same(*yes, node, node);
-                }
-            }
+            NodeKind::If(condition, yes, no) => self.infer_choice(node, *condition, *yes, *no),
             NodeKind::Call(function, arguments) => self.infer_call(node, *function, arguments),
             NodeKind::Same(inner) => self.same(*inner, node, node),
             NodeKind::Argument(inner, value_type, parameter) => {
                 self.infer_argument(node, *inner, *value_type, *parameter);
             }
             NodeKind::Member { operand, members, interval, .. } => {
-                for member in [&[*operand], &members[..]].concat() {
-                    if interval.is_some() {
-                        self.expect(member, Kind::Ordered);
-                    }
-                    if member != *operand {
-                        self.same(*operand, member, node);
-                    }
-                }
-                self.result(node, Kind::Bool);
+                self.infer_member(node, *operand, members, interval.is_some());
             }
             NodeKind::On(_) | NodeKind::Event(..) => self.result(node, Kind::Bool),
             NodeKind::Measure(..) => self.result(node, Kind::Duration),
@@ -352,15 +325,7 @@ impl Checker<'_> {
                 let (kind, reason) = (self.kinds.kind(variable), self.kinds.reason(variable));
                 self.kinds.unite(variable, node, kind, reason);
             }
-            NodeKind::Atom { pairs, .. } => {
-                for pair in pairs {
-                    match *pair {
-                        Pair::Bind { field, variable } => self.same(field, variable, node),
-                        Pair::Where { condition, .. } => self.expect(condition, Kind::Bool),
-                    }
-                }
-                self.result(node, Kind::Bool);
-            }
+            NodeKind::Atom { pairs, .. } => self.infer_atom(node, pairs),
             NodeKind::Quantified { body, .. } => {
                 self.expect(*body, Kind::Bool);
                 self.result(node, Kind::Bool);
@@ -375,6 +340,39 @@ impl Checker<'_> {
             | NodeKind::Rye { .. }
             | NodeKind::Invalid => {}
         }
+    }
+
+    fn infer_choice(&mut self, node: NodeId, condition: NodeId, yes: NodeId, no: NodeId) {
+        self.expect(condition, Kind::Bool);
+        self.same(yes, no, node);
+        if self.is_invalid(node) {
+            self.kinds.set(node, Kind::Invalid, None);
+        } else {
+            self.same(yes, node, node);
+        }
+    }
+
+    /// Infers the kinds of `x in (a, b)`; those of an interval have an order.
+    fn infer_member(&mut self, node: NodeId, operand: NodeId, members: &[NodeId], is_interval: bool) {
+        for member in [&[operand], members].concat() {
+            if is_interval {
+                self.expect(member, Kind::Ordered);
+            }
+            if member != operand {
+                self.same(operand, member, node);
+            }
+        }
+        self.result(node, Kind::Bool);
+    }
+
+    fn infer_atom(&mut self, node: NodeId, pairs: &[Pair]) {
+        for pair in pairs {
+            match *pair {
+                Pair::Bind { field, variable } => self.same(field, variable, node),
+                Pair::Where { condition, .. } => self.expect(condition, Kind::Bool),
+            }
+        }
+        self.result(node, Kind::Bool);
     }
 
     fn infer_call(&mut self, node: NodeId, function: Function, arguments: &[NodeId]) {

@@ -2,13 +2,13 @@
 
 use rondel_event::{Countable, Path, Segment, ValueType};
 
-use super::fields::describe;
 use super::kinds::Kind;
 use super::names::{Declared, Names};
 use super::{Checker, Meaning};
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::spec::SchemaType;
 use crate::syntax::ast::{Name, NodeId};
+use crate::type_names::describe;
 
 impl<'a> Checker<'a> {
     /// Resolves the length of a field, which must be an array or a string as far as its type is declared.

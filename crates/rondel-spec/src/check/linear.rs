@@ -7,7 +7,7 @@ use rondel_event::{Comparison, Quantifier, ValueType};
 use super::{Checker, attributes};
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::graph::Graph;
-use crate::spec::{BinaryOp, Expr, ExprId, SliceId, TimeModel, UnaryOp};
+use crate::spec::{Below, BinaryOp, Class, Expr, ExprId, SliceId, TimeModel, UnaryOp, fold};
 use crate::syntax::ast::{Attribute, Name};
 
 const SECOND_PROPERTY: &str = "write a second property for it with `@interpolate(constant)`";
@@ -32,7 +32,7 @@ impl Checker<'_> {
         }
         let ast = self.ast;
         // A further bound of a chain has the settings of the chain.
-        if ast.chains.iter().flat_map(|chain| &chain.bounds).any(|(bound, ..)| bound.span == name.span) {
+        if ast.chains.iter().flat_map(|chain| &chain.bounds).any(|bound| bound.name.span == name.span) {
             return false;
         }
         // The option has no effect on properties that compare no numbers.
@@ -79,21 +79,7 @@ impl Checker<'_> {
     fn has_numbers(&self, formula: ExprId, slice: Option<SliceId>) -> bool {
         let spec = self.graph.spec();
         let until = slice.and_then(|id| spec.slices.get(id.0 as usize)?.until);
-        let mut open: Vec<ExprId> = until.into_iter().chain([formula]).collect();
-        let mut seen: HashSet<ExprId> = open.iter().copied().collect();
-        while let Some(id) = open.pop() {
-            let node = &spec.nodes[id.index()];
-            if is_number(node) {
-                return true;
-            }
-            let machine = match node {
-                Expr::InState(machine, _) | Expr::Ambiguous(machine) => spec.machines.get(machine.0 as usize),
-                _ => None,
-            };
-            let conditions = machine.into_iter().flat_map(|machine| machine.conditions());
-            open.extend(node.operands().chain(conditions).filter(|operand| seen.insert(*operand)));
-        }
-        false
+        spec.below_with_machines(until.into_iter().chain([formula])).any(|(_, node)| is_number(node))
     }
 
     /// Returns the location of a node in a property, or in a definition that it uses.
@@ -164,11 +150,9 @@ fn is_number(expr: &Expr) -> bool {
 /// Returns the first node that cannot be combined with linear interpolation, with its ancestors and the reason.
 fn first_conflict(graph: &Graph, formula: ExprId) -> Option<(Vec<ExprId>, NotLinear)> {
     let nodes = &graph.spec().nodes;
-    // Operands precede their operators.
-    let mut varies: Vec<bool> = Vec::with_capacity(nodes.len());
-    for expr in nodes {
-        varies.push(is_number(expr) || expr.operands().any(|operand| varies[operand.index()]));
-    }
+    let varies = fold(nodes, |_, expr, varies: &[bool]| {
+        is_number(expr) || expr.operands().any(|operand| varies[operand.index()])
+    });
     let varies = |id: ExprId| varies[id.index()];
     let mut first: Option<(ExprId, NotLinear)> = None;
     let mut seen = HashSet::from([(formula, false)]);
@@ -212,8 +196,8 @@ fn needs_messages(graph: &Graph, expr: &Expr, varies: &dyn Fn(ExprId) -> bool) -
         Expr::Latency(_) => "`latency`",
         Expr::Jitter(_) => "`jitter`",
         Expr::Chain(..) => "a measurement of a chain",
-        Expr::InState(..) | Expr::Ambiguous(_) | Expr::MachineVariable(..) => "a machine",
-        Expr::Exists(..) | Expr::ForAll(..) => "a quantifier",
+        _ if expr.class() == Class::Machine => "a machine",
+        _ if expr.class() == Class::Quantifier => "a quantifier",
         Expr::And(on, change) => return changed(graph, *on, *change, varies),
         // `known` and `is_nan`.
         Expr::If(certain, yes, _)
@@ -318,16 +302,7 @@ pub(super) fn is_interpolated(graph: &Graph, x: ExprId, y: ExprId) -> bool {
     if matches!(nodes[y.index()], Expr::Prev(before) if before == x) {
         return false;
     }
-    let mut seen = HashSet::from([x, y]);
-    let mut open = vec![x, y];
-    while let Some(id) = open.pop() {
-        let node = &nodes[id.index()];
-        if is_number(node) {
-            return true;
-        }
-        open.extend(node.operands().filter(|operand| seen.insert(*operand)));
-    }
-    false
+    Below::new(nodes, [x, y]).any(|(_, node)| is_number(node))
 }
 
 fn is_update(graph: &Graph, id: ExprId) -> bool {

@@ -51,6 +51,7 @@ impl Checker<'_> {
             }
         }
         self.lower_asserts();
+        self.check_causes();
         self.implicit_time = None;
         // Check unused definitions too.
         for i in self.order.clone() {
@@ -255,85 +256,68 @@ impl Checker<'_> {
     }
 
     fn lower_node(&mut self, node: NodeId, model: TimeModel) -> Option<ExprId> {
+        match self.meanings[node] {
+            Meaning::Itself => self.lower_operation(node, model),
+            _ => self.lower_meaning(node, model),
+        }
+    }
+
+    /// Translates a node that names something.
+    fn lower_meaning(&mut self, node: NodeId, model: TimeModel) -> Option<ExprId> {
         let ast = self.ast;
-        let kind = &ast.nodes[node].kind;
         match &self.meanings[node] {
-            Meaning::Invalid => return None,
-            Meaning::Formula { topic, .. } => return self.lower_formula(*topic, kind, model),
+            Meaning::Invalid | Meaning::Itself => None,
+            Meaning::Formula { topic, .. } => self.lower_formula(*topic, &ast.nodes[node].kind, model),
             Meaning::Binding(i) => {
                 let binding = &ast.bindings[*i];
                 let id = self.lowered_to(binding.body.root?, model)?;
                 self.graph.name(id, &binding.name.text);
-                return Some(id);
+                Some(id)
             }
             Meaning::Field { .. } => {
                 let (topic, path, value_type) = self.field_of(node)?;
-                return Some(self.graph.add(Expr::Field { topic, path, value_type }));
+                Some(self.graph.add(Expr::Field { topic, path, value_type }))
             }
             Meaning::Length { topic, path, of } => {
                 let length = Expr::Length { topic: *topic, path: path.clone(), of: *of };
-                return Some(self.graph.add(length));
+                Some(self.graph.add(length))
             }
             Meaning::Number { topic, path } => {
                 let number = Expr::Number { topic: *topic, path: path.clone() };
-                return Some(self.graph.add(number));
+                Some(self.graph.add(number))
             }
-            Meaning::Elements { .. } => return self.lower_elements(node, model),
+            Meaning::Elements { .. } => self.lower_elements(node, model),
             Meaning::Parameter(each, key) => {
                 let (each, key) = (*each, *key);
                 let value_type = self.parameter_type(each, key)?;
-                return Some(self.graph.add(Expr::Key(key as u32, value_type)));
+                Some(self.graph.add(Expr::Key(key as u32, value_type)))
             }
             Meaning::MachineVariable(machine, variable) => {
                 let (machine, variable) = (*machine, *variable);
                 let value_type = self.machine_data.get(machine)?.get(variable)?.as_ref()?.value_type();
                 let id = MachineId(machine as u32);
-                return Some(self.graph.add(Expr::MachineVariable(id, variable as u32, value_type)));
+                Some(self.graph.add(Expr::MachineVariable(id, variable as u32, value_type)))
             }
             Meaning::Chain(chain, measure) => {
                 let node = Expr::Chain(*chain, *measure);
-                return Some(self.graph.add(node));
+                Some(self.graph.add(node))
             }
             Meaning::InState(machine, states) => {
                 let node = Expr::InState(*machine, states.clone());
-                return Some(self.graph.add(node));
+                Some(self.graph.add(node))
             }
-            Meaning::Topic(topic) => return self.lower_topic(node, *topic, model),
-            Meaning::Itself => {}
+            Meaning::Topic(topic) => self.lower_topic(node, *topic, model),
         }
-        let bounds = match kind.bounds() {
-            Some(bounds) => self.lower_bounds(bounds, model)?,
-            None => Bounds::ALL,
-        };
+    }
+
+    /// Translates a node with the meaning that its syntax determines.
+    fn lower_operation(&mut self, node: NodeId, model: TimeModel) -> Option<ExprId> {
         let of = |c: &Self, operand: &NodeId| c.lowered_to(*operand, model);
-        let id = match kind {
+        let ast = self.ast;
+        let id = match &ast.nodes[node].kind {
             NodeKind::Literal(value) => self.graph.literal(value.clone()),
-            NodeKind::Unary(prefix, a) => {
-                let a = of(self, a)?;
-                match prefix {
-                    Prefix::Negate => return self.has_result(node, |g| g.unary(UnaryOp::Negate, a)),
-                    Prefix::Not => self.graph.not(a),
-                    Prefix::Previously => self.graph.previously(a),
-                    Prefix::Once(_) => self.graph.once(bounds, a),
-                    Prefix::Historically(_) => self.graph.historically(bounds, a),
-                    Prefix::Next => return self.lower_next(node, a, model),
-                    Prefix::Eventually(_) => self.graph.eventually(bounds, a),
-                    Prefix::Always(_) => self.graph.always(bounds, a),
-                }
-            }
-            NodeKind::Binary(infix, a, b) => {
-                let (a, b) = (of(self, a)?, of(self, b)?);
-                match infix {
-                    Infix::Arithmetic(op) => return self.lower_arithmetic(node, *op, a, b),
-                    Infix::Compare(op) => return Some(self.lower_comparison(node, *op, a, b)),
-                    Infix::Iff => self.graph.iff(a, b),
-                    Infix::Implies => self.graph.implies(a, b),
-                    Infix::Or => self.graph.or(a, b),
-                    Infix::And => self.graph.and(a, b),
-                    Infix::Since(_) => self.graph.since(bounds, a, b),
-                    Infix::Until(_) => self.graph.until(bounds, a, b),
-                }
-            }
+            NodeKind::Unary(prefix, a) => return self.lower_prefix(node, prefix, *a, model),
+            NodeKind::Binary(infix, a, b) => return self.lower_infix(node, infix, *a, *b, model),
             NodeKind::If(condition, yes, no) => {
                 let (condition, yes, no) = (of(self, condition)?, of(self, yes)?, of(self, no)?);
                 self.graph.choice(condition, yes, no)
@@ -394,6 +378,54 @@ impl Checker<'_> {
             | NodeKind::Invalid => return None,
         };
         Some(id)
+    }
+
+    /// Translates an operator before its operand.
+    fn lower_prefix(&mut self, node: NodeId, prefix: &Prefix, a: NodeId, model: TimeModel) -> Option<ExprId> {
+        let bounds = self.bounds_of(node, model)?;
+        let a = self.lowered_to(a, model)?;
+        Some(match prefix {
+            Prefix::Negate => return self.has_result(node, |g| g.unary(UnaryOp::Negate, a)),
+            Prefix::Not => self.graph.not(a),
+            Prefix::Previously => self.graph.previously(a),
+            Prefix::Once(_) => self.graph.once(bounds, a),
+            Prefix::Historically(_) => self.graph.historically(bounds, a),
+            Prefix::Next => return self.lower_next(node, a, model),
+            Prefix::Eventually(_) => self.graph.eventually(bounds, a),
+            Prefix::Always(_) => self.graph.always(bounds, a),
+        })
+    }
+
+    /// Translates an operator between its operands.
+    fn lower_infix(
+        &mut self,
+        node: NodeId,
+        infix: &Infix,
+        a: NodeId,
+        b: NodeId,
+        model: TimeModel,
+    ) -> Option<ExprId> {
+        let bounds = self.bounds_of(node, model)?;
+        let (a, b) = (self.lowered_to(a, model)?, self.lowered_to(b, model)?);
+        Some(match infix {
+            Infix::Arithmetic(op) => return self.lower_arithmetic(node, *op, a, b),
+            Infix::Compare(op) => self.lower_comparison(node, *op, a, b),
+            Infix::Iff => self.graph.iff(a, b),
+            Infix::Implies => self.graph.implies(a, b),
+            Infix::Or => self.graph.or(a, b),
+            Infix::And => self.graph.and(a, b),
+            Infix::Since(_) => self.graph.since(bounds, a, b),
+            Infix::Until(_) => self.graph.until(bounds, a, b),
+        })
+    }
+
+    /// Returns the bounds of a temporal operator; the whole past for other nodes.
+    fn bounds_of(&mut self, node: NodeId, model: TimeModel) -> Option<Bounds> {
+        let ast = self.ast;
+        match ast.nodes[node].kind.bounds() {
+            Some(bounds) => self.lower_bounds(bounds, model),
+            None => Some(Bounds::ALL),
+        }
     }
 
     /// Translates a node that names a topic.

@@ -8,7 +8,7 @@ use super::names::Names;
 use super::{Checker, Local, Meaning, time};
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::spec::{
-    Bounds, Expr, ExprId, Machine, MachineId, SliceId, State, TimeModel, Transition, Variable,
+    Below, Bounds, Expr, ExprId, Machine, MachineId, SliceId, State, TimeModel, Transition, Variable,
 };
 use crate::suggest::{did_you_mean, nearest, unknown};
 use crate::syntax::ast::{self, Body, Name, NodeId};
@@ -473,17 +473,13 @@ impl<'a> Checker<'a> {
     }
 
     /// Returns the machines whose state the nodes use.
-    pub(super) fn machines_in(&self, mut open: Vec<ExprId>) -> Vec<(MachineId, ExprId)> {
-        let spec = self.graph.spec();
-        let mut seen: HashSet<ExprId> = open.iter().copied().collect();
-        let mut found = Vec::new();
-        while let Some(id) = open.pop() {
-            let node = &spec.nodes[id.index()];
-            if let Expr::InState(machine, _) = node {
-                found.push((*machine, id));
-            }
-            open.extend(node.operands().filter(|operand| seen.insert(*operand)));
-        }
+    pub(super) fn machines_in(&self, roots: Vec<ExprId>) -> Vec<(MachineId, ExprId)> {
+        let in_state = |(id, node): (ExprId, &Expr)| match node {
+            Expr::InState(machine, _) => Some((*machine, id)),
+            _ => None,
+        };
+        let below = Below::new(&self.graph.spec().nodes, roots);
+        let mut found: Vec<(MachineId, ExprId)> = below.filter_map(in_state).collect();
         found.sort_by_key(|(machine, id)| (machine.0, id.0));
         found
     }

@@ -4,6 +4,7 @@ mod advice;
 mod arithmetic;
 mod asserts;
 mod attributes;
+mod causes;
 mod chains;
 mod constant;
 mod definitions;
@@ -12,7 +13,6 @@ mod elements;
 mod enumerations;
 mod events;
 mod examples;
-mod fields;
 mod future;
 mod instants;
 mod kinds;
@@ -32,16 +32,12 @@ use std::collections::HashMap;
 
 use rondel_event::{Countable, Path, TopicId, Value, ValueType};
 
-pub(crate) use self::attributes::forms as attribute_forms;
 pub(crate) use self::constant::constant_property;
 pub(crate) use self::definitions::define;
-pub(crate) use self::fields::Fields;
-pub(crate) use self::kinds::article;
 pub(crate) use self::linear::not_piecewise_linear;
-pub(crate) use self::variables::shadowing;
-use crate::ParseOptions;
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::graph::Graph;
+use crate::options::ParseOptions;
 use crate::spec::{ChainId, ChainMeasure, MachineId, SliceId, Spec, TimeModel, Topic, VariableId};
 use crate::syntax::ast::{Ast, NodeId};
 

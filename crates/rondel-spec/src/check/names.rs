@@ -4,9 +4,9 @@ use std::collections::HashMap;
 
 use rondel_event::{Path, Segment, TopicId, ValueType};
 
-use super::fields::Fields;
 use super::{Checker, Meaning};
 use crate::diagnostic::{Code, Diagnostic, Span};
+use crate::fields::Fields;
 use crate::modules::{Modules, Role};
 use crate::rye;
 use crate::spec::SchemaType;
@@ -321,58 +321,63 @@ impl<'a> Checker<'a> {
                     return self.field(node, *topic, steps);
                 }
             }
-            None => {
-                let what = if steps.is_empty() { "name" } else { "topic" };
-                let code = if steps.is_empty() { Code::UnknownName } else { Code::UnknownTopic };
-                let suggestion = self.suggestion(&name.text, name.span, names);
-                let mut diagnostic =
-                    Diagnostic::new(code, name.span, format!("unknown {what} '{}'{suggestion}", name.text));
-                let constant = match name.text.to_lowercase().as_str() {
-                    "true" => Some("write `true`"),
-                    "false" => Some("write `false`"),
-                    "null" | "none" | "nil" | "nan" => Some(
-                        "remove the comparison: a field without a value is unknown, and so is every expression that uses it",
-                    ),
-                    _ => None,
-                };
-                if let Some(help) = constant.filter(|_| steps.is_empty() && suggestion.is_empty()) {
-                    self.diagnostics.push(diagnostic.help(help));
-                    return Meaning::Invalid;
-                }
-                if let Some(help) = self.qualified(&name.text, name.span, Role::Value) {
-                    self.diagnostics.push(diagnostic.help(help));
-                    return Meaning::Invalid;
-                }
-                let compared = self.compared_field(node);
-                if let Some(help) = self.constant_of_type(&name.text, compared).filter(|_| steps.is_empty()) {
-                    self.diagnostics.push(diagnostic.help(help));
-                    return Meaning::Invalid;
-                }
-                // A definition more often refers to a local name of another declaration.
-                let field = || self.field_of_that_name(&name.text);
-                let local = || self.local_of_that_name(&name.text);
-                if let Some(help) =
-                    if within.is_some() { local().or_else(field) } else { field().or_else(local) }
-                {
-                    diagnostic = diagnostic.help(help);
-                } else if steps.is_empty() && self.ast.variables.iter().any(|l| l.text == name.text) {
-                    let help = "a variable of this name is visible only in the formula of its quantifier";
-                    diagnostic = diagnostic.help(help);
-                } else if !steps.is_empty() && suggestion.is_empty() {
-                    diagnostic.help = self.declared_topics();
-                } else if steps.is_empty()
-                    && suggestion.is_empty()
-                    && let Some(help) = self.compared_advice(node, &name.text)
-                {
-                    diagnostic = diagnostic.help(help);
-                } else if suggestion.is_empty() {
-                    diagnostic.help = self.visible_names(name.span, names);
-                }
-                diagnostic
-            }
+            None => self.undeclared(node, name, steps, within, names),
         };
         self.diagnostics.push(diagnostic);
         Meaning::Invalid
+    }
+
+    /// Returns the error for a path whose first word is not declared.
+    fn undeclared(
+        &self,
+        node: NodeId,
+        name: &Name,
+        steps: &[(Segment, Span)],
+        within: Option<usize>,
+        names: &Names<'a>,
+    ) -> Diagnostic {
+        let what = if steps.is_empty() { "name" } else { "topic" };
+        let code = if steps.is_empty() { Code::UnknownName } else { Code::UnknownTopic };
+        let suggestion = self.suggestion(&name.text, name.span, names);
+        let mut diagnostic =
+            Diagnostic::new(code, name.span, format!("unknown {what} '{}'{suggestion}", name.text));
+        let constant = match name.text.to_lowercase().as_str() {
+            "true" => Some("write `true`"),
+            "false" => Some("write `false`"),
+            "null" | "none" | "nil" | "nan" => Some(
+                "remove the comparison: a field without a value is unknown, and so is every expression that uses it",
+            ),
+            _ => None,
+        };
+        if let Some(help) = constant.filter(|_| steps.is_empty() && suggestion.is_empty()) {
+            return diagnostic.help(help);
+        }
+        if let Some(help) = self.qualified(&name.text, name.span, Role::Value) {
+            return diagnostic.help(help);
+        }
+        let compared = self.compared_field(node);
+        if let Some(help) = self.constant_of_type(&name.text, compared).filter(|_| steps.is_empty()) {
+            return diagnostic.help(help);
+        }
+        // A definition more often refers to a local name of another declaration.
+        let field = || self.field_of_that_name(&name.text);
+        let local = || self.local_of_that_name(&name.text);
+        if let Some(help) = if within.is_some() { local().or_else(field) } else { field().or_else(local) } {
+            diagnostic = diagnostic.help(help);
+        } else if steps.is_empty() && self.ast.variables.iter().any(|l| l.text == name.text) {
+            let help = "a variable of this name is visible only in the formula of its quantifier";
+            diagnostic = diagnostic.help(help);
+        } else if !steps.is_empty() && suggestion.is_empty() {
+            diagnostic.help = self.declared_topics();
+        } else if steps.is_empty()
+            && suggestion.is_empty()
+            && let Some(help) = self.compared_advice(node, &name.text)
+        {
+            diagnostic = diagnostic.help(help);
+        } else if suggestion.is_empty() {
+            diagnostic.help = self.visible_names(name.span, names);
+        }
+        diagnostic
     }
 
     /// Resolves a field of a topic.

@@ -2,11 +2,11 @@
 
 use rondel_event::{Segment, ValueType};
 
-use super::fields::describe;
 use super::names::Names;
 use super::{Checker, Meaning};
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::syntax::ast::{Name, NodeId};
+use crate::type_names::describe;
 
 impl<'a> Checker<'a> {
     /// Resolves `number` of a field, which must be a string or a number as far as its type is declared.

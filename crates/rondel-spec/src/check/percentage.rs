@@ -62,5 +62,5 @@ fn quantile(number: f64, part: f64, span: Span) -> Diagnostic {
         false => format!("write `{percent}` for {percent} percent"),
     };
     let message = format!("{number} is less than one percent");
-    Diagnostic::new(Code::DoubtfulNumber, span, message).help(meant)
+    Diagnostic::new(Code::SuspiciousNumber, span, message).help(meant)
 }

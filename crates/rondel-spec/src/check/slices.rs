@@ -1,15 +1,16 @@
 //! Checks and translation of `for each`.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use rondel_event::{Path, TopicId, ValueType};
 
-use super::kinds::{Kind, article};
+use super::kinds::Kind;
 use super::names::Names;
 use super::{Checker, Local, Meaning, attributes};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::spec::{Expr, ExprId, Key, Slice, SliceId, TimeModel};
 use crate::syntax::ast::{Attribute, ForEach, Name, NodeId, Parameter};
+use crate::type_names::article;
 
 impl<'a> Checker<'a> {
     /// Resolves the fields of the parameters and the names in `until`. The parameters stay in scope until
@@ -52,7 +53,8 @@ impl<'a> Checker<'a> {
     ) -> Vec<(TopicId, NodeId)> {
         let mut fields: Vec<(TopicId, NodeId)> = Vec::new();
         for node in parameter.fields.iter().copied() {
-            if !place.is_some_and(|place| self.resolve_element_name(node, parameter, place, names)) {
+            if !place.is_some_and(|(each, key)| self.resolve_element_name(node, parameter, each, key, names))
+            {
                 self.resolve(node, None, names);
             }
             let span = self.span(node);
@@ -261,30 +263,13 @@ impl<'a> Checker<'a> {
 
     fn compares_numbers(&self, formula: ExprId) -> bool {
         let spec = self.graph.spec();
-        let mut seen = HashSet::from([formula]);
-        let mut open = vec![formula];
-        while let Some(id) = open.pop() {
-            let node = &spec.nodes[id.index()];
-            if matches!(node, Expr::Compare(_, a, _) if self.graph.value_type(*a).is_number()) {
-                return true;
-            }
-            open.extend(node.operands().filter(|operand| seen.insert(*operand)));
-        }
-        false
+        let compares =
+            |node: &Expr| matches!(node, Expr::Compare(_, a, _) if self.graph.value_type(*a).is_number());
+        spec.below(formula).any(|(_, node)| compares(node))
     }
 
     fn reads_parameter(&self, formula: ExprId) -> bool {
-        let nodes = &self.graph.spec().nodes;
-        let mut seen = HashSet::from([formula]);
-        let mut open = vec![formula];
-        while let Some(id) = open.pop() {
-            let node = &nodes[id.index()];
-            if matches!(node, Expr::Key(..)) {
-                return true;
-            }
-            open.extend(node.operands().filter(|operand| seen.insert(*operand)));
-        }
-        false
+        self.graph.spec().below(formula).any(|(_, node)| matches!(node, Expr::Key(..)))
     }
 
     /// Warns about a property that reads neither a parameter nor a topic of one.

@@ -7,7 +7,7 @@ use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::functions::{FunctionId, Kernel, pattern};
 use crate::graph::Graph;
 use crate::operators::Operator;
-use crate::places::Call;
+use crate::spec::places::Call;
 use crate::spec::{BinaryOp, ExprId, TimeModel, UnaryOp};
 use crate::syntax::ast::{Bound, Function, Infix, NodeId, NodeKind};
 

@@ -2,12 +2,12 @@
 
 use rondel_event::ValueType;
 
-use super::kinds::article;
 use super::names::Names;
 use super::{Checker, Meaning};
-use crate::diagnostic::{Code, Diagnostic, Span};
+use crate::diagnostic::{Code, Diagnostic};
 use crate::spec::{TimeModel, VariableId};
 use crate::syntax::ast::{Name, NodeId, NodeKind, Pair};
+use crate::type_names::article;
 
 impl<'a> Checker<'a> {
     /// Reports variables that are not bound, and warns about unused ones.
@@ -80,7 +80,7 @@ impl<'a> Checker<'a> {
         let outer = names.get(text, *span).map(|(_, place)| *place);
         let inner = self.locals.get(text.as_str()).map(|(_, place)| *place);
         if let Some(hidden) = outer.or(inner) {
-            self.diagnostics.push(shadowing(text, *span, hidden));
+            self.diagnostics.push(Diagnostic::shadowing(text, *span, hidden));
         }
     }
 
@@ -133,10 +133,4 @@ impl<'a> Checker<'a> {
         let (graph, name) = (&mut self.graph, &self.ast.variables[variable].text);
         *self.variables.entry((variable, model)).or_insert_with(|| graph.fresh_variable(name))
     }
-}
-
-/// Returns a warning about a name that shadows another.
-pub(crate) fn shadowing(name: &str, span: Span, hidden: Span) -> Diagnostic {
-    let message = format!("'{name}' shadows an outer declaration");
-    Diagnostic::new(Code::Shadowed, span, message).label(hidden, "outer declaration")
 }

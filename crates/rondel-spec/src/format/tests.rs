@@ -1,4 +1,5 @@
 use proptest::prelude::*;
+use proptest::test_runner::FileFailurePersistence;
 
 use super::{format, once, same};
 use crate::lexer;
@@ -61,16 +62,19 @@ fn formatting_keeps_the_meaning() {
 
 #[test]
 fn formatting_keeps_the_examples_of_the_reference() {
-    let page = include_str!("../../../../docs/reference/language.md");
-    let blocks = page.split("\n```rondel").skip(1).filter_map(|block| block.split_once('\n'));
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/language");
     let mut seen = 0;
-    for (info, rest) in blocks {
-        if !info.contains("formula") && !info.contains("wrong") {
-            examine(rest.split("\n```").next().unwrap());
-            seen += 1;
+    for page in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+        let page = std::fs::read_to_string(page).unwrap();
+        let blocks = page.split("\n```rondel").skip(1).filter_map(|block| block.split_once('\n'));
+        for (info, rest) in blocks {
+            if !info.contains("formula") && !info.contains("wrong") {
+                examine(rest.split("\n```").next().unwrap());
+                seen += 1;
+            }
         }
     }
-    assert!(seen > 5);
+    assert!(seen > 50, "only {seen} blocks");
 }
 
 #[test]
@@ -168,8 +172,13 @@ fn spaced(text: &str, gaps: &[u8]) -> String {
     out
 }
 
+fn config() -> ProptestConfig {
+    let kept = FileFailurePersistence::Direct("proptest-regressions/format.txt");
+    ProptestConfig { cases: 150, failure_persistence: Some(Box::new(kept)), ..ProptestConfig::default() }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(config())]
 
     #[test]
     fn layout_does_not_change_the_specification(

@@ -20,6 +20,8 @@ use crate::spec::ExprId;
 
 pub(super) const HYSTERESIS: Operator = Operator {
     name: "hysteresis",
+    call: "`hysteresis(x, a, b)`",
+    doc: "true from `x > b` until `x < a`",
     arity: 3,
     operands: OperandKind::Ordered,
     lasts: false,

@@ -20,6 +20,8 @@ use crate::spec::{Expr, ExprId};
 
 pub(super) const KNOWN: Operator = Operator {
     name: "known",
+    call: "`known(x)`",
+    doc: "`x` has a value now",
     arity: 1,
     operands: OperandKind::Any,
     lasts: false,
@@ -30,6 +32,8 @@ pub(super) const KNOWN: Operator = Operator {
 
 pub(super) const IS_NAN: Operator = Operator {
     name: "is_nan",
+    call: "`is_nan(x)`",
+    doc: "the value of `x` is NaN",
     arity: 1,
     operands: OperandKind::Number,
     lasts: false,
@@ -40,6 +44,8 @@ pub(super) const IS_NAN: Operator = Operator {
 
 pub(super) const FINITE: Operator = Operator {
     name: "finite",
+    call: "`finite(x)`",
+    doc: "the value of `x` is a number, and neither infinite nor NaN",
     arity: 1,
     operands: OperandKind::Number,
     lasts: false,

@@ -2,6 +2,7 @@
 //! means, and the nodes that it becomes. Parser, formatter, type inference, advice, engine and explanation follow from
 //! that: an operator here needs no code elsewhere.
 
+mod debounce;
 mod full;
 mod hysteresis;
 mod known;
@@ -14,13 +15,23 @@ use crate::graph::Graph;
 use crate::spec::{Bounds, ExprId};
 
 /// All operators. The order is that of lists in messages.
-pub(crate) const OPERATORS: [&Operator; 5] =
-    [&hysteresis::HYSTERESIS, &stable::STABLE, &known::KNOWN, &known::IS_NAN, &known::FINITE];
+pub(crate) const OPERATORS: [&Operator; 6] = [
+    &hysteresis::HYSTERESIS,
+    &stable::STABLE,
+    &debounce::DEBOUNCE,
+    &known::KNOWN,
+    &known::IS_NAN,
+    &known::FINITE,
+];
 
 /// An operator that combines others, with a truth as its result.
 #[derive(Debug)]
 pub(crate) struct Operator {
     pub(crate) name: &'static str,
+    /// Its use, as the operator table of the reference shows it.
+    pub(crate) call: &'static str,
+    /// Its description there.
+    pub(crate) doc: &'static str,
     /// The number of operands, all of one type.
     pub(crate) arity: usize,
     pub(crate) operands: OperandKind,

@@ -17,6 +17,8 @@ use crate::spec::{Bounds, ExprId};
 
 pub(super) const STABLE: Operator = Operator {
     name: "stable",
+    call: "`stable(p) for d`",
+    doc: "the last truth of `p` that lasted for `d`",
     arity: 1,
     operands: OperandKind::Truth,
     lasts: true,

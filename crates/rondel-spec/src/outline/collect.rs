@@ -6,6 +6,7 @@ use std::rc::Rc;
 use rondel_event::{Segment, ValueType};
 
 use super::{Outline, Symbol, SymbolKind, constant_text, is_name, type_text};
+use crate::attributes::CAUSE;
 use crate::check;
 use crate::definition::Definitions;
 use crate::diagnostic::Span;
@@ -72,7 +73,7 @@ struct Collector<'a> {
     outline: Outline,
     /// Topics and definitions.
     globals: HashMap<&'a str, usize>,
-    /// What has verdicts, and machines.
+    /// Properties, asserts, chains and machines.
     properties: HashMap<&'a str, usize>,
     /// The states, by the symbol of their machine.
     states: HashMap<(usize, &'a str), usize>,
@@ -129,7 +130,7 @@ impl<'a> Collector<'a> {
             // Without an address its name is the address.
             self.outline.symbols[symbol].is_external |= topic.address.is_none();
             self.globals.entry(&topic.name.text).or_insert(symbol);
-            // Of a topic without a schema the parameters of its address are known.
+            // A topic without a schema still has the parameters of its address.
             let parameter = |name: &Name| (name.text.clone(), SchemaType::Value(ValueType::String));
             let parameters = || Schema { fields: topic.parameters.iter().map(parameter).collect() };
             let has_parameters = !topic.parameters.is_empty();
@@ -172,7 +173,7 @@ impl<'a> Collector<'a> {
         for chain in &ast.chains {
             let symbol = self.add(SymbolKind::Chain, &chain.name, None, String::new());
             self.properties.entry(&chain.name.text).or_insert(symbol);
-            for (name, ..) in &chain.bounds {
+            for ast::ChainBound { name, .. } in &chain.bounds {
                 // The bound itself has the name of the chain.
                 if name.span != chain.name.span {
                     let bound = self.add(SymbolKind::Chain, name, Some(symbol), name.text.clone());
@@ -268,16 +269,7 @@ impl<'a> Collector<'a> {
             self.scopes.push(scope);
             machine.bodies().for_each(|body| enter(&mut scopes, body, self.scopes.len() - 1));
         }
-        for chain in &ast.chains {
-            chain.topics.iter().for_each(|topic| self.global(topic));
-            chain
-                .bounds
-                .iter()
-                .map(|(.., bound)| bound)
-                .chain([&chain.within])
-                .for_each(|bound| self.bound(bound));
-            self.each_parameters(Some(chain.each), owner(self, &chain.name));
-        }
+        self.chains();
         // The name of a property stands alone in an assert, where topics do not.
         let properties: Scope<'a> = self
             .properties
@@ -323,6 +315,39 @@ impl<'a> Collector<'a> {
             }
         }
         ast.tests.iter().for_each(|test| self.test(test));
+        self.causes();
+    }
+
+    /// Adds the uses of names in chains.
+    fn chains(&mut self) {
+        let ast = self.ast;
+        for chain in &ast.chains {
+            chain.topics.iter().for_each(|topic| self.global(topic));
+            chain
+                .bounds
+                .iter()
+                .map(|further| &further.bound)
+                .chain([&chain.within])
+                .for_each(|bound| self.bound(bound));
+            let owner = self.properties.get(chain.name.text.as_str()).copied();
+            self.each_parameters(Some(chain.each), owner);
+        }
+    }
+
+    /// Adds the uses of properties in attributes.
+    fn causes(&mut self) {
+        let ast = self.ast;
+        let of_properties = ast.properties.iter().flat_map(|property| &property.attributes);
+        let of_machines = ast.machines.iter().flat_map(|machine| &machine.attributes);
+        let of_chains = ast.chains.iter().flat_map(|chain| &chain.attributes);
+        for attribute in of_properties.chain(of_machines).chain(of_chains) {
+            if attribute.name.text == CAUSE
+                && let Some(span) = attribute.argument
+                && let Some(symbol) = self.properties.get(attribute.value.as_str()).copied()
+            {
+                self.add_use(span, &attribute.value, symbol);
+            }
+        }
     }
 
     /// The parameters of a `for each`.
@@ -519,10 +544,10 @@ impl<'a> Collector<'a> {
     }
 }
 
-/// The name of a field, which stands before a colon and its type.
+/// Span of the name of a field, before the colon and the type.
 fn name_before(text: &str, type_start: usize, name: &str) -> Option<Span> {
     let before = text.get(..type_start)?.trim_end().strip_suffix(':')?.trim_end();
-    // A name in quotes cannot be told from its escapes.
+    // A name in quotes may contain escapes.
     before.ends_with(name).then(|| Span::new(before.len() - name.len(), before.len()))
 }
 

@@ -1,4 +1,4 @@
-//! What the names in a specification stand for and where each is used, for editors: also in a text with mistakes.
+//! Symbols of a specification and their uses, for editors; also of a text with errors.
 
 mod collect;
 mod words;
@@ -6,6 +6,7 @@ mod words;
 use rondel_event::{Value, ValueType};
 
 pub use self::words::{WORDS, WordRow};
+use crate::attributes::attribute_forms;
 use crate::definition::Definitions;
 use crate::diagnostic::Span;
 use crate::functions::FUNCTIONS;
@@ -34,7 +35,7 @@ pub struct Outline {
     topics: Vec<(String, Option<Schema>)>,
     /// The constants of message types: owner, name, and value.
     constants: Vec<(String, String, String)>,
-    /// What the imports with names declare: the name of the import, the name, and the full name of the declaration.
+    /// Declarations of imports with an alias: the alias, the name, and the full name of the declaration.
     imports: Vec<(String, String, String)>,
 }
 
@@ -78,17 +79,17 @@ pub struct Symbol {
     pub name: String,
     /// Where the name is declared; none of a field that a message type has.
     pub span: Option<Span>,
-    /// The declaration; of a field and what else is part of one, the declaration that contains it.
+    /// Span of the declaration; for a field or another part of a declaration, of the declaration that contains it.
     pub whole: Span,
     /// The index of the symbol that contains this one.
     pub owner: Option<usize>,
-    /// What it is, on one line: `gear.report: int`; empty if its declaration says it.
+    /// Signature on one line: `gear.report: int`; empty if the declaration shows it.
     pub detail: String,
     /// The comment above its declaration.
     pub doc: String,
-    /// What stands before its name in the file that imports the others: empty, or `limits` for `limits.near`.
+    /// Prefix of its name in the file that imports the others: empty, or `limits` for `limits.near`.
     pub module: String,
-    /// Whether it is named as the network or a recording names it, so that another name would be something else.
+    /// Whether the network or a recording defines the name, so that it cannot be renamed.
     pub is_external: bool,
 }
 
@@ -128,8 +129,8 @@ impl Outline {
         self.uses.iter().map(|(_, symbol)| *symbol).collect()
     }
 
-    /// What may stand behind a path and a point: the fields of a topic or of an object in it, the constants of a message
-    /// type, or what an import with a name declares; each with its type, its value, or nothing.
+    /// Completions after a path and a dot: the fields of a topic or of an object in it, the constants of a message
+    /// type, or the declarations of an import with an alias; each with its type, its value, or nothing.
     pub fn members(&self, path: &str) -> Vec<(String, String)> {
         let mut parts = path.split('.');
         let mut first = parts.next().unwrap_or("");
@@ -175,7 +176,7 @@ impl Outline {
     }
 }
 
-/// What a word of the language means: its use, with code in backticks, and a sentence.
+/// Returns the use of a word of the language, with code in backticks, and its description.
 pub fn meaning(word: &str) -> Option<(&'static str, &'static str)> {
     let function = FUNCTIONS.iter().find(|row| row.name == word).map(|row| (row.call, row.doc));
     function.or_else(|| words::word(word).map(|row| (row.call, row.doc)))
@@ -188,7 +189,7 @@ pub fn declaration_words() -> impl Iterator<Item = &'static str> {
 
 /// The attributes of the language, each with how it is written, with code in backticks.
 pub fn attributes() -> impl Iterator<Item = (&'static str, String)> {
-    crate::check::attribute_forms()
+    attribute_forms()
 }
 
 /// Whether a text can be the name of a declaration.

@@ -26,6 +26,7 @@ machine m { initial off var n: int = 0 off -> on when gear.report > n do n := ge
 property q = in(m, on) -> exists x. gear{report: x, pose.x > 1}
 property r = any s in gear.scans: s.r < 2
 assert share(p) >= 0.5
+@because_of(p) property o = in(m, off)
 test \"t\" { at 0 s gear { report: 1, pose: { x: 2 } } expect q violated }
 ";
     let expected = "\
@@ -40,8 +41,9 @@ test \"t\" { at 0 s gear { report: 1, pose: { x: 2 } } expect q violated }
 7:20 on 6:47 State|7:34 x 7:34 Parameter|7:37 gear 1:7 Topic|7:42 report 1:22 Field|7:50 x 7:34 Parameter|\
 7:53 pose 1:35 Field|7:58 x 1:43 Field|8:10 r 8:10 Property|8:18 s 8:18 Parameter|8:23 gear 1:7 Topic|8:28 scans 1:55 Field|\
 8:35 s 8:18 Parameter|8:37 r 1:65 Field|\
-9:14 p 5:10 Property|10:19 gear 1:7 Topic|10:26 report 1:22 Field|10:37 pose 1:35 Field|\
-10:45 x 1:43 Field|10:61 q 7:10 Property";
+9:14 p 5:10 Property|10:13 p 5:10 Property|10:25 o 10:25 Property|10:32 m 6:9 Machine|10:35 off 6:21 State|\
+11:19 gear 1:7 Topic|11:26 report 1:22 Field|11:37 pose 1:35 Field|\
+11:45 x 1:43 Field|11:61 q 7:10 Property";
     let found = uses(text);
     let expected: Vec<&str> = expected.split('|').collect();
     for (found, expected) in found.iter().zip(&expected) {
@@ -51,7 +53,7 @@ test \"t\" { at 0 s gear { report: 1, pose: { x: 2 } } expect q violated }
 }
 
 #[test]
-fn what_is_declared_has_its_whole_text_and_the_comment_above() {
+fn declarations_have_their_text_and_the_comment_above() {
     let text = "# Not this one.\n\ntopic a { x: int }\n# At rest.\n// Always.\n@severity(high)\nproperty p =\n  a.x < 3\n# Behind.\n";
     let sources = Sources::alone("a.rondel", text);
     let outline = Outline::of(&sources, None);

@@ -1,5 +1,7 @@
 //! The words of the language that are no functions of values, each with what it means, for editors.
 
+use crate::operators::{OPERATORS, Operator};
+
 /// Words of formulas, or one that begins a declaration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WordRow {
@@ -7,7 +9,7 @@ pub struct WordRow {
     pub names: &'static [&'static str],
     /// Their use, as the operator table of the reference shows it: code is in backticks.
     pub call: &'static str,
-    /// What they mean.
+    /// Their description.
     pub doc: &'static str,
 }
 
@@ -49,7 +51,25 @@ pub(super) const DECLARATIONS: &[WordRow] = &[
 ];
 
 /// The words of formulas, beside the functions of values in [`crate::FUNCTIONS`].
-pub static WORDS: &[WordRow] = &[
+pub static WORDS: &[WordRow] = &with_operators();
+
+/// Returns the words of the language itself and those of [`OPERATORS`].
+const fn with_operators() -> [WordRow; OWN.len() + OPERATORS.len()] {
+    let mut all = [OWN[0]; OWN.len() + OPERATORS.len()];
+    let mut i = 0;
+    while i < all.len() {
+        all[i] = if i < OWN.len() { OWN[i] } else { of_operator(OPERATORS[i - OWN.len()]) };
+        i += 1;
+    }
+    all
+}
+
+const fn of_operator(operator: &'static Operator) -> WordRow {
+    row(std::slice::from_ref(&operator.name), operator.call, operator.doc)
+}
+
+/// The words of the language itself.
+const OWN: &[WordRow] = &[
     row(&["not"], "`not p`, `!p`", "`p` is false"),
     row(&["and"], "`p and q`, `p && q`", "both are true"),
     row(&["or"], "`p or q`, `p \\|\\| q`", "at least one is true"),
@@ -71,12 +91,7 @@ pub static WORDS: &[WordRow] = &[
         "`p` held at every time point within the bounds, looking back",
     ),
     row(&["since"], "`p since[a,b] q`", "`q` held within the bounds, and `p` ever since"),
-    row(&["hysteresis"], "`hysteresis(x, a, b)`", "true from `x > b` until `x < a`"),
-    row(&["stable"], "`stable(p) for d`", "the last truth of `p` that lasted for `d`"),
-    row(&["known"], "`known(x)`", "`x` has a value now"),
-    row(&["is_nan"], "`is_nan(x)`", "the value of `x` is NaN"),
     row(&["number"], "`number(t.v)`", "field `t.v` as a number, which may be written as a text"),
-    row(&["finite"], "`finite(x)`", "the value of `x` is a number, and neither infinite nor NaN"),
     row(&["next"], "`next p`", "`p` holds at the next message"),
     row(
         &["eventually"],
@@ -100,7 +115,7 @@ pub static WORDS: &[WordRow] = &[
     row(
         &["percentile", "median"],
         "`percentile(x, 95) over d`, `median(x) over d`",
-        "the value that so many percent of the samples do not exceed",
+        "the value that 95 (50) percent of the samples do not exceed",
     ),
     row(&["stddev"], "`stddev(x) over d`", "standard deviation of `x` in the window"),
     row(&["distinct"], "`distinct(x) over d`", "number of different values in the window"),
@@ -144,10 +159,10 @@ mod tests {
     /// The reference says of each word what its row does.
     #[test]
     fn the_reference_lists_every_word() {
-        let reference = include_str!("../../../../docs/reference/language.md");
+        let reference = include_str!("../../../../docs/reference/language/operators.md");
         for row in WORDS {
             let line = format!("| {} | {} | ", row.call, row.doc);
-            assert!(reference.contains(&line), "docs/reference/language.md has no line `{line}`");
+            assert!(reference.contains(&line), "docs/reference/language/operators.md has no line `{line}`");
         }
     }
 

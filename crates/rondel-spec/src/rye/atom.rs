@@ -4,9 +4,9 @@ use rondel_event::{Comparison, Condition, Path, Quantifier, Segment, Test, Value
 
 use super::token::RyeKind;
 use super::{Parsed, Parser, Reported, Steps};
-use crate::check::article;
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::spec::{Bounds, Expr, ExprId, SchemaType, TimeModel};
+use crate::type_names::article;
 
 /// The object that pairs apply to.
 enum PairScope {

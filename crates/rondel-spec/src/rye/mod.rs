@@ -14,9 +14,9 @@ mod token;
 use rondel_event::{Segment, TopicId, Value, ValueType};
 
 use self::token::{RyeKind, RyeToken};
-use crate::check::Fields;
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::duration::{DurationError, nanos};
+use crate::fields::Fields;
 use crate::graph::{Graph, is_empty};
 use crate::spec::{Bounds, ExprId, TimeModel, VariableId};
 use crate::suggest::did_you_mean;
@@ -211,7 +211,7 @@ impl<'a> Parser<'a> {
             if let Some(hidden) = hidden {
                 let first = self.scope[hidden].span;
                 let diagnostic = match hidden < outer {
-                    true => crate::check::shadowing(&name, span, first),
+                    true => Diagnostic::shadowing(&name, span, first),
                     false => {
                         let message = format!("variable '{name}' is declared twice");
                         Diagnostic::new(Code::DuplicateName, span, message)

@@ -17,7 +17,7 @@ fn refused(formula: &str) -> Vec<Code> {
 }
 
 #[test]
-fn pairs() {
+fn pairs_become_comparisons() {
     for (formula, expected) in [
         ("{}", "true"),
         ("{a}", "(definitely t.a)"),

@@ -3,9 +3,10 @@
 use super::ast::{Attribute, Name};
 use super::parser::{Parsed, Parser, Reported};
 use super::steady::{CONDITION, STEADY};
-use crate::check::attribute_forms;
+use crate::attributes::{CAUSE, attribute_forms};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::lexer::TokenKind;
+use crate::modules::Role;
 use crate::suggest::nearest;
 
 impl Parser<'_> {
@@ -33,6 +34,11 @@ impl Parser<'_> {
             value = match self.peek() {
                 _ if is_steady && !minus => self.steady_argument(),
                 TokenKind::Text(text) if !minus => text.clone(),
+                // Written in full, as its declaration is.
+                TokenKind::Word if !minus && name.text == CAUSE => {
+                    let written = self.span();
+                    self.ast.modules.full(written.start, written.of(self.text), Role::Property)
+                }
                 TokenKind::Word if !minus => self.span().of(self.text).to_owned(),
                 TokenKind::Int(_) | TokenKind::Float(_) | TokenKind::Duration => {
                     format!("{}{}", if minus { "-" } else { "" }, self.span().of(self.text))

@@ -2,7 +2,7 @@
 
 use rondel_event::Segment;
 
-use super::ast::{Attribute, Chain, ForEach, Name, NodeId, NodeKind, Parameter, PropertySource};
+use super::ast::{Attribute, Chain, ChainBound, ForEach, Name, NodeId, NodeKind, Parameter, PropertySource};
 use super::parser::{Mark, Parsed, Parser};
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::modules::{Role, chain_name};
@@ -68,7 +68,8 @@ impl Parser<'_> {
             .property_sources
             .extend((0..further.len()).map(|bound| PropertySource::ChainBound(chain, bound)));
         let bounds = further.into_iter().map(|(word, measure, span, bound)| {
-            (Name { text: format!("{}_{word}", name.text), span }, measure, bound)
+            let name = Name { text: format!("{}_{word}", name.text), span };
+            ChainBound { name, measure, bound }
         });
         let bounds = bounds.collect();
         let parameters =

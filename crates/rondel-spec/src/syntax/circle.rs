@@ -4,10 +4,10 @@ use super::ast::Name;
 use super::parser::Parser;
 use crate::diagnostic::{Code, Diagnostic, Span};
 
-/// The most definitions of a circle that are named.
+/// Limit of the definitions that a diagnostic names.
 const SHOWN: usize = 12;
 
-/// What is wrong with a definition that uses itself by way of others.
+/// Diagnostic for a definition that uses itself by way of others.
 pub(super) fn recursive(name: &Name, circle: &[&str], at: Span) -> Diagnostic {
     let message = match circle.len() {
         2 => format!("definition '{}' uses itself", name.text),

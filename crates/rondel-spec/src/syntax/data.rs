@@ -42,7 +42,7 @@ const OPERATOR_WORDS: [&str; 14] = [
     "let",
 ];
 
-/// What is measured over a window.
+/// Names of the aggregates over windows.
 pub(super) const AGGREGATES: [&str; 14] = [
     "count",
     "sum",
@@ -66,7 +66,7 @@ enum PairHead {
     Comparison(Comparison),
 }
 
-/// How a variable gets its values.
+/// Advice for a quantified variable without values.
 fn quantifier_advice(word: &str, variable: &str) -> String {
     let joint = if word == "forall" { "-> …" } else { "and …" };
     format!(
@@ -109,7 +109,7 @@ impl Parser<'_> {
             }
             if let (None, Some(outer)) = (twice, self.variable(&name.text)) {
                 let outer = self.ast.variables[outer].span;
-                self.report(crate::check::shadowing(&name.text, name.span, outer));
+                self.report(Diagnostic::shadowing(&name.text, name.span, outer));
             }
             variables.push(self.ast.variables.len());
             self.ast.variables.push(name);

@@ -9,12 +9,12 @@ use super::parser::{Parser, Reported};
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::lexer::TokenKind;
 
-/// What the advice for conditions on elements repeats.
+/// Head of a quantifier over elements, which the advice repeats.
 pub(super) struct ElementHead {
     pub(super) quantifier: Quantifier,
     /// The name of the element.
     pub(super) element: Name,
-    /// Where it begins.
+    /// Start of the quantifier.
     pub(super) start: Span,
 }
 

@@ -350,6 +350,34 @@ impl<'a> Parser<'a> {
         if may_declare && !is_near && self.foreign_declaration().is_some() {
             return self.expected_declaration(what);
         }
+        if let Some(reported) = self.translated_operator() {
+            return reported;
+        }
+        if let Some(reported) = self.operator_as_name(further) {
+            return reported;
+        }
+        let reported = self.expected(what);
+        if self.symbol(0) == "[" {
+            self.help_last("write bounds between the operator and its operand: `once[0, 5 s] p`");
+        }
+        if self.symbol(0) == ","
+            && let Some(open) = self.after_operator()
+        {
+            let help = "write bounds in brackets between the operator and its operand: `once[0, 5 s] p`";
+            self.help_last(self.inclusive_from(open).unwrap_or_else(|| help.to_owned()));
+        }
+        let at_word = matches!(self.peek(), TokenKind::Word);
+        if at_word && last.starts_with(|c: char| c.is_ascii_digit()) {
+            self.help_last(
+                "only times have units (ns, us, ms, s, min, h, d); write other numbers without a unit",
+            );
+        }
+        reported
+    }
+
+    /// Reports a token that is an operator of another language.
+    fn translated_operator(&mut self) -> Option<Reported> {
+        let (word, span) = (self.word(0), self.span());
         let found = match (self.symbol(0), self.symbol(1)) {
             ("~", ">") => "~>",
             ("|", "->") => "|->",
@@ -360,7 +388,7 @@ impl<'a> Parser<'a> {
         if let Some(help) = hint(found).filter(|_| is_pair) {
             let message = format!("expected an operator, found `{found}`");
             let span = span.to(self.token(1).span);
-            return self.report(Diagnostic::new(Code::UnexpectedToken, span, message).help(help));
+            return Some(self.report(Diagnostic::new(Code::UnexpectedToken, span, message).help(help)));
         }
         if let Some(meant) = translation(found) {
             let help = match meant {
@@ -368,18 +396,27 @@ impl<'a> Parser<'a> {
                 _ => format!("write `{meant}`"),
             };
             let message = format!("expected an operator, found `{found}`");
-            return self.report(Diagnostic::new(Code::UnexpectedToken, span, message).help(help));
+            return Some(self.report(Diagnostic::new(Code::UnexpectedToken, span, message).help(help)));
         }
         let at_word = matches!(self.peek(), TokenKind::Word);
         let for_each = (word, self.word(1)) == ("for", "each");
         if let Some(help) = hint(if for_each { "foreach" } else { found }).filter(|_| at_word) {
             let message = format!("expected an operator, found `{found}`");
-            return self.report(Diagnostic::new(Code::UnexpectedToken, span, message).help(help));
+            return Some(self.report(Diagnostic::new(Code::UnexpectedToken, span, message).help(help)));
         }
+        None
+    }
+
+    /// Reports an operator that was misspelt or parsed as a name, and a function without parentheses.
+    fn operator_as_name(&mut self, further: &[&str]) -> Option<Reported> {
+        let (word, span) = (self.word(0), self.span());
+        let last = self.last_span().of(self.text);
         // `globally p`: the operator of another language was parsed as a name.
         if let Some(help) = hint(last) {
             let message = format!("unknown operator '{last}'");
-            return self.report(Diagnostic::new(Code::UnexpectedToken, self.last_span(), message).help(help));
+            return Some(
+                self.report(Diagnostic::new(Code::UnexpectedToken, self.last_span(), message).help(help)),
+            );
         }
         let operators = INFIX.iter().take(4).copied();
         let prefixes = [
@@ -399,38 +436,22 @@ impl<'a> Parser<'a> {
             self.symbol_before(2) != "." && (MEASUREMENTS.contains(&last) || Function::named(last).is_some());
         if word_follows(self.peek()) && is_call {
             let message = format!("expected `(` after '{last}', found {}", self.found());
-            return self.report(
-                Diagnostic::new(Code::UnexpectedToken, span, message)
-                    .help(format!("put the argument of `{last}` in parentheses: `{last}(…)`")),
-            );
+            let diagnostic = Diagnostic::new(Code::UnexpectedToken, span, message);
+            let help = format!("put the argument of `{last}` in parentheses: `{last}(…)`");
+            return Some(self.report(diagnostic.help(help)));
         }
         if let Some(meant) = nearest(word, operators.chain(further.iter().copied())) {
             let message = format!("expected an operator, found `{word}`; did you mean '{meant}'?");
-            return self.report(Diagnostic::new(Code::UnexpectedToken, span, message));
+            return Some(self.report(Diagnostic::new(Code::UnexpectedToken, span, message)));
         }
         // `previusly p`: the misspelt operator was parsed as a name.
         let may_be_operand = !matches!(self.symbol(0), "," | ")" | "]" | "}" | ":");
         if let Some(meant) = nearest(last, prefixes).or_else(|| translation(last)).filter(|_| may_be_operand)
         {
             let message = format!("unknown operator '{last}'; did you mean '{meant}'?");
-            return self.report(Diagnostic::new(Code::UnexpectedToken, self.last_span(), message));
+            return Some(self.report(Diagnostic::new(Code::UnexpectedToken, self.last_span(), message)));
         }
-        let reported = self.expected(what);
-        if self.symbol(0) == "[" {
-            self.help_last("write bounds between the operator and its operand: `once[0, 5 s] p`");
-        }
-        if self.symbol(0) == ","
-            && let Some(open) = self.after_operator()
-        {
-            let help = "write bounds in brackets between the operator and its operand: `once[0, 5 s] p`";
-            self.help_last(self.inclusive_from(open).unwrap_or_else(|| help.to_owned()));
-        }
-        if at_word && last.starts_with(|c: char| c.is_ascii_digit()) {
-            self.help_last(
-                "only times have units (ns, us, ms, s, min, h, d); write other numbers without a unit",
-            );
-        }
-        reported
+        None
     }
 }
 

@@ -13,7 +13,7 @@ use crate::operators::Operator;
 /// The operators with bounds before their operand.
 const TEMPORAL: [&str; 4] = ["once", "historically", "eventually", "always"];
 
-/// What other languages write before the functions of a library.
+/// Prefixes of library functions in other languages.
 const LIBRARIES: [&str; 5] = ["math", "Math", "np", "numpy", "std"];
 
 /// Returns a duration with the largest unit of which it is a whole number, at most seconds.

@@ -1,9 +1,12 @@
 //! Objects in messages that have names, or are arguments: `let q = odom.pose.pose.orientation`, `yaw(q)`.
 
+use std::collections::BTreeSet;
+
 use rondel_event::Segment;
 
 use super::ast::Name;
-use super::definition::{Argument, Definition, ParameterType};
+use super::definition::{Definition, ParameterType};
+use super::expansion::Argument;
 use super::parser::{Parsed, Parser, RESERVED};
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::lexer::TokenKind;
@@ -91,6 +94,7 @@ impl Parser<'_> {
     /// Finds what names an object: `let q = odom.pose.pose.orientation`, where `q.x` or `f(q)` is read with an object as
     /// parameter.
     pub(super) fn find_objects(&mut self) {
+        let read = self.words_read_as_objects();
         for at in 0..self.tokens().len() {
             self.go_to(at);
             let is_one = self.word(0) == "let" && !self.word(1).is_empty() && self.symbol(2) == "=";
@@ -98,7 +102,7 @@ impl Parser<'_> {
                 continue;
             }
             let (word, span) = (self.word(1).to_owned(), self.token(1).span);
-            if !self.is_read_as_object(&word) {
+            if !read.contains(&word) {
                 continue;
             }
             let first = Name { text: self.word(3).to_owned(), span: self.token(3).span };
@@ -115,8 +119,8 @@ impl Parser<'_> {
         self.go_to(0);
     }
 
-    /// Whether a name is used as that of an object somewhere, and is no topic.
-    fn is_read_as_object(&self, name: &str) -> bool {
+    /// Returns the words that are used as names of objects somewhere, and are no topics.
+    fn words_read_as_objects(&self) -> BTreeSet<String> {
         let tokens = self.tokens();
         let text = |at: usize| match tokens.get(at) {
             Some(token) if token.kind == TokenKind::Word => token.span.of(self.text),
@@ -126,23 +130,26 @@ impl Parser<'_> {
             Some(TokenKind::Symbol(symbol)) => *symbol,
             _ => "",
         };
-        let takes_objects = |word: &str| {
-            self.definitions.iter().any(|definition| {
-                let is_object = |(_, of): &(Name, ParameterType)| *of == ParameterType::Object;
-                definition.name.text.ends_with(word) && definition.parameters.iter().any(is_object)
-            })
+        let takes_object = |definition: &&Definition| {
+            definition.parameters.iter().any(|(_, of)| *of == ParameterType::Object)
         };
-        let is_use = |at: usize| {
-            let is_argument = || {
-                matches!(symbol(at + 1), "," | ")")
-                    && (0..at)
-                        .rev()
-                        .take(8)
-                        .any(|open| symbol(open) == "(" && open > 0 && takes_objects(text(open - 1)))
-            };
-            text(at) == name && (at == 0 || symbol(at - 1) != ".") && (symbol(at + 1) == "." || is_argument())
+        let last_word = |definition: &Definition| definition.name.text.rsplit('.').next().map(str::to_owned);
+        let functions: BTreeSet<String> =
+            self.definitions.iter().filter(takes_object).filter_map(last_word).collect();
+        let is_argument = |at: usize| {
+            let mut before = (1..at).rev().take(8);
+            matches!(symbol(at + 1), "," | ")")
+                && before.any(|open| symbol(open) == "(" && functions.contains(text(open - 1)))
         };
-        let is_topic = (1..tokens.len()).any(|at| text(at) == name && text(at - 1) == "topic");
-        !is_topic && (0..tokens.len()).any(is_use)
+        let is_use = |at: &usize| {
+            let is_alone = !text(*at).is_empty() && (*at == 0 || symbol(at - 1) != ".");
+            is_alone && (symbol(at + 1) == "." || is_argument(*at))
+        };
+        let mut words: BTreeSet<String> =
+            (0..tokens.len()).filter(is_use).map(|at| text(at).to_owned()).collect();
+        for at in (1..tokens.len()).filter(|at| text(at - 1) == "topic") {
+            words.remove(text(at));
+        }
+        words
     }
 }

@@ -13,7 +13,7 @@ use rondel_event::Value;
 
 use super::ast::{Attribute, BoundKind, BoundsSyntax, Infix, NodeId, NodeKind, Prefix};
 use super::parser::{Parsed, Parser, Reported};
-use crate::check::attribute_forms;
+use crate::attributes::attribute_forms;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::lexer::TokenKind;
 
@@ -103,7 +103,7 @@ impl Parser<'_> {
         let span = bound.span;
         if matches!(bound.kind, BoundKind::Whole(0) | BoundKind::Duration(0)) {
             let message = format!("`{}` has no effect", attribute.span.of(self.text));
-            let diagnostic = Diagnostic::new(Code::DoubtfulNumber, attribute.span, message);
+            let diagnostic = Diagnostic::new(Code::SuspiciousNumber, attribute.span, message);
             self.report(diagnostic.help("remove it, or write a duration above zero"));
         }
         let (lower, upper) = if lower { (Some(bound), None) } else { (None, Some(bound)) };

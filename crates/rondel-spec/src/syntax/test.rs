@@ -46,7 +46,7 @@ impl Parser<'_> {
                 "at" => {
                     self.advance();
                     let (time, time_span) = self.time()?;
-                    if let Some(message) = self.event((time, time_span))? {
+                    if let Some(message) = self.event(time, time_span)? {
                         test.messages.push(message);
                         continue;
                     }
@@ -98,7 +98,7 @@ impl Parser<'_> {
 
     /// Parses an event of a topic, `missed_deadline(topic)`, `not alive(topic)` or `disposed(topic) { id: 7 }`; none if a
     /// message follows.
-    fn event(&mut self, (time, time_span): (i64, Span)) -> Parsed<Option<Message>> {
+    fn event(&mut self, time: i64, time_span: Span) -> Parsed<Option<Message>> {
         let start = self.span();
         let holds = self.word(0) != "not";
         let at = usize::from(!holds);

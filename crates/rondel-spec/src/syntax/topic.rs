@@ -251,7 +251,7 @@ impl Parser<'_> {
     }
 }
 
-/// What arrays are called elsewhere.
+/// Names of arrays in other languages.
 const ARRAYS: [&str; 12] =
     ["array", "Array", "list", "List", "sequence", "seq", "vec", "Vec", "vector", "Vector", "tuple", "slice"];
 

@@ -5,11 +5,13 @@ mod checking;
 mod choice;
 mod kept;
 mod lines;
+mod message_run;
 mod messages;
 mod parallel;
 mod reading;
 #[cfg(feature = "repl")]
 mod results;
+mod stored;
 mod summary;
 
 use std::path::{Path, PathBuf};
@@ -25,14 +27,17 @@ use rondel_runtime::{Alignment, Input, ManualClock, Options, ResetPolicy, Sessio
 
 use checking::Checking;
 use messages::StampOf;
+use stored::CheckStore;
 
 use super::from_deployment;
+use crate::commands::reports::{Reports, Wanted, look_ahead};
+use crate::commands::table_arguments::TableArguments;
 use crate::deployment::{Deployment, check_time_field, time_source, time_unit};
+use crate::live::resume;
 use crate::output::{Emit, Format};
-use crate::reports::{Reports, Wanted, look_ahead};
+use crate::sinks::driven;
 use crate::specification::{Reading, Specification, is_deployment, is_recording, is_specification};
-use crate::table_arguments::TableArguments;
-use crate::{complain, exit, resume, warn};
+use crate::{complain, exit, warn};
 
 /// The number of files that name recordings which are checked as one.
 const MERGED_NAMES: usize = 3;
@@ -54,7 +59,7 @@ pub struct Check {
     /// The recordings: MCAP files, folders of rosbag2 or their databases (.db3), bags of ROS 1 (.bag), logs of PX4 (.ulg), tables (.csv) or JSON lines, and folders of recordings; `-` is standard input, .gz and .zst are decompressed
     #[arg(value_name = "TRACE")]
     traces: Vec<PathBuf>,
-    /// What was named, or is in a folder that was, and cannot be read at all, with the reasons.
+    /// Paths that cannot be read at all, named by the user or found in a named folder, with the reasons.
     #[arg(skip)]
     unreadable: Vec<(String, String)>,
     /// One formula instead of a specification file
@@ -89,8 +94,8 @@ pub struct Check {
     /// Check all recordings as one, merged by the times of recording: all but JSON lines
     #[arg(long)]
     merge: bool,
-    /// Use so many threads (default: the number of cores): for recordings that are checked at once or, with one recording
-    /// of JSON lines, for decoding beside evaluation
+    /// Use N threads (default: the number of cores), to check recordings in parallel or, with one recording of JSON lines,
+    /// to decode in parallel to evaluation
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     jobs: Option<u16>,
     /// The verdicts to print (default: change)
@@ -102,12 +107,12 @@ pub struct Check {
     /// Explain each violation: show the values that caused it
     #[arg(long)]
     explain: bool,
-    /// What to do at a line or a part that cannot be read, and at the cut end of a recording: stop with status 3, or
-    /// skip and count it
+    /// Reaction to an unreadable line or part, and to the cut end of a recording: stop with status 3, or skip and count
+    /// it
     #[arg(long, value_name = "ACTION", value_enum, default_value = "stop")]
     on_error: OnError,
-    /// What to do when the times of all topics step back together: begin anew, make verdicts inconclusive, or take the
-    /// messages for late ones (default: restart, or as the deployment says)
+    /// Reaction when the times of all topics step back together: restart, make verdicts inconclusive, or treat the
+    /// messages as late ones (default: restart, or as the deployment says)
     #[arg(long, value_name = "ACTION", value_enum)]
     reset: Option<OnReset>,
     /// Write a report, and explain violations: junit=FILE, sarif=FILE, tap=FILE, github, json=FILE, html=FILE,
@@ -123,24 +128,27 @@ pub struct Check {
     /// Write a snapshot at the end of the recording, and leave pending obligations open for the next part
     #[arg(long, value_name = "FILE")]
     snapshot_to: Option<PathBuf>,
+    /// Keep the printed verdicts in this file, a store of SQLite that `rondel query` reads
+    #[arg(long, value_name = "FILE")]
+    store: Option<PathBuf>,
     /// The format of the closing summary; JSON is one object on standard error
     #[arg(long, value_enum, default_value = "text")]
     summary: Format,
     /// Print no summary and no progress bar
     #[arg(short, long)]
     quiet: bool,
-    /// Whether time is that of a simulation, as the deployment says.
+    /// Whether the deployment uses simulated time.
     #[arg(skip)]
     in_simulated_time: bool,
     /// Whether the fields are drawn over the whole recording, and no verdicts printed.
     #[arg(skip)]
     draws: bool,
-    /// Ends the check before the end of the recordings once it is true.
+    /// Flag that interrupts the check.
     #[arg(skip)]
     interrupted: Arc<AtomicBool>,
 }
 
-/// The reaction to times that begin anew.
+/// Reaction to times that step back on all topics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum OnReset {
     /// Begin a new lap
@@ -172,7 +180,7 @@ enum OnError {
 }
 
 impl Check {
-    /// How the times of a recording are read, as the note of snapshots.
+    /// Description of how the times of a recording are read, stored in snapshots.
     fn times(&self) -> String {
         let field = self.time_field.as_deref().unwrap_or("time");
         if self.stamp == Some(StampOf::Publish) {
@@ -245,7 +253,7 @@ impl Check {
         if let (Some(_), Some(file)) = (&self.resume, self.traces.first())
             && let Ok(Opened::Messages(recording)) = self.open(file, &plan)
         {
-            // What is wrong is shown when the recording is read.
+            // Errors are shown when the recording is read.
             let _ = reading::Reading::new(&self, &mut plan, &specification.schemas, recording.topics());
         }
         let restored = match &self.resume {
@@ -258,10 +266,36 @@ impl Check {
                 }
             },
         };
-        Checking::new(&self, plan, printed, specification.schemas, reports).run(restored)
+        let store = match self.open_store(&specification) {
+            Ok(store) => store,
+            Err(status) => return status,
+        };
+        let checking = Checking::new(&self, plan, printed, specification.schemas, reports);
+        checking.stored_in(store).run(restored)
     }
 
-    /// What is wrong with the order of the files, as far as their names tell.
+    /// Opens the store of verdicts, if there is one.
+    fn open_store(&self, specification: &Specification) -> Result<Option<Arc<CheckStore>>, u8> {
+        let Some(path) = &self.store else { return Ok(None) };
+        let refuse = |why: &str, status: u8| {
+            complain(why);
+            Err(status)
+        };
+        if !driven::IS_AVAILABLE {
+            return refuse(&format!("--store: {}", driven::UNAVAILABLE), exit::USAGE);
+        }
+        let mut others = self.first.iter().chain(&self.traces).chain(&self.resume).chain(&self.snapshot_to);
+        if let Some(other) = others.find(|other| driven::is_same_file(other, path)) {
+            let why = format!("--store: {} is read or written otherwise: choose another file", shown(other));
+            return refuse(&why, exit::USAGE);
+        }
+        match CheckStore::open(path, specification) {
+            Ok(store) => Ok(Some(Arc::new(store))),
+            Err(why) => refuse(&why, exit::TRACE),
+        }
+    }
+
+    /// Describes a file that is out of order, judged by the names of the files.
     fn misplaced_file(&self) -> Option<String> {
         let first = self.first.as_deref()?;
         let specification = self.traces.iter().map(PathBuf::as_path).find(|file| is_specification(file));
@@ -460,6 +494,7 @@ impl Check {
         Options {
             // A report contains what caused a violation.
             explain: self.explain || !self.report.is_empty(),
+            ids: self.store.is_some(),
             signals: if self.report.is_empty() { 0 } else { Judged::MOST_VIOLATIONS as u32 },
             courses: self.draws,
             // Recorded times of arrival set the clock.

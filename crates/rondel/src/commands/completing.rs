@@ -1,4 +1,4 @@
-//! What may follow the text before a cursor: for editors, and for lines that are typed.
+//! Completions for the text before a cursor, in editors and at the prompt.
 
 use rondel_spec::{FUNCTIONS, WORDS};
 

@@ -12,13 +12,17 @@ use rondel_runtime::alignment::Policy;
 use rondel_runtime::{Alignment, Clock, Emit, Input, SystemClock, TimeSource};
 
 use crate::deployment::{Address, AlignmentSection, Binding, Deployment, Encoding, Limits};
-use crate::live::{Options, Running};
-use crate::networks::{self, NetworkSettings};
+use crate::live::networks::{self, NetworkSettings};
+use crate::live::pipeline::Stop;
+use crate::live::running::{END_WITHIN, Options, Running};
+use crate::live::signals::{End, StopFlag};
 use crate::output::Format;
-use crate::pipeline::Stop;
+use crate::output::terminal;
+use crate::sinks::actions::PROGRAMS;
+use crate::sinks::driven::Destinations;
+use crate::sinks::spool::Spools;
 use crate::specification::Specification;
-use crate::spool::Spools;
-use crate::{complain, exit, say, signals, terminal};
+use crate::{complain, exit, say};
 
 /// The specification of the demo.
 const SPECIFICATION: &str = include_str!("../../../../examples/vehicle.rondel");
@@ -77,6 +81,52 @@ impl Vehicle {
     }
 }
 
+/// The deployment of the demo: the topics on Zenoh, verdicts on standard output.
+fn deployment(specification: Specification, addresses: &[Address], networks: NetworkSettings) -> Deployment {
+    let binding = |address: &Address| Binding {
+        address: address.clone(),
+        input: Input {
+            time: TimeSource::Field(Path::keys(["time"])),
+            time_unit: TimeUnit::Seconds,
+            ..Input::default()
+        },
+    };
+    let sources: Vec<Binding> = addresses.iter().map(binding).collect();
+    Deployment {
+        // The vehicle publishes in order.
+        alignment: AlignmentSection {
+            alignment: Alignment::new(Policy::Arrival),
+            ..AlignmentSection::by_default(&[])
+        },
+        synchronized: None,
+        sources,
+        networks,
+        emit: Emit::Change,
+        sinks: vec![vec![Address::Stdout]; specification.program.properties().len()],
+        slow_consumer: crate::deployment::SLOW_CONSUMER_WAIT,
+        spool: None,
+        heartbeat: None,
+        gates: Vec::new(),
+        record: None,
+        audit: None,
+        text: None,
+        metrics: None,
+        store: None,
+        driven: Vec::new(),
+        actions: Vec::new(),
+        exit_on_unreachable: true,
+        missing_after: None,
+        limits: Limits::default(),
+        durability: None,
+        ids: false,
+        blind: Default::default(),
+        reset: Default::default(),
+        clock: None,
+        watch: false,
+        specification,
+    }
+}
+
 impl Demo {
     /// Runs the demo, and returns the exit status.
     pub fn run(self) -> u8 {
@@ -92,9 +142,7 @@ impl Demo {
     fn demo(&self) -> Result<(), String> {
         let specification = Specification::from_text(SPECIFICATION, "examples/vehicle.rondel")
             .map_err(|_| "the specification of the demo cannot be used".to_owned())?;
-        let (stop, stopped) = mpsc::channel();
-        let asking = stop.clone();
-        signals::listen(move || _ = asking.send(Stop::Asked)).map_err(|e| e.to_string())?;
+        let End { stop, stopped, .. } = End::on_signal()?;
 
         // Binds a free port to find it, and releases it for Zenoh.
         let port = TcpListener::bind(("127.0.0.1", 0))
@@ -106,48 +154,15 @@ impl Demo {
         let listen = zenoh::Settings { listen: endpoint.clone(), ..zenoh::Settings::default() };
         let connect = zenoh::Settings { connect: endpoint.clone(), ..zenoh::Settings::default() };
         let (vehicle_side, monitor_side) = (on_zenoh(listen), on_zenoh(connect));
-        let vehicle = networks::open(&vehicle_side, true, || false)
+        let vehicle = networks::open(&vehicle_side, true, &StopFlag::default())
             .map_err(|_| "the vehicle cannot join Zenoh".to_owned())?;
-        let monitor = networks::open(&monitor_side, true, || false)
+        let monitor = networks::open(&monitor_side, true, &StopFlag::default())
             .map_err(|_| "the monitor cannot join Zenoh".to_owned())?;
 
         let topics = specification.spec.declared();
         let addresses: Vec<Address> =
             topics.iter().map(|t| Address::Zenoh(t.address.clone(), Encoding::JSON)).collect();
-        let binding = |address: &Address| Binding {
-            address: address.clone(),
-            input: Input {
-                time: TimeSource::Field(Path::keys(["time"])),
-                time_unit: TimeUnit::Seconds,
-                ..Input::default()
-            },
-        };
-        let sources: Vec<Binding> = addresses.iter().map(binding).collect();
-        let deployment = Deployment {
-            // The vehicle publishes in order.
-            alignment: AlignmentSection {
-                alignment: Alignment::new(Policy::Arrival),
-                ..AlignmentSection::by_default(&[])
-            },
-            synchronized: None,
-            sources,
-            networks: monitor_side,
-            emit: Emit::Change,
-            sinks: vec![vec![Address::Stdout]; specification.program.properties().len()],
-            slow_consumer: crate::deployment::SLOW_CONSUMER_WAIT,
-            spool: None,
-            heartbeat: None,
-            record: None,
-            exit_on_unreachable: true,
-            missing_after: None,
-            limits: Limits::default(),
-            durability: None,
-            ids: false,
-            blind: Default::default(),
-            reset: Default::default(),
-            clock: None,
-            specification,
-        };
+        let deployment = deployment(specification, &addresses, monitor_side);
         let publishers: Result<Vec<Box<dyn Publisher>>, String> =
             addresses.iter().map(|address| vehicle.publisher(address, false)).collect();
         let publishers = publishers?;
@@ -166,10 +181,18 @@ impl Demo {
             wait_subscribers: Duration::ZERO,
             stop,
             spools: Spools::default(),
+            audit: None,
+            destinations: Destinations::default(),
+            feed: None,
             screen: None,
             simulated: None,
+            metrics: None,
+            read: Vec::new(),
+            end_within: END_WITHIN,
+            programs: PROGRAMS,
         };
-        let running = Running::start(&deployment, (&plan, session), clock, monitor, options, || false)?;
+        let running =
+            Running::start(&deployment, &plan, session, clock, monitor, options, &StopFlag::default())?;
         for publisher in &publishers {
             if !publisher.wait_matched(Duration::from_secs(5)) {
                 return Err("the monitor does not see the vehicle".to_owned());
@@ -186,7 +209,7 @@ impl Demo {
             publisher.flush(Duration::from_secs(5));
         }
         drop(publishers);
-        let summary = running.end(Stop::Asked).ok_or("the verdicts could not be printed")?;
+        let summary = running.end(Stop::Requested).ok_or("the verdicts could not be printed")?;
         vehicle.close();
         say("");
         say(&summary.text(terminal::colours_stderr()));

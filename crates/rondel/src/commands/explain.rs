@@ -1,4 +1,4 @@
-//! `rondel explain`: how a specification will be evaluated.
+//! `rondel explain`: the evaluation plan of a specification.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufWriter};
@@ -9,19 +9,19 @@ use rondel_engine::{Evaluation, Memory, Program};
 use rondel_event::{Read, TopicEvent, TopicId};
 use rondel_runtime::text::counted;
 use rondel_runtime::{formula, looks_ahead};
-use rondel_spec::{Expr, ExprId, Machine, Property, Slice, Spec, State, TimeModel as Model};
+use rondel_spec::{Class, Expr, ExprId, Machine, Property, Slice, Spec, State, TimeModel as Model};
 
 use crate::output::Output;
+use crate::output::summary::declared_claims;
 use crate::schemas::Schemas;
 use crate::specification::{Reading, Specification};
-use crate::summary::declared_claims;
 use crate::{complain, exit};
 
-/// The number of shared parts of a property that are shown.
+/// Maximum number of shared parts of a property that are shown.
 const SHARED: usize = 4;
-/// The number of characters of a formula that are shown.
+/// Maximum number of characters of a formula that are shown.
 const SHOWN: usize = 2000;
-/// The number of properties with common memory that are named.
+/// Maximum number of properties with common memory that are named.
 const NAMED: usize = 8;
 
 /// Print how a specification is evaluated: the fields it reads, its memory and its shared parts
@@ -65,7 +65,7 @@ struct Plan<'a> {
     users: Vec<Vec<usize>>,
 }
 
-/// How a property or an assert of this name is evaluated by itself, a line for each fact; `None` if there is none.
+/// Evaluation of the property or assert of this name by itself, one line for each fact; `None` if there is none.
 #[cfg(feature = "lsp")]
 pub(super) fn planned(spec: &Spec, name: &str) -> Option<String> {
     let property = spec.properties.iter().find(|property| property.name == name)?;
@@ -187,7 +187,7 @@ impl<'a> Plan<'a> {
                 Read::IsNan => "whether it is NaN".to_owned(),
                 Read::Table(_) => "its elements".to_owned(),
             };
-            // Only the key tells to which instance an event belongs.
+            // An event belongs to an instance by its key alone.
             let is_event = TopicEvent::named(&field.path.to_string()).is_some();
             if self.spec.events_of(TopicId(topic as u32)).is_some() && !is_event {
                 continue;
@@ -250,8 +250,20 @@ impl<'a> Plan<'a> {
     }
 }
 
+/// Returns the time model of a property, with the meaning of its bounds.
+fn time_model(property: &Property) -> &'static str {
+    match property.time {
+        Model::Steps => "steps: bounds count events",
+        Model::Points => "points: bounds are times between events",
+        Model::Dense if property.linear => {
+            "dense: bounds are times, and numbers are interpolated linearly between events"
+        }
+        Model::Dense => "dense: bounds are times, and the property has a truth value between events too",
+    }
+}
+
 impl Alone {
-    /// What is said of it, each with its heading; `judged` is the property whose verdicts an assert judges.
+    /// Rows of its explanation, each with a heading; `judged` is the property whose verdicts an assert judges.
     fn rows(&self, judged: Option<&str>) -> Vec<(&'static str, String)> {
         let (property, alone) = (self.property(), self.program.as_ref());
         let mut rows = Vec::new();
@@ -268,19 +280,7 @@ impl Alone {
             line("states", &states(machine));
             machine.transitions.iter().for_each(|transition| line("transition", &transition.text));
         }
-        line(
-            "time",
-            match property.time {
-                Model::Steps => "steps: bounds count events",
-                Model::Points => "points: bounds are times between events",
-                Model::Dense if property.linear => {
-                    "dense: bounds are times, and numbers are interpolated linearly between events"
-                }
-                Model::Dense => {
-                    "dense: bounds are times, and the property has a truth value between events too"
-                }
-            },
-        );
+        line("time", time_model(property));
         let mut topics: Vec<&str> =
             self.spec.topics_of(property.formula).into_iter().map(|topic| self.topic(topic)).collect();
         // The events of a topic have its name.
@@ -292,7 +292,7 @@ impl Alone {
             line("for each", &self.parameters(slice));
         }
         let memory = alone.and_then(|program| program.memory().into_iter().next());
-        line("evaluated", &self.moments(&topics, memory.as_ref()));
+        line("evaluated", &self.time_points(&topics, memory.as_ref()));
         for clock in self.clocks(&topics).iter().take(SHARED) {
             line("clock", clock);
         }
@@ -326,6 +326,9 @@ impl Alone {
         if property.robust {
             line("robustness", "yes");
         }
+        if let Some(other) = property.because_of() {
+            line("muted", &format!("while {other} is violated"));
+        }
         if let Some(memory) = &memory {
             line("memory", &kept(memory));
         }
@@ -335,8 +338,8 @@ impl Alone {
         rows
     }
 
-    /// The time points at which it is evaluated, if it reads these topics.
-    fn moments(&self, topics: &[&str], memory: Option<&Memory>) -> String {
+    /// Describes the time points at which it is evaluated, given the topics that it reads.
+    fn time_points(&self, topics: &[&str], memory: Option<&Memory>) -> String {
         let mut text = match self.slice() {
             None => "at every message".to_owned(),
             Some(slice) => {
@@ -378,7 +381,7 @@ impl Alone {
         nodes.into_iter().filter_map(clock).collect()
     }
 
-    /// How its quantified formulas are evaluated.
+    /// Evaluation of its quantified formulas, one line for each.
     fn quantifiers(&self) -> Vec<String> {
         let mut found = Vec::new();
         let mut needed = BTreeSet::from([self.property().formula]);
@@ -443,22 +446,22 @@ impl Alone {
     fn wait(&self, formula: ExprId) -> (u64, bool) {
         self.longest(formula, |node| match node {
             Expr::Next(_) => Some((1, false)),
-            Expr::Eventually(bounds, _) | Expr::Always(bounds, _) | Expr::Until(bounds, ..) => {
+            _ => {
+                let bounds = node.bounds().filter(|_| node.class() == Class::Future)?;
                 Some((bounds.upper.unwrap_or(0), bounds.upper.is_none()))
             }
-            _ => None,
         })
     }
 
-    /// How far a formula looks back in the unit of the property, and whether without a limit.
+    /// Horizon of a formula into the past, in the unit of the property, and whether it is unbounded.
     fn reach(&self, formula: ExprId) -> (u64, bool) {
         self.longest(formula, |node| match node {
-            Expr::Once(bounds, _) | Expr::Historically(bounds, _) | Expr::Since(bounds, ..) => {
+            Expr::Window { over, .. } => Some((*over, false)),
+            _ => {
+                let bounds = node.bounds().filter(|_| node.class() == Class::Past)?;
                 let far = bounds.upper.unwrap_or(bounds.lower);
                 Some((far, bounds.upper.is_none()))
             }
-            Expr::Window { over, .. } => Some((*over, false)),
-            _ => None,
         })
     }
 
@@ -481,12 +484,7 @@ impl Alone {
 
 /// The nodes that a node refers to, with the guards of its machine.
 fn parts<'a>(spec: &'a Spec, node: &'a Expr) -> impl Iterator<Item = ExprId> + 'a {
-    let machine = match node {
-        Expr::InState(machine, _) | Expr::Ambiguous(machine) | Expr::MachineVariable(machine, ..) => {
-            spec.machines.get(machine.0 as usize)
-        }
-        _ => None,
-    };
+    let machine = node.machine().and_then(|machine| spec.machines.get(machine.0 as usize));
     node.operands().chain(machine.into_iter().flat_map(Machine::conditions))
 }
 

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use crate::output::Output;
-use crate::specification::{is_deployment, read_text, text_of, wants_specification};
+use crate::schemas::text_files::{read_text, text_of};
+use crate::specification::{is_deployment, wants_specification};
 use crate::{complain, exit, say};
 
 /// Format specifications

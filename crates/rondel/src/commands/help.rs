@@ -8,8 +8,31 @@ use super::Arguments;
 use crate::output::Output;
 use crate::{complain, exit};
 
-/// The language reference.
-const LANGUAGE: &str = include_str!("../../../../docs/reference/language.md");
+/// The pages of the language reference, in reading order.
+const LANGUAGE: [&str; 22] = [
+    include_str!("../../../../docs/reference/language/README.md"),
+    include_str!("../../../../docs/reference/language/operators.md"),
+    include_str!("../../../../docs/reference/language/files.md"),
+    include_str!("../../../../docs/reference/language/time.md"),
+    include_str!("../../../../docs/reference/language/verdicts.md"),
+    include_str!("../../../../docs/reference/language/declarations.md"),
+    include_str!("../../../../docs/reference/language/attributes.md"),
+    include_str!("../../../../docs/reference/language/instances.md"),
+    include_str!("../../../../docs/reference/language/machines.md"),
+    include_str!("../../../../docs/reference/language/chains.md"),
+    include_str!("../../../../docs/reference/language/tests.md"),
+    include_str!("../../../../docs/reference/language/values.md"),
+    include_str!("../../../../docs/reference/language/logic.md"),
+    include_str!("../../../../docs/reference/language/past.md"),
+    include_str!("../../../../docs/reference/language/future.md"),
+    include_str!("../../../../docs/reference/language/windows.md"),
+    include_str!("../../../../docs/reference/language/timing.md"),
+    include_str!("../../../../docs/reference/language/robustness.md"),
+    include_str!("../../../../docs/reference/language/quantifiers.md"),
+    include_str!("../../../../docs/reference/language/formulas.md"),
+    include_str!("../../../../docs/reference/language/evaluation.md"),
+    include_str!("../../../../docs/reference/language/grammar.md"),
+];
 
 /// Print the help of a subcommand, or the language reference
 #[derive(Debug, Args)]
@@ -25,7 +48,7 @@ impl Help {
         let mut command = Arguments::command();
         command.build();
         let help = match self.what.as_deref() {
-            Some("language") => LANGUAGE.to_owned(),
+            Some("language") => LANGUAGE.join("\n"),
             None => styled(command.render_long_help()),
             Some(name) => match command.find_subcommand_mut(name) {
                 Some(subcommand) => styled(subcommand.render_long_help()),

@@ -1,4 +1,4 @@
-//! `rondel init`: writes a first specification and deployment from what is there.
+//! `rondel init`: writes a first specification and deployment for the topics of a network or recording.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use rondel_runtime::survey::{DraftOptions, draft};
 use rondel_runtime::text::counted;
 
 use super::topics::Look;
-use crate::networks::NetworkArguments;
+use crate::live::networks::NetworkArguments;
 use crate::schemas::Schemas;
 use crate::{complain, exit, say};
 
@@ -19,7 +19,7 @@ const SPECIFICATION: &str = "first.rondel";
 /// The file of the deployment.
 const DEPLOYMENT: &str = "rondel.yaml";
 
-/// Write a first specification and deployment from what is on the network, or in a recording
+/// Write a first specification and deployment for the topics of a network or a recording
 #[derive(Debug, Args)]
 pub struct Init {
     #[command(flatten)]
@@ -37,7 +37,7 @@ impl Init {
     pub fn run(self) -> u8 {
         match self.write() {
             Ok(true) => exit::SATISFIED,
-            // What could not be read was said.
+            // The unreadable parts were reported.
             Ok(false) => exit::TRACE,
             Err((status, error)) => {
                 if !error.is_empty() {
@@ -96,16 +96,13 @@ impl Init {
             count => format!(", {count} more suggested in comments"),
         };
         say(&format!("wrote {specification} ({topics}, {properties}{suggested}) and {deployment}"));
-        say(&match seen.recordings.first() {
-            Some(file) => {
-                let specification = if draft.needs_deployment { &deployment } else { &specification };
-                format!(
-                    "next: rondel check{} {specification} {}",
-                    self.look.table_arguments(),
-                    file.display()
-                )
-            }
-            None => format!("next: rondel run {deployment}"),
+        say(&if seen.recordings.is_empty() {
+            format!("next: rondel run {deployment}")
+        } else {
+            let specification = if draft.needs_deployment { &deployment } else { &specification };
+            let recordings = seen.recordings.iter().map(|file| format!(" {}", file.display()));
+            let recordings: String = recordings.collect();
+            format!("next: rondel check{} {specification}{recordings}", self.look.table_arguments())
         });
         Ok(!seen.is_damaged)
     }

@@ -5,15 +5,42 @@ use std::path::{Path, PathBuf};
 use rondel_net::dds;
 use rondel_runtime::{Emit, Input};
 
+use super::from_deployment;
 use crate::deployment::{Address, AlignmentSection, Binding, Deployment, Limits, Typing};
-use crate::networks::{NetworkArguments, NetworkSettings};
+use crate::live::networks::{NetworkArguments, NetworkSettings};
 use crate::schemas::Schemas;
 use crate::specification::{Specification, is_deployment};
+use crate::{complain, exit};
 
 /// The first of these that is a deployment file.
 pub(super) fn named_deployment(sources: &[String]) -> Option<&String> {
     // The name of a topic may end in .yaml too.
     sources.iter().find(|text| is_deployment(Path::new(text)) && Address::parse(text).is_err())
+}
+
+/// The deployment that is named among sources, which must be the only one; `None` if they are addresses. `given` are options
+/// of the command that a deployment replaces: the name of each, and whether it was given. The error is empty if it has been
+/// shown.
+pub(super) fn read_named(
+    command: &str,
+    sources: &[String],
+    given: &[(bool, &'static str)],
+    network: &NetworkArguments,
+) -> Result<Option<Deployment>, String> {
+    let Some(file) = named_deployment(sources) else { return Ok(None) };
+    if sources.len() > 1 {
+        return Err(format!("either addresses or one deployment, not {file} and others"));
+    }
+    from_deployment(command, given.iter().copied().chain(network.given()))?;
+    Deployment::from_file(Path::new(file)).map(Some).map_err(|_| String::new())
+}
+
+/// Shows an error of arguments unless it is empty, and returns the exit status.
+pub(super) fn misused(error: String) -> u8 {
+    if !error.is_empty() {
+        complain(&error);
+    }
+    exit::USAGE
 }
 
 /// The deployment without its sinks, and without networks that only sinks need. Progress markers and the clock of a
@@ -24,7 +51,9 @@ pub(super) fn only_listens(
     aligned: bool,
 ) -> Deployment {
     deployment.exit_on_unreachable |= exit_on_unreachable;
-    deployment.record = None;
+    (deployment.record, deployment.store, deployment.driven) = (None, None, Vec::new());
+    deployment.metrics = None;
+    deployment.actions.clear();
     deployment.sinks.iter_mut().for_each(Vec::clear);
     deployment.alignment.reports.clear();
     if !aligned {
@@ -38,7 +67,7 @@ pub(super) fn only_listens(
     deployment.networks = NetworkSettings {
         zenoh: zenoh.filter(|_| needed.zenoh.is_some()),
         dds: dds.filter(|_| needed.dds.is_some()),
-        // The session at the broker belongs to the monitor: who reads in it takes its messages away.
+        // The session at the broker belongs to the monitor: another reader would take its messages away.
         mqtt: mqtt.filter(|_| needed.mqtt.is_some()).map(|mut mqtt| {
             (mqtt.settings.client_id, mqtt.settings.clean_start) = (None, true);
             mqtt
@@ -58,7 +87,7 @@ pub(super) struct Listening<'a> {
     pub(super) message_type: Option<&'a str>,
     /// Files and folders of definitions.
     pub(super) schemas: &'a [PathBuf],
-    /// How to join the networks.
+    /// Settings of the networks.
     pub(super) network: &'a NetworkArguments,
     /// Why patterns of topics on DDS cannot be used.
     pub(super) patterns: Result<(), &'static str>,
@@ -94,11 +123,11 @@ impl Listening<'_> {
             let mut input = self.input.clone();
             let own = self.message_type;
             let typing = Typing { topic: None, own, has_encoding: false, schemas: &schemas };
-            let (address, doubt) = typing.complete(address, &mut input).map_err(|error| {
-                // What a deployment calls `type:` and `schemas:` are options here.
+            let (address, warning) = typing.complete(address, &mut input).map_err(|error| {
+                // The keys `type:` and `schemas:` of a deployment are options here.
                 format!("{text}: {}", error.replace("`type:`", "--type").replace("`schemas:`", "--schemas"))
             })?;
-            doubt.iter().for_each(|doubt| crate::warn(&format!("{text}: {doubt}")));
+            warning.iter().for_each(|warning| crate::warn(&format!("{text}: {warning}")));
             if sources.iter().any(|binding| binding.address == address) {
                 return Err(format!("{address} is listed twice"));
             }
@@ -120,7 +149,14 @@ impl Listening<'_> {
             slow_consumer: network.slow_consumer.unwrap_or_default(),
             spool: None,
             heartbeat: None,
+            gates: Vec::new(),
             record: None,
+            audit: None,
+            text: None,
+            metrics: None,
+            store: None,
+            driven: Vec::new(),
+            actions: Vec::new(),
             exit_on_unreachable: self.network.exit_on_unreachable,
             missing_after: None,
             limits: Limits::default(),
@@ -129,6 +165,7 @@ impl Listening<'_> {
             blind: Default::default(),
             reset: Default::default(),
             clock: None,
+            watch: false,
         })
     }
 }

@@ -94,7 +94,7 @@ struct Server {
 }
 
 impl Server {
-    /// Takes one message and returns the messages that answer it; `None` after `exit`.
+    /// Handles one message and returns the messages that answer it; `None` after `exit`.
     fn take(&mut self, message: &Value) -> Option<Vec<Value>> {
         let method = message["method"].as_str().unwrap_or("");
         let params = &message["params"];
@@ -137,16 +137,16 @@ impl Server {
             "textDocument/formatting" => self.document(params).map(|(_, text)| formatted(text)),
             "textDocument/hover" => {
                 self.recordings.look();
-                self.asked(params, |view| Ok(view.hover(params, &self.recordings)))
+                self.with_view(params, |view| Ok(view.hover(params, &self.recordings)))
             }
-            "textDocument/codeLens" => self.asked(params, |view| Ok(view.lenses())),
-            "textDocument/definition" => self.asked(params, |view| Ok(view.definition(params))),
-            "textDocument/references" => self.asked(params, |view| Ok(view.references(params))),
-            "textDocument/documentHighlight" => self.asked(params, |view| Ok(view.highlights(params))),
-            "textDocument/documentSymbol" => self.asked(params, |view| Ok(view.symbols())),
-            "textDocument/completion" => self.asked(params, |view| Ok(view.completions(params))),
-            "textDocument/prepareRename" => self.asked(params, |view| view.prepare_rename(params)),
-            "textDocument/rename" => self.asked(params, |view| view.rename(params)),
+            "textDocument/codeLens" => self.with_view(params, |view| Ok(view.lenses())),
+            "textDocument/definition" => self.with_view(params, |view| Ok(view.definition(params))),
+            "textDocument/references" => self.with_view(params, |view| Ok(view.references(params))),
+            "textDocument/documentHighlight" => self.with_view(params, |view| Ok(view.highlights(params))),
+            "textDocument/documentSymbol" => self.with_view(params, |view| Ok(view.symbols())),
+            "textDocument/completion" => self.with_view(params, |view| Ok(view.completions(params))),
+            "textDocument/prepareRename" => self.with_view(params, |view| view.prepare_rename(params)),
+            "textDocument/rename" => self.with_view(params, |view| view.rename(params)),
             _ => Err((METHOD_NOT_FOUND, format!("unknown method '{method}'"))),
         }
     }
@@ -160,7 +160,7 @@ impl Server {
     }
 
     /// Answers a request about the names of a document; a formula in Reelay's format has none.
-    fn asked(
+    fn with_view(
         &self,
         params: &Value,
         answer: impl FnOnce(&View<'_>) -> Result<Value, String>,
@@ -174,7 +174,7 @@ impl Server {
         answer(&view).map_err(|reason| (REQUEST_FAILED, reason))
     }
 
-    /// Takes a notification; `None` after `exit`.
+    /// Handles a notification; `None` after `exit`.
     fn notified(&mut self, method: &str, params: &Value) -> Option<Vec<Value>> {
         let uri = uri_of(params);
         match method {
@@ -198,7 +198,7 @@ impl Server {
     fn keep(&mut self, uri: &str, text: &Value) -> Vec<Value> {
         let Some(text) = text.as_str() else { return Vec::new() };
         if text.len() > MAX_TEXT {
-            // It has no names, and is no error to ask about.
+            // It has no names; a request about it is no error.
             self.documents.insert(uri.to_owned(), String::new());
             let reason = format!("specifications beyond {MAX_TEXT} bytes are not checked: split this file");
             return vec![published(uri, vec![refused(&reason)])];
@@ -224,7 +224,7 @@ fn is_rye(uri: &str) -> bool {
     uri.ends_with(".rye")
 }
 
-/// A document with what it imports.
+/// Sources of a document and its imports.
 fn loaded(uri: &str, text: &str) -> Sources {
     match path_of(uri) {
         Some(path) => files::load(&path, &path.display().to_string(), text.to_owned()),
@@ -281,7 +281,7 @@ fn refused(reason: &str) -> Value {
 struct Document<'d> {
     uri: &'d str,
     sources: &'d Sources,
-    /// Where its own text begins.
+    /// Offset of its own text in `sources`, in bytes.
     start: usize,
     lines: Lines<'d>,
 }

@@ -1,5 +1,7 @@
 //! The subcommands, one file each.
 
+mod ack;
+mod audit;
 mod check;
 #[cfg(any(feature = "lsp", feature = "repl"))]
 mod completing;
@@ -7,28 +9,37 @@ mod completions;
 mod demo;
 mod explain;
 mod fmt;
+mod gate_guard;
 mod help;
 mod init;
 mod listen;
 #[cfg(feature = "lsp")]
 mod lsp;
+mod operate;
 mod plot;
 mod publish;
+mod query;
 mod record;
+mod reload;
 #[cfg(feature = "repl")]
 mod repl;
 mod replay;
+mod reports;
 mod run;
 mod selecting;
+mod silence;
+mod table_arguments;
 mod tap;
 mod test;
+#[cfg(feature = "sqlite")]
+mod times;
 mod topics;
 mod trace;
 mod validate;
 
 use clap::{Parser, Subcommand};
 
-use crate::terminal::{self, Color, LogLevel};
+use crate::output::terminal::{self, Color, LogLevel};
 
 /// The version with its commit and its features.
 #[cfg(not(feature = "dds-security"))]
@@ -73,6 +84,7 @@ Exit status:
 enum Command {
     Check(check::Check),
     Run(run::Run),
+    Reload(reload::Reload),
     Test(test::Test),
     Explain(explain::Explain),
     Plot(plot::Plot),
@@ -87,9 +99,14 @@ enum Command {
     Tap(tap::Tap),
     Record(record::Record),
     Replay(replay::Replay),
+    Audit(audit::AuditCommand),
+    GateGuard(gate_guard::GateGuard),
     Topics(topics::Topics),
     Init(init::Init),
     Trace(trace::Trace),
+    Query(query::Query),
+    Ack(ack::Ack),
+    Silence(silence::Silence),
     Completions(completions::Completions),
     Man(completions::Man),
     Help(help::Help),
@@ -102,13 +119,19 @@ impl Arguments {
         terminal::log(self.log);
         if matches!(
             self.command,
-            Command::Run(_) | Command::Tap(_) | Command::Record(_) | Command::Replay(_) | Command::Publish(_)
+            Command::Run(_)
+                | Command::Tap(_)
+                | Command::Record(_)
+                | Command::Replay(_)
+                | Command::Publish(_)
+                | Command::GateGuard(_)
         ) {
             terminal::show_times();
         }
         match self.command {
             Command::Check(check) => check.run(),
             Command::Run(run) => run.run(),
+            Command::Reload(reload) => reload.run(),
             Command::Test(test) => test.run(),
             Command::Explain(explain) => explain.run(),
             Command::Plot(plot) => plot.run(),
@@ -123,9 +146,14 @@ impl Arguments {
             Command::Tap(tap) => tap.run(),
             Command::Record(record) => record.run(),
             Command::Replay(replay) => replay.run(),
+            Command::Audit(audit) => audit.run(),
+            Command::GateGuard(guard) => guard.run(),
             Command::Topics(topics) => topics.run(),
             Command::Init(init) => init.run(),
             Command::Trace(trace) => trace.run(),
+            Command::Query(query) => query.run(),
+            Command::Ack(ack) => ack.run(),
+            Command::Silence(silence) => silence.run(),
             Command::Completions(completions) => completions.run(),
             Command::Man(man) => man.run(),
             Command::Help(help) => help.run(),
@@ -133,10 +161,10 @@ impl Arguments {
     }
 }
 
-/// Refuses options that a deployment file replaces, by name: `given` says which were given.
+/// Refuses options that a deployment file replaces: `given` has the name of each, and whether it was given.
 ///
 /// # Errors
-/// Which of them were, and what to do.
+/// Names the options given, and the way out.
 fn from_deployment(
     command: &str,
     given: impl IntoIterator<Item = (bool, &'static str)>,

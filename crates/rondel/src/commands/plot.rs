@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::check::Check;
-use crate::reports::Wanted;
+use crate::commands::reports::Wanted;
 use crate::{complain, exit};
 
 /// Draw the verdicts over time, and the fields that the properties read

@@ -9,9 +9,10 @@ use rondel_recording::{Piece, TraceReader};
 use rondel_runtime::text::{counted, grouped};
 
 use crate::deployment::Address;
-use crate::networks::NetworkArguments;
-use crate::outgoing::{Outgoing, Schedule};
-use crate::{complain, exit, say, signals};
+use crate::live::networks::{self, NetworkArguments};
+use crate::live::outgoing::{Outgoing, Schedule};
+use crate::live::signals;
+use crate::{complain, exit, say};
 
 /// Publish the lines of a file on a topic, one message per line
 #[derive(Debug, Args)]
@@ -66,26 +67,22 @@ impl Publish {
     }
 
     fn publish(&self, address: &Address, mut reader: TraceReader) -> Result<u8, u8> {
-        let network = |error: String| {
-            complain(&error);
-            exit::NETWORK
-        };
-        let asked = signals::listen(|| ()).map_err(|e| network(format!("cannot listen for signals: {e}")))?;
-        let networks = self.network.open(std::iter::once(address), || asked.yet())?;
-        let mut outgoing = Outgoing::new(networks, asked.clone(), self.network.slow_consumer.is_none());
+        let interrupted = signals::listen(|| ()).map_err(networks::failed)?;
+        let networks = self.network.open(std::iter::once(address), &interrupted)?;
+        let mut outgoing = Outgoing::new(networks, interrupted.clone(), self.network.slow_consumer.is_none());
         // With a rate, each message leaves at once; without one, throughput matters more.
-        let outlet = outgoing.add(address, None, self.rate.is_none()).map_err(network)?;
-        outgoing.wait_for_subscribers(Duration::from_secs(self.wait), &asked);
+        let sink = outgoing.add(address, None, self.rate.is_none()).map_err(networks::failed)?;
+        outgoing.wait_for_subscribers(Duration::from_secs(self.wait), &interrupted);
         let schedule = Schedule::begin();
         let mut status = exit::SATISFIED;
-        'all: while !asked.yet() {
-            // What was published leaves before the next line is waited for.
+        'all: while !interrupted.is_set() {
+            // Published messages are flushed before waiting for the next line.
             let mut is_released = false;
             let idle = || {
                 if !std::mem::replace(&mut is_released, true) {
                     outgoing.release();
                 }
-                if asked.yet() { ControlFlow::Break(true) } else { ControlFlow::Continue(()) }
+                if interrupted.is_set() { ControlFlow::Break(true) } else { ControlFlow::Continue(()) }
             };
             let Piece { text, start: mut at, end } = match reader.lines_unless(idle) {
                 Ok(Some(lines)) => lines,
@@ -104,13 +101,13 @@ impl Publish {
                 }
                 if let Some(rate) = self.rate {
                     let due = Duration::from_secs_f64(outgoing.published() as f64 / rate);
-                    if schedule.wait(due, &asked, || ControlFlow::Continue(())).is_none() {
+                    if schedule.wait(due, &interrupted, || ControlFlow::Continue(())).is_none() {
                         break 'all;
                     }
                 }
                 let failed = outgoing.failed();
-                outgoing.publish(outlet, line);
-                if outgoing.failed() > failed && asked.yet() {
+                outgoing.publish(sink, line);
+                if outgoing.failed() > failed && interrupted.is_set() {
                     break 'all;
                 }
             }

@@ -20,19 +20,21 @@ use rondel_runtime::survey::{self, Survey, declarations};
 use super::check::Check;
 use super::topics::recorded;
 use crate::output::Output;
+use crate::output::terminal;
 use crate::schemas::Schemas;
-use crate::specification::{Specification, is_deployment, is_specification, read_text, wants_specification};
-use crate::{complain, exit, say, terminal, warn};
+use crate::schemas::text_files::read_text;
+use crate::specification::{Specification, is_deployment, is_specification, wants_specification};
+use crate::{complain, exit, say, warn};
 use editor::{Terminal, Typed};
 use input::{LONGEST, Lines};
 use playground::{Base, Meaning, Playground};
 use screen::Screen;
 use vocabulary::{COMMANDS, Vocabulary};
 
-/// So many bytes of messages are looked at for topics and fields: enough for what comes again and again.
+/// Maximum size of the messages that are examined for topics and fields, in bytes: enough for all that recur.
 const SURVEYED: u64 = 64 << 20;
 
-/// A recording of more bytes is announced before it is looked at, which takes a moment.
+/// Size in bytes above which a recording is announced before it is examined, which takes a while.
 const LARGE: u64 = 16 << 20;
 
 /// The columns where there is no terminal.
@@ -79,7 +81,7 @@ fn specification_and_recordings(files: Vec<PathBuf>) -> Result<(Option<PathBuf>,
     }
 }
 
-/// How a line turned out.
+/// Outcome of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Answered {
     Well,
@@ -98,7 +100,7 @@ struct Session {
     screen: Screen,
     interrupted: Arc<AtomicBool>,
     out: Output<BufWriter<Stdout>>,
-    /// Whether an empty line stands before what is printed next.
+    /// Whether an empty line precedes the next output.
     gap: bool,
     /// Whether anything was printed.
     has_printed: bool,
@@ -274,7 +276,7 @@ impl Session {
         self.out.flush();
     }
 
-    /// Does what a line asks for.
+    /// Executes a line.
     fn answer(&mut self, line: &str) -> Answered {
         let line = line.trim();
         if line.is_empty() || line.starts_with('#') || line.starts_with("//") {
@@ -448,7 +450,7 @@ impl Session {
     }
 }
 
-/// What can be typed, and what the blocks mean.
+/// Text of the help: commands, and the meaning of the blocks.
 fn help() -> String {
     let mut text = "\
 FORMULA          its verdict over time: █ satisfied, ▁ violated, ▒ inconclusive, ░ satisfied but vacuous

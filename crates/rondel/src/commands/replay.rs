@@ -3,6 +3,7 @@
 mod as_json;
 mod lines;
 mod player;
+mod source;
 mod summary;
 mod targets;
 
@@ -11,38 +12,35 @@ use std::time::Duration;
 
 use clap::Args;
 use rondel_decode::schema::{Library, Schema};
-use rondel_event::{TimeUnit, Timestamp};
+use rondel_event::Timestamp;
 use rondel_net::ros2;
-use rondel_recording::{
-    OpenError, Opened, RecordedTopic, Recording, RecordingError, Selection, TableOptions, shown,
-};
+use rondel_recording::{RecordedTopic, Recording, RecordingError, Selection};
 use rondel_runtime::text::counted;
 use rondel_runtime::{Options, TimeSource};
 
 use super::from_deployment;
 use super::listen::only_listens;
 use super::selecting::{is_named, names, no_such_topic, span};
+use crate::commands::table_arguments::TableReading;
 use crate::deployment::{Address, Binding, Deployment, Encoding, time_unit};
-use crate::networks::{self, NetworkArguments, NetworkSettings};
-use crate::outgoing::Outgoing;
+use crate::live::networks::{self, NetworkArguments, NetworkSettings};
+use crate::live::outgoing::Outgoing;
+use crate::live::signals::{self, StopFlag};
 use crate::output::Format;
-use crate::recorded_types::type_name;
+use crate::output::time_text::TimeText;
 use crate::recorder::{EVENTS, VERDICTS};
 use crate::schemas::Schemas;
-use crate::signals::Asked;
+use crate::schemas::recorded_types::type_name;
 use crate::specification::is_deployment;
-use crate::table_arguments::TableReading;
-use crate::time_text::TimeText;
-use crate::{complain, exit, say, signals, warn};
-use as_json::AsJson;
-use lines::{LineRecording, Survey};
-use player::{ClockOutlet, Player};
+use crate::{complain, exit, say, warn};
+use player::{ClockSink, Player};
+use source::Source;
 use summary::{LeftOut, Summary};
 use targets::{Destination, Mapped, Place, Target, Targets};
 
-/// How often `/clock` is published.
+/// Default rate of `/clock`, in messages per second.
 const CLOCK_RATE: f64 = 40.0;
-/// The reasons that one error names.
+/// Maximum number of reasons in one error.
 const REASONS: usize = 5;
 
 /// Publish the messages of a recording on a network, at the times at which they were recorded
@@ -55,7 +53,7 @@ pub struct Replay {
     /// decompressed). A deployment (.yaml) before them: its topics go to its addresses on its networks
     #[arg(value_name = "TRACE", required = true)]
     recordings: Vec<PathBuf>,
-    /// Where topics go, under their own names: zenoh, dds, mqtt or ros2, or below a part of it, such as zenoh:vehicle
+    /// The destination of topics, under their own names: zenoh, dds, mqtt or ros2, or below a part of it, such as zenoh:vehicle
     /// (default: the addresses that were recorded)
     #[arg(long, value_name = "NETWORK[:PREFIX]", visible_alias = "network", value_parser = place)]
     to: Option<Place>,
@@ -71,13 +69,13 @@ pub struct Replay {
     /// End with messages recorded at this time
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     until: Option<String>,
-    /// How many times as fast as recorded
+    /// Publish FACTOR times as fast as recorded
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = factor, allow_hyphen_values = true)]
     rate: f64,
     /// Publish as fast as the network takes the messages
     #[arg(long, conflicts_with = "rate")]
     as_fast_as_possible: bool,
-    /// Replay it so many times, or `forever`
+    /// Replay the recordings N times, or `forever`
     #[arg(long = "loop", value_name = "N", default_value = "1", value_parser = passes)]
     passes: Passes,
     /// Wait up to SECONDS until every topic has a subscriber
@@ -89,7 +87,7 @@ pub struct Replay {
     /// Publish the time of the recording on /clock of ROS 2, in the place of a recorded one
     #[arg(long)]
     clock: bool,
-    /// How often /clock is published, in messages per second
+    /// Rate of /clock, in messages per second
     #[arg(long, value_name = "HZ", default_value_t = CLOCK_RATE, value_parser = clock_rate, requires = "clock")]
     clock_rate: f64,
     #[command(flatten)]
@@ -107,7 +105,7 @@ pub struct Replay {
     network: NetworkArguments,
 }
 
-/// How often a recording is replayed; without a number, for ever.
+/// Number of times a recording is replayed; `None` is without end.
 #[derive(Clone, Copy, Debug)]
 struct Passes(Option<u32>);
 
@@ -143,36 +141,36 @@ fn clock_rate(text: &str) -> Result<f64, &'static str> {
     number(text, 0.1..=10_000.0).ok_or("a number from 0.1 to 10,000")
 }
 
-/// Whether a topic has the time of a simulation.
+/// Whether a topic carries simulated time.
 fn is_clock(topic: &RecordedTopic) -> bool {
     let is_named =
         matches!(topic.name.as_str(), "/clock" | "clock" | "rt/clock" | "ros2:/clock" | "dds:rt/clock");
     is_named && topic.schema.as_ref().is_none_or(|schema| type_name(&schema.name) == "rosgraph_msgs/Clock")
 }
 
-/// A publisher that is to be made.
-struct Outlet {
+/// A publisher to create.
+struct PlannedSink {
     address: Address,
     schema: Option<Schema>,
 }
 
-/// Where the topics of a recording go.
+/// Assignment of the topics of a recording to sinks.
 #[derive(Default)]
 struct Plan {
-    outlets: Vec<Outlet>,
-    /// For each topic of the recording its outlet.
+    sinks: Vec<PlannedSink>,
+    /// Index of the sink of each topic of the recording; `None` for a topic that is not published.
     routes: Vec<Option<usize>>,
     left_out: Vec<LeftOut>,
 }
 
 impl Plan {
-    /// Adds a topic with its target, or leaves it out.
+    /// Adds a topic with its target; without one, the topic is left out.
     fn add(&mut self, topic: &RecordedTopic, target: Result<Option<Target>, String>) {
-        let outlet = match target {
+        let sink = match target {
             Ok(Some(target)) => {
-                let doubts = target.doubts.clone();
-                doubts.iter().for_each(|doubt| warn(&format!("{}: {doubt}", topic.name)));
-                self.outlet(target)
+                let warnings = target.warnings.clone();
+                warnings.iter().for_each(|warning| warn(&format!("{}: {warning}", topic.name)));
+                self.sink(target)
             }
             Ok(None) => {
                 self.leave_out(topic, "the deployment does not have it".to_owned(), false);
@@ -180,8 +178,8 @@ impl Plan {
             }
             Err(reason) => Err(reason),
         };
-        match outlet {
-            Ok(outlet) => self.routes.push(Some(outlet)),
+        match sink {
+            Ok(sink) => self.routes.push(Some(sink)),
             Err(reason) => {
                 self.leave_out(topic, reason, true);
                 self.routes.push(None);
@@ -195,10 +193,10 @@ impl Plan {
         }
     }
 
-    /// Why no topic can be published, in words.
+    /// Error message if no topic can be published.
     fn emptiness(&self, topics: &[RecordedTopic]) -> String {
         let mut text = format!("no topic of the recording can be published; it has {}", names(topics));
-        // Several topics mostly have one reason.
+        // Topics often share a reason.
         let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
         for LeftOut { topic, reason, .. } in &self.left_out {
             match reasons.iter_mut().find(|(known, _)| known == reason) {
@@ -214,11 +212,11 @@ impl Plan {
         text
     }
 
-    /// The outlet of an address, which topics with the same type and encoding share.
-    fn outlet(&mut self, Target { address, schema, .. }: Target) -> Result<usize, String> {
-        let Some(known) = self.outlets.iter().position(|outlet| outlet.address.meets(&address)) else {
-            self.outlets.push(Outlet { address, schema });
-            return Ok(self.outlets.len() - 1);
+    /// Index of the sink of an address; topics with the same type and encoding share it.
+    fn sink(&mut self, Target { address, schema, .. }: Target) -> Result<usize, String> {
+        let Some(known) = self.sinks.iter().position(|sink| sink.address.meets(&address)) else {
+            self.sinks.push(PlannedSink { address, schema });
+            return Ok(self.sinks.len() - 1);
         };
         let kind = |address: &Address| match address {
             Address::Dds(_, topic_type, _) => (address.encoding(), topic_type.name().map(str::to_owned)),
@@ -227,87 +225,11 @@ impl Plan {
             }
             _ => (address.encoding(), None),
         };
-        let other = &self.outlets[known].address;
+        let other = &self.sinks[known].address;
         if kind(other) == kind(&address) {
             return Ok(known);
         }
         Err(format!("messages of another type or encoding already go to {other}"))
-    }
-}
-
-/// The recordings to replay.
-struct Source {
-    files: Vec<PathBuf>,
-    unit: TimeUnit,
-    /// How tables are read, and the unit of their times if it was given.
-    tables: (TableReading, Option<TimeUnit>),
-    /// Of JSON lines.
-    survey: Option<Survey>,
-}
-
-impl Source {
-    /// Opens the recordings, from the beginning.
-    fn open(&self) -> Result<Box<dyn Recording>, String> {
-        let (tables, unit) = &self.tables;
-        let options = TableOptions { unit: *unit, ..tables.options() };
-        match (&self.survey, &self.files[..]) {
-            (Some(survey), [file, ..]) => {
-                let recording = LineRecording::open(file, self.unit, survey.clone());
-                Ok(Box::new(recording.map_err(|error| error.to_string())?))
-            }
-            (None, [file]) => match rondel_recording::open_messages_with(file, &options) {
-                Ok(Some(recording)) => Ok(AsJson::of(file.clone(), recording)),
-                Ok(None) => Err(format!("{} is no recording any more", shown(file))),
-                Err(error) => Err(error.to_string()),
-            },
-            (_, files) => match rondel_recording::merge_with(files, &options) {
-                Ok(Opened::Messages(recording)) => {
-                    Ok(AsJson::of(files.first().cloned().unwrap_or_default(), recording))
-                }
-                Ok(Opened::Lines(_)) => Err("lines cannot be merged".to_owned()),
-                Err(error) => Err(error.to_string()),
-            },
-        }
-    }
-
-    /// Finds out what the recordings are. `keep_time` says whether messages of JSON lines have their time as a field.
-    ///
-    /// # Errors
-    /// Why they cannot be replayed, and the exit status.
-    fn find(
-        files: Vec<PathBuf>,
-        unit: TimeUnit,
-        tables: (TableReading, Option<TimeUnit>),
-        keep_time: bool,
-    ) -> Result<Source, (String, u8)> {
-        tables.0.check(&files).map_err(|error| (error, exit::USAGE))?;
-        let lines = |file: &&PathBuf| file.as_os_str() == "-" || rondel_recording::has_lines(file);
-        if files.len() > 1
-            && let Some(file) = files.iter().find(lines)
-        {
-            let reason = "has JSON lines: only MCAP files and folders of rosbag2 can be replayed together";
-            return Err((format!("{} {reason}", shown(file)), exit::USAGE));
-        }
-        let survey = match &files[..] {
-            [file] if !is_lasting(file) => {
-                let reason = "is no file: a recording is read twice, for its topics and for its messages; write it to a \
-                              file, or send its lines to one topic with `rondel publish`";
-                return Err((format!("{} {reason}", shown(file)), exit::USAGE));
-            }
-            [file] => {
-                let unreadable = |error: String| (error, exit::TRACE);
-                let options = TableOptions { unit: tables.1, ..tables.0.options() };
-                match rondel_recording::open_with(file, &options).map_err(|error| match error {
-                    OpenError::Messages(RecordingError::Choice { .. }) => (error.to_string(), exit::USAGE),
-                    _ => unreadable(error.to_string()),
-                })? {
-                    Opened::Lines(_) => Some(Survey::of(file, unit, keep_time).map_err(unreadable)?),
-                    Opened::Messages(_) => None,
-                }
-            }
-            _ => None,
-        };
-        Ok(Source { files, unit, tables, survey })
     }
 }
 
@@ -330,17 +252,17 @@ impl Replay {
         };
         span(self.times(), Timestamp::default()).map_err(usage)?;
         let (deployment, files) = self.deployment()?;
-        let given = self.time_unit.as_deref().and_then(time_unit);
-        let (unit, tables) = (given.unwrap_or_default(), (self.tables.clone(), given));
-        // What the monitor at the other end takes for the time of a message must be in it.
+        let unit = self.time_unit.as_deref().and_then(time_unit);
+        // A monitor that reads the time of messages from a field needs that field in the payload.
         let reads_time =
             |binding: &Binding| binding.input.time == TimeSource::Field(rondel_event::Path::keys(["time"]));
         let keep_time =
             deployment.as_ref().is_some_and(|deployment| deployment.sources.iter().any(reads_time));
-        let source = Source::find(files, unit, tables, keep_time).map_err(|(error, status)| {
-            complain(&error);
-            status
-        })?;
+        let source =
+            Source::find(files, unit, self.tables.clone(), keep_time).map_err(|(error, status)| {
+                complain(&error);
+                status
+            })?;
         let recording = source.open().map_err(unreadable)?;
         let topics = recording.topics().to_vec();
         if topics.is_empty() {
@@ -357,19 +279,16 @@ impl Replay {
         if !has_message(recording, &selection).map_err(unreadable)? {
             return Err(usage(nothing(&topics, whole)));
         }
-        let asked = signals::listen(|| ()).map_err(|error| {
-            complain(&format!("cannot listen for signals: {error}"));
-            exit::NETWORK
-        })?;
-        let (mut outgoing, clock) = self.join(&plan, deployment.as_ref(), &asked)?;
+        let interrupted = signals::listen(|| ()).map_err(networks::failed)?;
+        let (mut outgoing, clock) = self.join(&plan, deployment.as_ref(), &interrupted)?;
         if source.survey.as_ref().is_some_and(|survey| survey.untimed > 0) && !self.as_fast_as_possible {
             warn("the recording begins with messages without a time: they are published at once");
         }
         let routed = plan.routes.iter().flatten().count() as u64;
         say(&format!("ready: {} of the recording", counted(routed, "topic", "topics")));
-        outgoing.wait_for_subscribers(Duration::from_secs(self.wait), &asked);
+        outgoing.wait_for_subscribers(Duration::from_secs(self.wait), &interrupted);
         let pace = (!self.as_fast_as_possible).then_some(self.rate);
-        let player = Player::new(&mut outgoing, &plan.routes, (pace, clock), &asked);
+        let player = Player::new(&mut outgoing, &plan.routes, pace, clock, &interrupted);
         let open = || {
             let mut recording = source.open()?;
             recording.select(selection.clone());
@@ -379,18 +298,18 @@ impl Replay {
         let (played, elapsed) = player.play(self.passes.0, delay, until, open);
         let ended = outgoing.end();
         let mut named: Vec<(String, usize)> = Vec::new();
-        for (topic, outlet) in topics.iter().zip(&plan.routes) {
-            let Some(outlet) = *outlet else { continue };
+        for (topic, sink) in topics.iter().zip(&plan.routes) {
+            let Some(sink) = *sink else { continue };
             // Each publisher may have been recorded as a topic of its own.
-            if !named.iter().any(|(name, to)| *name == topic.name && *to == outlet) {
-                named.push((topic.name.clone(), outlet));
+            if !named.iter().any(|(name, to)| *name == topic.name && *to == sink) {
+                named.push((topic.name.clone(), sink));
             }
         }
         let summary = Summary {
             played,
             seconds: elapsed.as_secs_f64(),
             topics: named,
-            clock: clock.map(|clock| clock.outlet),
+            clock: clock.map(|clock| clock.sink),
             left_out: plan.left_out,
             recorded,
             events: source.survey.as_ref().map_or(0, |survey| survey.events),
@@ -399,7 +318,7 @@ impl Replay {
         Ok(self.end(&summary))
     }
 
-    /// Shows what became of the replay; returns the exit status.
+    /// Shows the summary of the replay; returns the exit status.
     fn end(&self, summary: &Summary) -> u8 {
         say(&match self.summary {
             Format::Text => summary.text(),
@@ -452,7 +371,7 @@ impl Replay {
         Ok((Some(Deployment { clock, ..deployment }), files))
     }
 
-    /// Which topics of the recording are chosen.
+    /// Returns for each topic of the recording whether it is selected.
     fn chosen(&self, topics: &[RecordedTopic]) -> Result<Vec<bool>, String> {
         let wanted: Vec<&str> =
             self.topics.iter().map(|name| name.trim()).filter(|name| !name.is_empty()).collect();
@@ -476,7 +395,7 @@ impl Replay {
         Ok(topics.iter().map(is_chosen).collect())
     }
 
-    /// Where the chosen topics go.
+    /// Plans the sinks of the selected topics.
     fn plan(
         &self,
         topics: &[RecordedTopic],
@@ -511,13 +430,13 @@ impl Replay {
                 plan.add(topic, targets.target(topic));
             }
         }
-        if plan.outlets.is_empty() {
+        if plan.sinks.is_empty() {
             return Err(plan.emptiness(topics));
         }
         for LeftOut { topic, reason, .. } in plan.left_out.iter().filter(|left| left.is_failure) {
             warn(&format!("{topic} is not published: {reason}"));
         }
-        let is_on_ros2 = plan.outlets.iter().any(|outlet| matches!(outlet.address, Address::Ros2(..)));
+        let is_on_ros2 = plan.sinks.iter().any(|sink| matches!(sink.address, Address::Ros2(..)));
         if self.clock && !is_on_ros2 {
             return Err(
                 "--clock publishes on ROS 2, and no topic goes there: add --to ros2, or leave --clock out"
@@ -533,46 +452,35 @@ impl Replay {
         Ok(plan)
     }
 
-    /// Joins the networks, and makes the publishers.
+    /// Joins the networks and creates the publishers.
     fn join(
         &self,
         plan: &Plan,
         deployment: Option<&Deployment>,
-        asked: &Asked,
-    ) -> Result<(Outgoing, Option<ClockOutlet>), u8> {
-        let network = |error: String| {
-            complain(&error);
-            exit::NETWORK
-        };
+        interrupted: &StopFlag,
+    ) -> Result<(Outgoing, Option<ClockSink>), u8> {
         let clock = self.clock.then(ros2::clock::published).transpose();
-        let clock = clock.map_err(|error| network(error.to_string()))?;
+        let clock = clock.map_err(networks::failed)?;
         let clock = clock.map(|topic| Address::Ros2(Box::new(topic), Encoding::CDR));
-        let addresses = plan.outlets.iter().map(|outlet| &outlet.address).chain(&clock);
+        let addresses = plan.sinks.iter().map(|sink| &sink.address).chain(&clock);
         let networks = match deployment {
-            None => self.network.open(addresses, || asked.yet())?,
+            None => self.network.open(addresses, interrupted)?,
             Some(deployment) => {
                 let mut settings: NetworkSettings = deployment.networks.clone();
                 addresses.for_each(|address| settings.need(address));
-                networks::open(&settings, deployment.exit_on_unreachable, || asked.yet())?
+                networks::open(&settings, deployment.exit_on_unreachable, interrupted)?
             }
         };
-        let mut outgoing = Outgoing::new(networks, asked.clone(), self.network.slow_consumer.is_none());
-        for Outlet { address, schema } in &plan.outlets {
-            outgoing.add(address, schema.as_ref(), self.as_fast_as_possible).map_err(network)?;
+        let mut outgoing = Outgoing::new(networks, interrupted.clone(), self.network.slow_consumer.is_none());
+        for PlannedSink { address, schema } in &plan.sinks {
+            outgoing.add(address, schema.as_ref(), self.as_fast_as_possible).map_err(networks::failed)?;
         }
         let Some(clock) = clock else { return Ok((outgoing, None)) };
         let schema = Library::ros().and_then(|library| library.schema(ros2::clock::TYPE)).ok();
-        let outlet = outgoing.add(&clock, schema.as_ref(), false).map_err(network)?;
+        let sink = outgoing.add(&clock, schema.as_ref(), false).map_err(networks::failed)?;
         let interval = Duration::from_secs_f64(1.0 / self.clock_rate);
-        Ok((outgoing, Some(ClockOutlet { outlet, interval })))
+        Ok((outgoing, Some(ClockSink { sink, interval })))
     }
-}
-
-/// Whether what has this name can be read twice, or is not there at all: no pipe, nor standard input.
-fn is_lasting(path: &Path) -> bool {
-    // Why it is not there is said by whoever opens it.
-    let is_lasting = path.metadata().map_or(true, |metadata| metadata.is_file() || metadata.is_dir());
-    is_lasting && path.as_os_str() != "-"
 }
 
 /// Whether a recording has a message of the selection.
@@ -581,14 +489,14 @@ fn has_message(mut recording: Box<dyn Recording>, selection: &Selection) -> Resu
     loop {
         match recording.advance() {
             Ok(next) => return Ok(next.is_some()),
-            // It is reported when it is replayed.
+            // The replay reports it.
             Err(RecordingError::Damage { .. } | RecordingError::Cut { .. }) => {}
             Err(error) => return Err(error.to_string()),
         }
     }
 }
 
-/// That a recording has no message of the selection, in words.
+/// Error message for a recording without a message of the selection.
 fn nothing(topics: &[RecordedTopic], span: Option<(Timestamp, Timestamp)>) -> String {
     let mut times = TimeText::default();
     let span = span.map_or_else(

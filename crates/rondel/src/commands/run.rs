@@ -1,35 +1,45 @@
 //! `rondel run`: a specification against a live network.
 
-use std::path::PathBuf;
+mod destinations;
+mod reloading;
+mod short_form;
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use rondel_event::{TimeUnit, TopicId};
+use rondel_event::TopicId;
 use rondel_net::durability::Schedule;
 use rondel_recording::durable;
-use rondel_runtime::{Input, Session, SessionPlan};
+use rondel_runtime::{Session, SessionPlan};
+use serde_json::json;
 
 use super::from_deployment;
 use crate::deployment::{
-    self, Address, AlignmentSection, Binding, Deployment, Durability, Typing, Unheard, check_time_field,
-    spread, time_source, unheard,
+    self, Address, Binding, Deployment, Durability, FlightSettings, MetricsSettings, listen_address,
 };
-use crate::discover;
-use crate::live::{Options, Running};
-use crate::networks::{self, NetworkArguments};
+use crate::live::audited;
+use crate::live::discover;
+use crate::live::metrics::{self, RunState};
+use crate::live::networks::{self, NetworkArguments, Networks};
+use crate::live::pipeline::{self, Simulated, Stop};
+use crate::live::resume;
+use crate::live::running::{END_WITHIN, Options, RunSummary, Running};
+use crate::live::service::Manager;
+use crate::live::signals::{End, StopFlag};
+use crate::output::summary::status;
 use crate::output::{Emit, Format};
-use crate::pipeline::{self, Simulated, Stop};
-use crate::recorder::FlightSettings;
-use crate::resume;
-use crate::signals::{self, Asked};
-use crate::specification::{Reading, Specification, is_deployment};
-use crate::spool::Spools;
-use crate::summary::status;
+use crate::sinks::actions::{ActionSettings, NOT_ALLOWED, PROGRAMS, PROGRAMS_TEXT};
+use crate::sinks::audit::{Audit, AuditSettings, AuditSummary, OnError, Opened};
+use crate::sinks::spool::Spools;
+use crate::specification::{Reading, is_deployment};
 use crate::{complain, exit, say, warn};
+use reloading::{Active, Serving};
 
-/// How often to look whether a network was given up.
-const CHECK: Duration = Duration::from_secs(1);
+/// Time limit at the end for the last lines of the audit file.
+const AUDIT_END: Duration = Duration::from_secs(2);
 
 /// Check a live network and publish verdicts
 ///
@@ -81,9 +91,32 @@ pub struct Run {
     /// The time between snapshots in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 60, requires = "snapshot_to", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     snapshot_every: u64,
+    /// Record start, verdicts, signals and end in this file, in lines that `rondel audit verify` checks; replaces the
+    /// file of the deployment
+    #[arg(long, value_name = "FILE")]
+    audit: Option<PathBuf>,
+    /// Reaction to an audit file that cannot be written (default: the deployment's, else stop)
+    #[arg(long, value_enum, value_name = "REACTION")]
+    audit_on_error: Option<OnError>,
+    /// Keep verdicts in this file, a store of SQLite that `rondel query` reads; replaces the file of the deployment
+    #[arg(long, value_name = "FILE")]
+    store: Option<PathBuf>,
+    /// Run the programs of `actions`, up to N at once; without it, a deployment with programs does not start
+    #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = PROGRAMS_TEXT, value_parser = clap::value_parser!(u16).range(1..=64))]
+    allow_run: Option<u16>,
     /// Wait up to SECONDS for subscribers on every verdict topic before processing messages
     #[arg(long, value_name = "SECONDS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=86_400))]
     wait_subscribers: u64,
+    /// Serve metrics for Prometheus and probes of the health of the run over HTTP on this address, such as
+    /// 127.0.0.1:9464
+    #[arg(long, value_name = "ADDRESS", value_parser = listen_address)]
+    metrics: Option<SocketAddr>,
+    /// Do not listen for `rondel reload`; SIGHUP still reloads the deployment
+    #[arg(long)]
+    no_control: bool,
+    /// End within SECONDS after SIGINT or SIGTERM: check the received messages, and deliver their verdicts
+    #[arg(long, value_name = "SECONDS", default_value_t = END_WITHIN.as_secs(), value_parser = clap::value_parser!(u64).range(2..=600))]
+    stop_timeout: u64,
     /// Exit with the status that `rondel check --strict` has: 1 after a violation, 4 if a property was not
     /// decided or is vacuous
     #[arg(long)]
@@ -99,23 +132,18 @@ impl Run {
     /// Runs until a signal or the wanted number of messages, and returns the exit status.
     pub fn run(self) -> u8 {
         let started = Instant::now();
-        match self.deployment() {
-            Ok(deployment) => self.run_deployment(deployment, started).unwrap_or_else(|status| status),
-            Err(status) => status,
-        }
+        let deployment = self.deployment().map(|deployment| self.measured(deployment));
+        let ended = deployment.and_then(|deployment| self.run_deployment(deployment, started));
+        ended.unwrap_or_else(|status| status)
     }
 
-    /// Learns the types of topics, and runs.
-    fn run_deployment(&self, mut deployment: Deployment, started: Instant) -> Result<u8, u8> {
-        let (stop, stopped) = mpsc::channel();
-        let asking = stop.clone();
-        // The receiver lives as long as this function: a later signal has nothing to stop.
-        let asked = signals::listen(move || _ = asking.send(Stop::Asked)).map_err(|error| {
-            complain(&format!("cannot listen for signals: {error}"));
-            exit::USAGE
-        })?;
-        discover::types(&mut deployment, || asked.yet())?;
-        Ok(run(&deployment, self, started, (stop, &stopped, &asked)))
+    /// Returns the deployment with the metrics of the options.
+    fn measured(&self, mut deployment: Deployment) -> Deployment {
+        if let Some(listen) = self.metrics {
+            let parameters = deployment.metrics.map_or(0, |metrics| metrics.parameters);
+            deployment.metrics = Some(MetricsSettings { listen, parameters });
+        }
+        deployment
     }
 
     /// The session: a new one, or one that continues from a snapshot.
@@ -159,14 +187,18 @@ impl Run {
         Ok(self.snapshot_to.clone().map(|file| (file, Schedule { every, exactly })))
     }
 
-    fn deployment(&self) -> Result<Deployment, u8> {
+    /// The file of the deployment; `None` in short form.
+    fn deployment_file(&self) -> Option<PathBuf> {
         let short = self.formula.is_some() || !self.topic.is_empty() || !self.publish.is_empty();
-        let file = match &self.file {
+        match &self.file {
             Some(file) if is_deployment(file) => Some(file.clone()),
             None if !short => Some(deployment::default_file()),
             _ => None,
-        };
-        match file {
+        }
+    }
+
+    fn deployment(&self) -> Result<Deployment, u8> {
+        match self.deployment_file() {
             Some(file) => {
                 let given = [
                     (self.formula.is_some(), "--formula"),
@@ -203,233 +235,241 @@ impl Run {
         }
     }
 
-    fn short_form(&self) -> Result<Deployment, u8> {
-        let wrong = |message: String| {
-            complain(&message);
-            exit::USAGE
+    /// Resolves the types of topics, and runs until the end.
+    #[expect(clippy::too_many_lines, reason = "each part of a run is checked or opened once, in this order")]
+    fn run_deployment(&self, mut current: Deployment, started: Instant) -> Result<u8, u8> {
+        let (End { stop, stopped, interrupted }, requester, requests) =
+            End::or_reload().map_err(|error| refuse(&error, exit::USAGE))?;
+        self.check_actions(&current)?;
+        self.set_store(&mut current)?;
+        // Before the networks are joined, which may take long.
+        let manager = Manager::from_environment();
+        let state = (current.metrics.is_some() || manager.is_some())
+            .then(|| Arc::new(RunState::new(current.metrics.map(|settings| settings.parameters))));
+        let served = current.metrics.zip(state.clone());
+        let server = served.map(|(settings, state)| metrics::serve(settings.listen, state)).transpose();
+        let _server = server.map_err(|error| refuse(&error, exit::USAGE))?;
+        let service = manager.zip(state.clone()).and_then(|(manager, state)| manager.inform(state));
+        let read = current.sources.clone();
+        discover::types(&mut current, &interrupted)?;
+        let deployment = &current;
+        self.check_simulated(deployment)?;
+        let (clock, simulation) = pipeline::clock(deployment.clock.is_some());
+        let plan = self.plan(deployment, &clock);
+        let schedule = self.schedule(deployment.durability).map_err(|error| refuse(error, exit::USAGE))?;
+        if schedule.is_none() && takes_what_was_kept(deployment) {
+            warn(
+                "`clean_start: false` without --snapshot-to: what the broker kept is taken by this run, and is missing in a \
+                 later run that resumes from an earlier snapshot, without a warning there",
+            );
+        }
+        let exact = schedule.as_ref().filter(|(_, schedule)| schedule.exactly);
+        let exact = exact.map(|(file, _)| file.as_path());
+        let mut session =
+            self.session(&plan, exact.is_some()).map_err(|error| refuse(&error, exit::USAGE))?;
+        if let Some(Err(error)) = deployment.record.as_ref().map(FlightSettings::check) {
+            return Err(refuse(&error, exit::TRACE));
+        }
+        let spools = Spools::open(deployment.spool.as_ref(), deployment.sink_addresses())
+            .map_err(|error| refuse(&error, exit::TRACE))?;
+        let audit = self.open_audit(deployment)?;
+        let destinations = self.open_destinations(deployment)?;
+        // Without a snapshot, steps and ids begin at the beginning.
+        let resumes = self.resume.as_deref().or(exact).is_some_and(Path::exists);
+        let networks = join(deployment, &mut session, exact, &interrupted)?;
+        let audit = audit.map(|opened| self.start_audit(opened, deployment, exact, &stop)).transpose()?;
+        audit.iter().for_each(|audit| destinations.record_actions(audit));
+        let feed = destinations::begin(&destinations, deployment, &plan, resumes);
+        let options = Options {
+            format: self.format,
+            colour: crate::output::terminal::colours_stdout(),
+            snapshots: schedule,
+            count: self.count,
+            wait_subscribers: Duration::from_secs(self.wait_subscribers),
+            stop,
+            spools,
+            audit: audit.clone(),
+            destinations,
+            feed,
+            screen: None,
+            simulated: simulation.map(|simulation| Simulated::new(simulation, Arc::clone(&plan))),
+            metrics: state,
+            read,
+            end_within: Duration::from_secs(self.stop_timeout),
+            programs: self.allow_run.map_or(PROGRAMS, usize::from),
         };
-        let loaded =
-            Specification::from_arguments(self.file.as_ref(), self.formula.as_deref(), &self.reading);
-        let specification = loaded.map_err(|_| exit::USAGE)?;
-        let topics = specification.spec.declared();
-        let mut sources: Vec<Option<Address>> = vec![None; topics.len()];
-        for text in &self.topic {
-            let (index, address) = match text.split_once('=') {
-                Some((name, address)) => match topics.iter().position(|t| t.name == name) {
-                    Some(index) => (index, address),
-                    None => {
-                        return Err(wrong(format!(
-                            "--topic {text}: the specification has no topic '{name}'"
-                        )));
-                    }
-                },
-                None if topics.len() == 1 => (0, text.as_str()),
-                None => return Err(wrong(format!("--topic {text}: with several topics write NAME={text}"))),
+        let running =
+            Running::start(deployment, &plan, session, Arc::clone(&clock), networks, options, &interrupted)
+                .map_err(|error| {
+                end_audit(audit.as_deref(), "not started", None);
+                networks::failed(error)
+            })?;
+        let control = self.control(&requester);
+        say(&format!("ready after {} ms{}", started.elapsed().as_millis(), discover::read_now(deployment)));
+        let mut active = Active { deployment: current, running, clock };
+        let serving = Serving {
+            stopped: &stopped,
+            requests: &requests,
+            requester: &requester,
+            service: service.as_ref(),
+            audit: audit.as_deref(),
+        };
+        let why = self.serve(&mut active, &serving);
+        drop(control);
+        let running = active.running;
+        if let Some(service) = &service {
+            service.stopping();
+        }
+        Ok(self.end(running, why, audit.as_deref(), &interrupted))
+    }
+
+    /// Ends a run, prints its summary, and returns the exit status.
+    fn end(&self, running: Running, why: Stop, audit: Option<&Audit>, interrupted: &StopFlag) -> u8 {
+        let reason = match why {
+            Stop::Requested | Stop::Reload => "signal",
+            Stop::Count => "count",
+            Stop::Unaudited => "audit",
+            Stop::GivenUp => "network",
+        };
+        if let Some((audit, signal)) = audit.zip(interrupted.signal()) {
+            audit.record("operator", &json!({"action": "stop", "signal": signal}));
+        }
+        let Some(mut summary) = running.end(why) else {
+            end_audit(audit, "blocked", None);
+            complain("a subscriber of the verdicts does not accept them: the last verdicts are lost");
+            // Dropping the publishers would wait for this subscriber again.
+            std::process::exit(i32::from(exit::NETWORK));
+        };
+        summary.audit = end_audit(audit, reason, Some(&summary));
+        say(&match self.summary {
+            Format::Json => summary.json(),
+            Format::Text => summary.text(crate::output::terminal::colours_stderr()),
+        });
+        self.exit_status(&summary, why)
+    }
+
+    /// Refuses programs that are not allowed, and actions on verdicts that are not emitted.
+    fn check_actions(&self, deployment: &Deployment) -> Result<(), u8> {
+        if self.allow_run.is_none() && deployment.actions.iter().any(ActionSettings::runs) {
+            return Err(refuse(NOT_ALLOWED, exit::USAGE));
+        }
+        deployment::check_actions(deployment.emit, &deployment.actions)
+            .map_err(|why| refuse(&format!("--emit violations: {why}"), exit::USAGE))
+    }
+
+    /// Refuses snapshots in simulation time, and warns of what a recording does there.
+    fn check_simulated(&self, deployment: &Deployment) -> Result<(), u8> {
+        if deployment.clock.is_none() {
+            return Ok(());
+        }
+        if self.resume.is_some() || self.snapshot_to.is_some() {
+            return Err(refuse(
+                "with `use_sim_time`, a run cannot continue from a snapshot: leave --resume and --snapshot-to out",
+                exit::USAGE,
+            ));
+        }
+        if deployment.record.is_some() {
+            warn(
+                "with `use_sim_time`, `before` and `after` of `record` are times of this machine, as are log times",
+            );
+        }
+        Ok(())
+    }
+
+    /// Opens the audit file, if there is one.
+    fn open_audit(&self, deployment: &Deployment) -> Result<Option<Opened>, u8> {
+        let own = self.audit.as_ref().map(|file| match &deployment.audit {
+            Some(settings) => AuditSettings { file: file.clone(), ..settings.clone() },
+            None => AuditSettings::of(file.clone()),
+        });
+        let Some(mut settings) = own.or_else(|| deployment.audit.clone()) else {
+            return match self.audit_on_error {
+                Some(_) => Err(refuse("--audit-on-error needs a file: add --audit FILE", exit::USAGE)),
+                None => Ok(None),
             };
-            if sources[index].is_some() {
-                return Err(wrong(format!(
-                    "--topic {text}: topic '{}' has a source already",
-                    topics[index].name
-                )));
+        };
+        settings.on_error = self.audit_on_error.unwrap_or(settings.on_error);
+        Opened::open(settings).map(Some).map_err(|error| refuse(&error, exit::TRACE))
+    }
+
+    /// Writes the first line of the run into the audit file.
+    fn start_audit(
+        &self,
+        opened: Opened,
+        deployment: &Deployment,
+        exact: Option<&Path>,
+        stop: &mpsc::Sender<Stop>,
+    ) -> Result<Arc<Audit>, u8> {
+        let resumed = self.resume.as_deref().or(exact);
+        let stop = stop.clone();
+        // The receiver is gone when the run is ending already.
+        let on_failure = move || _ = stop.send(Stop::Unaudited);
+        opened
+            .start(&audited::start(deployment, resumed), on_failure)
+            .map_err(|error| refuse(&error, exit::TRACE))
+    }
+
+    /// The path that names a run: of its deployment, or of its specification.
+    fn named_by(&self, deployment: &Deployment) -> PathBuf {
+        let specification = || PathBuf::from(&deployment.specification.source);
+        self.deployment_file().or_else(|| self.file.clone()).unwrap_or_else(specification)
+    }
+
+    /// The exit status of a run that ended for this reason.
+    fn exit_status(&self, summary: &RunSummary, why: Stop) -> u8 {
+        if let Err(error) = &summary.kept {
+            complain(&format!("cannot write the last snapshot: {error}"));
+            exit::TRACE
+        } else if why == Stop::Unaudited || summary.audit.as_ref().is_some_and(|audit| !audit.is_complete()) {
+            exit::TRACE
+        } else if !summary.is_complete() || why == Stop::GivenUp {
+            exit::NETWORK
+        } else if self.strict {
+            match status(&summary.summary, true) {
+                _ if summary.past.is_violated() => exit::VIOLATED,
+                // Messages sent during an interruption are unknown.
+                exit::SATISFIED if summary.was_cut_off() || summary.stood() => exit::INCONCLUSIVE,
+                status => status,
             }
-            sources[index] =
-                Some(Address::parse_source(address).map_err(|e| wrong(format!("--topic {text}: {e}")))?);
+        } else {
+            exit::SATISFIED
         }
-        let mut bindings = Vec::new();
-        for (topic, source) in topics.iter().zip(sources) {
-            let Some(address) = source else {
-                let name = if specification.is_formula { String::new() } else { format!("{}=", topic.name) };
-                return Err(wrong(format!(
-                    "topic '{}' has no source; add --topic {name}ADDRESS, where ADDRESS is zenoh:KEY, dds:TOPIC, \
-                     ros2:/TOPIC or mqtt:TOPIC",
-                    topic.name
-                )));
-            };
-            if let Err(error) = check_time_field(topic, &self.time_from) {
-                return Err(wrong(format!("--time-from {}: {error}", self.time_from)));
-            }
-            let time_unit = deployment::time_unit(&self.time_unit).unwrap_or(TimeUnit::Seconds);
-            let mut input = Input { time: time_source(&self.time_from), time_unit, ..Input::default() };
-            let schemas = &*specification.schemas;
-            let typing = Typing { topic: Some(topic), own: None, has_encoding: false, schemas };
-            let completed = typing.complete(address, &mut input);
-            let (address, doubt) =
-                completed.map_err(|why| wrong(format!("topic '{}': {why}", topic.name)))?;
-            doubt.iter().for_each(|why| warn(&format!("topic '{}': {why}", topic.name)));
-            bindings.push(Binding { address, input });
-        }
-        for Unheard { text, misleads, .. } in unheard(&specification.spec, &bindings) {
-            if misleads {
-                return Err(wrong(text));
-            }
-            warn(&text);
-        }
-        let mut places = Vec::new();
-        for text in &self.publish {
-            places.push(Address::parse_verdicts(text).map_err(|e| wrong(format!("--publish {text}: {e}")))?);
-        }
-        if places.is_empty() {
-            places.push(Address::Stdout);
-        }
-        let sinks = spread(&places, &specification.spec.address_names())
-            .map_err(|error| wrong(format!("--publish: {error}")))?;
-        if let Some(error) = deployment::returns(bindings.iter().map(|b| &b.address), &sinks) {
-            return Err(wrong(format!("--publish: {error}")));
-        }
-        let used = bindings.iter().map(|b| &b.address).chain(sinks.iter().flatten());
-        let network = self.network.with_wait();
-        let networks = network.settings(used).map_err(wrong)?;
-        Ok(Deployment {
-            networks,
-            specification,
-            emit: self.emit.unwrap_or(Emit::Change).into(),
-            alignment: AlignmentSection::by_default(
-                &bindings.iter().map(|binding| binding.input.clone()).collect::<Vec<_>>(),
-            ),
-            synchronized: None,
-            sources: bindings,
-            sinks,
-            slow_consumer: network.slow_consumer.unwrap_or_default(),
-            spool: None,
-            heartbeat: None,
-            record: None,
-            exit_on_unreachable: self.network.exit_on_unreachable,
-            missing_after: Some(deployment::MISSING_AFTER),
-            limits: deployment::Limits::default(),
-            durability: None,
-            ids: false,
-            blind: Default::default(),
-            reset: Default::default(),
-            clock: None,
-        })
     }
 }
 
-/// Runs until the end is asked for: by `stop`, which `stopped` receives, and by a signal, as `asked` tells.
-fn run(
+/// Shows why nothing runs, and returns the exit status.
+fn refuse(why: &str, status: u8) -> u8 {
+    complain(why);
+    status
+}
+
+/// Joins the networks of a deployment. With `exact`, the file for snapshots, messages are acknowledged only once a
+/// snapshot contains them.
+fn join(
     deployment: &Deployment,
-    arguments: &Run,
-    started: Instant,
-    (stop, stopped, asked): (mpsc::Sender<Stop>, &mpsc::Receiver<Stop>, &Asked),
-) -> u8 {
-    if deployment.clock.is_some() && (arguments.resume.is_some() || arguments.snapshot_to.is_some()) {
-        complain(
-            "with `use_sim_time`, a run cannot continue from a snapshot: leave --resume and --snapshot-to out",
-        );
-        return exit::USAGE;
-    }
-    if deployment.clock.is_some() && deployment.record.is_some() {
-        warn(
-            "with `use_sim_time`, `before` and `after` of `record` are times of this machine, as are log times",
-        );
-    }
-    let (clock, simulation) = pipeline::clock(deployment.clock.is_some());
-    let plan = Arc::new(deployment.plan(rondel_runtime::Options {
-        explain: arguments.explain,
-        missing_after: deployment.missing_after,
-        clock: Arc::clone(&clock),
-        live: true,
-        ..rondel_runtime::Options::default()
-    }));
-    plan.mixtures().iter().chain(&plan.undecidable()).for_each(|sentence| warn(sentence));
-    let schedule = match arguments.schedule(deployment.durability) {
-        Ok(schedule) => schedule,
-        Err(error) => {
-            complain(error);
-            return exit::USAGE;
-        }
-    };
-    if schedule.is_none() && takes_what_was_kept(deployment) {
-        warn(
-            "`clean_start: false` without --snapshot-to: what the broker kept is taken by this run, and is missing in a \
-             later run that resumes from an earlier snapshot; nothing tells that run so",
-        );
-    }
-    let exact = schedule.as_ref().filter(|(_, schedule)| schedule.exactly);
-    let mut session = match arguments.session(&plan, exact.is_some()) {
-        Ok(session) => session,
-        Err(error) => {
-            complain(&error);
-            return exit::USAGE;
-        }
-    };
-    if let Some(Err(error)) = deployment.record.as_ref().map(FlightSettings::check) {
-        complain(&error);
-        return exit::TRACE;
-    }
-    let spools = match Spools::open(deployment.spool.as_ref(), deployment.outlets()) {
-        Ok(spools) => spools,
-        Err(error) => {
-            complain(&error);
-            return exit::TRACE;
-        }
-    };
+    session: &mut Session,
+    exact: Option<&Path>,
+    interrupted: &StopFlag,
+) -> Result<Networks, u8> {
     let mut settings = deployment.networks.clone();
-    let exact_run = exact.is_some();
-    if let Some((file, _)) = exact {
+    if let Some(file) = exact {
         // Before a message is taken that could not be acknowledged.
         if let Err(error) = durable::replace(file, &session.snapshot("")) {
-            complain(&format!("cannot write the snapshot {}: {error}", file.display()));
-            return exit::TRACE;
+            let why = format!("cannot write the snapshot {}: {error}", file.display());
+            return Err(refuse(&why, exit::TRACE));
         }
         settings.hold(session.attachment());
     }
-    let networks = match networks::open(&settings, deployment.exit_on_unreachable, || asked.yet()) {
-        Ok(networks) => networks,
-        Err(status) => return status,
-    };
+    let networks = networks::open(&settings, deployment.exit_on_unreachable, interrupted)?;
     networks::show_listeners(&networks);
     // Without holding back, messages that were acknowledged after the snapshot are not repeated.
     let kept = |(_, binding): &(u32, &Binding)| {
-        (exact_run || session.continues_whole()) && networks.kept(&binding.address)
+        (exact.is_some() || session.continues_whole()) && networks.kept(&binding.address)
     };
     let kept: Vec<TopicId> =
         (0..).zip(&deployment.sources).filter(kept).map(|(topic, _)| TopicId(topic)).collect();
     session.resumed(&kept);
-    let options = Options {
-        format: arguments.format,
-        colour: crate::terminal::colours_stdout(),
-        snapshots: schedule,
-        count: arguments.count,
-        wait_subscribers: Duration::from_secs(arguments.wait_subscribers),
-        stop,
-        spools,
-        screen: None,
-        simulated: simulation.map(|simulation| Simulated::new(simulation, Arc::clone(&plan))),
-    };
-    let running = Running::start(deployment, (&plan, session), clock, networks, options, || asked.yet());
-    let running = match running {
-        Ok(running) => running,
-        Err(error) => {
-            complain(&error);
-            return exit::NETWORK;
-        }
-    };
-    say(&format!("ready after {} ms{}", started.elapsed().as_millis(), discover::read_now(deployment)));
-    let (why, failed) = wait(&running, stopped);
-    let Some(summary) = running.end(why) else {
-        complain("a subscriber of the verdicts does not accept them: the last verdicts are lost");
-        // Dropping the publishers would wait for this subscriber again.
-        std::process::exit(i32::from(exit::NETWORK));
-    };
-    say(&match arguments.summary {
-        Format::Json => summary.json(),
-        Format::Text => summary.text(crate::terminal::colours_stderr()),
-    });
-    if let Err(error) = &summary.kept {
-        complain(&format!("cannot write the last snapshot: {error}"));
-        exit::TRACE
-    } else if !summary.is_complete() || failed {
-        exit::NETWORK
-    } else if arguments.strict {
-        match status(&summary.summary, true) {
-            // What came meanwhile is not known.
-            exit::SATISFIED if summary.was_cut_off() || summary.stood() => exit::INCONCLUSIVE,
-            status => status,
-        }
-    } else {
-        exit::SATISFIED
-    }
+    Ok(networks)
 }
 
 /// Whether a run takes messages that an MQTT broker has kept for the next run.
@@ -438,18 +478,7 @@ fn takes_what_was_kept(deployment: &Deployment) -> bool {
     keeps && deployment.sources.iter().any(|binding| matches!(binding.address, Address::Mqtt(..)))
 }
 
-/// Waits for the end of a run; returns its reason, and whether a network was given up.
-fn wait(running: &Running, stopped: &mpsc::Receiver<Stop>) -> (Stop, bool) {
-    loop {
-        match stopped.recv_timeout(CHECK) {
-            Ok(why) => return (why, false),
-            Err(mpsc::RecvTimeoutError::Disconnected) => return (Stop::Asked, false),
-            Err(mpsc::RecvTimeoutError::Timeout) => {
-                if let Some(reason) = running.failure() {
-                    complain(&reason);
-                    return (Stop::Asked, true);
-                }
-            }
-        }
-    }
+/// Writes the last line of a run into its audit file.
+fn end_audit(audit: Option<&Audit>, reason: &str, summary: Option<&RunSummary>) -> Option<AuditSummary> {
+    audit.map(|audit| audit.end(&audited::stop(reason, summary), AUDIT_END))
 }

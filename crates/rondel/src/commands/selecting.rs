@@ -1,13 +1,13 @@
-//! Choosing messages of recordings by topic and time, and what is said of a recording as a whole.
+//! Selection of messages of recordings by topic and time, and sentences about a recording as a whole.
 
 use rondel_decode::lines::{is_matched, is_pattern};
-use rondel_event::Timestamp;
+use rondel_event::{Timestamp, calendar};
 use rondel_recording::{End, RecordedTopic};
 use rondel_runtime::text::counted;
 
-use crate::time_text::TimeText;
+use crate::output::time_text::TimeText;
 
-/// What is said where a pattern of `--topics` means no topic.
+/// Hint for a pattern of `--topics` that matches no topic.
 const PATTERNS: &str = "; patterns are `*` for one level between slashes and `**` for any number, `$*` for a part of a \
                         level (`/od$*`), or `+` and a last `#` as in MQTT";
 
@@ -17,7 +17,7 @@ pub(super) fn is_named(name: &str, topic: &str) -> bool {
     bare(name) == bare(topic) || is_pattern(name) && is_matched(name, topic)
 }
 
-/// The names of the topics of a recording, for people.
+/// Names of the topics of a recording, as text.
 pub(super) fn names(recorded: &[RecordedTopic]) -> String {
     let mut all: Vec<&str> = recorded.iter().map(|topic| topic.name.as_str()).collect();
     all.sort_unstable();
@@ -25,7 +25,7 @@ pub(super) fn names(recorded: &[RecordedTopic]) -> String {
     all.join(", ")
 }
 
-/// That a name or pattern of `--topics` means no topic of a recording, in words.
+/// Error message for a name or pattern of `--topics` that matches no topic of a recording.
 pub(super) fn no_such_topic(name: &str, recorded: &[RecordedTopic]) -> String {
     let patterns = if name.contains(['*', '?', '+', '#']) { PATTERNS } else { "" };
     let all = names(recorded);
@@ -88,11 +88,11 @@ fn limit(text: &str, first: Timestamp) -> Option<Timestamp> {
     if let Some(nanos) = nanos(text) {
         return Some(Timestamp::from_nanos(nanos));
     }
-    let date: jiff::Timestamp = text.parse().ok()?;
-    Some(Timestamp::from_nanos(i64::try_from(date.as_nanosecond()).ok()?))
+    // Times are shown in local time: without an offset, a copied one would be taken for UTC.
+    calendar::parse(text.as_bytes()).filter(|date| date.has_offset)?.timestamp()
 }
 
-/// What the recorder of a recording knows to be missing in it, in words.
+/// Sentence about the messages that a recording lacks according to its recorder.
 pub(super) fn missing(end: &End) -> String {
     let &End { lost, refused, unwritten, unread, .. } = end;
     let reasons = [(lost, "lost before it"), (refused, "refused"), (unwritten, "not written")];
@@ -137,6 +137,8 @@ mod tests {
         assert_eq!(from("20", 0), Ok(second(20)));
         assert_eq!(from("+20", 1_700_000_000), Ok(second(1_700_000_020)));
         assert_eq!(from("1700000020", 1_700_000_000), Ok(second(1_700_000_020)));
+        assert_eq!(from("2023-11-14T23:13:40+01:00", 1_700_000_000), Ok(second(1_700_000_020)));
+        assert!(from("2023-11-14 22:13:40", 1_700_000_000).is_err());
         assert_eq!(
             from("20", 1_700_000_000),
             Err("--from 20 lies in 1970, but the recording begins at 2023-11-14 22:13:20: write --from +20 for so many \

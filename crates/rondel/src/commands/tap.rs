@@ -2,47 +2,37 @@
 
 mod members;
 mod printer;
+mod printing;
 mod view;
 
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
-use std::time::{Duration, Instant};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
 
 use clap::Args;
 use rondel_decode::Encoding;
-use rondel_decode::json::JsonForm;
-use rondel_event::{Read, TimeUnit, TopicId, ValueType};
-use rondel_net::adapter::{Outage, Problems};
+use rondel_event::{TimeUnit, TopicId};
 use rondel_net::dds;
 use rondel_runtime::Input;
-use rondel_runtime::text::counted;
 
-use super::from_deployment;
-use super::listen::{Listening, named_deployment, only_listens};
-use crate::console::Console;
+use super::listen::{Listening, misused, named_deployment, only_listens, read_named};
 use crate::deployment::{Address, Binding, Deployment, time_source, time_unit};
-use crate::discover::{self, Learning};
-use crate::live::{Options, Running};
-use crate::losses::{Seen, Undelivered, outage_text};
-use crate::networks::NetworkArguments;
+use crate::live::discover;
+use crate::live::networks::{self, NetworkArguments, Networks};
+use crate::live::pipeline::{self, Simulated, Stop};
+use crate::live::running::{END_WITHIN, Options, Running};
+use crate::live::signals::End;
 use crate::output::Format;
-use crate::pipeline::{self, Simulated, Stop, sentence};
+use crate::output::terminal;
 use crate::sinks::Sink;
-use crate::specification::Specification;
-use crate::spool::Spools;
-use crate::time_text::TimeText;
-use crate::{complain, exit, say, signals, terminal, warn};
-use printer::{Printer, Reading, Screen};
+use crate::sinks::actions::PROGRAMS;
+use crate::sinks::console::Console;
+use crate::sinks::driven::Destinations;
+use crate::sinks::spool::Spools;
+use crate::{complain, exit, say, warn};
+use printer::{Printer, ReadTopics, Reading, Screen};
+use printing::{Prints, reading};
 use view::{Form, View};
-
-/// How long to wait at the end for messages that are on their way.
-const DRAIN: Duration = Duration::from_secs(2);
-/// Interval of looking for losses.
-const EVERY: Duration = Duration::from_secs(1);
-/// How long no message must come for a subscription to be drained.
-const QUIET: Duration = Duration::from_millis(20);
-/// How long a receiver may take to return from its last message.
-const CLOSE: Duration = Duration::from_secs(5);
 
 /// Print the messages on topics, one per line
 #[derive(Debug, Args)]
@@ -88,18 +78,7 @@ pub struct Tap {
 impl Tap {
     /// Prints messages until a signal or a limit, and returns the exit status.
     pub fn run(self) -> u8 {
-        let prepared = self.deployment().and_then(|deployment| Ok((self.form(&deployment)?, deployment)));
-        match prepared {
-            Ok((form, deployment)) => match self.tap(form, deployment) {
-                Ok(status) | Err(status) => status,
-            },
-            Err(error) => {
-                if !error.is_empty() {
-                    complain(&error);
-                }
-                exit::USAGE
-            }
-        }
+        self.tap().unwrap_or_else(|status| status)
     }
 
     /// The format of messages.
@@ -125,19 +104,14 @@ impl Tap {
 
     /// The deployment to subscribe to. The error is empty if it has been shown.
     fn deployment(&self) -> Result<Deployment, String> {
-        match named_deployment(&self.sources) {
-            Some(file) if self.sources.len() == 1 => {
-                let given = [
-                    (self.time_from.is_some(), "--time-from"),
-                    (self.time_unit.is_some(), "--time-unit"),
-                    (self.message_type.is_some(), "--type"),
-                    (!self.schemas.is_empty(), "--schemas"),
-                ];
-                from_deployment("tap", given.into_iter().chain(self.network.given()))?;
-                let deployment = Deployment::from_file(Path::new(file)).map_err(|_| String::new())?;
-                Ok(only_listens(deployment, self.network.exit_on_unreachable, self.aligned))
-            }
-            Some(file) => Err(format!("either addresses or one deployment, not {file} and others")),
+        let given = [
+            (self.time_from.is_some(), "--time-from"),
+            (self.time_unit.is_some(), "--time-unit"),
+            (self.message_type.is_some(), "--type"),
+            (!self.schemas.is_empty(), "--schemas"),
+        ];
+        match read_named("tap", &self.sources, &given, &self.network)? {
+            Some(deployment) => Ok(only_listens(deployment, self.network.exit_on_unreachable, self.aligned)),
             None => self.addresses(),
         }
     }
@@ -170,236 +144,112 @@ impl Tap {
         .deployment()
     }
 
-    fn tap(&self, form: Form, mut deployment: Deployment) -> Result<u8, u8> {
-        let network = |error: String| {
-            complain(&error);
-            exit::NETWORK
-        };
-        let (stop, stopped) = mpsc::channel();
-        let asking = stop.clone();
-        // The receiver lives as long as this function: a later signal has nothing to stop.
-        let asked = signals::listen(move || _ = asking.send(Stop::Asked))
-            .map_err(|e| network(format!("cannot listen for signals: {e}")))?;
-        if form != Form::Raw {
-            discover::types(&mut deployment, || asked.yet())?;
+    fn tap(&self) -> Result<u8, u8> {
+        let mut deployment = self.deployment().map_err(misused)?;
+        let form = self.form(&deployment).map_err(misused)?;
+        let end = End::on_signal().map_err(networks::failed)?;
+        if form == Form::Raw {
+            // Payloads are not decoded.
+            deployment.sources.iter_mut().for_each(|binding| binding.input = Input::default());
         }
-        let topics: Vec<String> =
+        discover::types(&mut deployment, &end.interrupted)?;
+        let names: Vec<String> =
             deployment.specification.spec.declared().iter().map(|topic| topic.name.clone()).collect();
-        let view = View::new(form, terminal::colours_stdout(), &self.field, &topics);
+        let view = View::new(form, terminal::colours_stdout(), &self.field, &names);
         let out = Console::new(deployment.slow_consumer, None);
         let dropped = out.drops();
-        let readings = self.readings(form, &deployment)?;
+        let readings = readings(form, &deployment)?;
         let Deployment { networks, exit_on_unreachable, sources, .. } = &deployment;
-        let networks = crate::networks::open(networks, *exit_on_unreachable, || asked.yet())?;
-        let ready = format!("ready{}", discover::read_now(&deployment));
+        let networks = networks::open(networks, *exit_on_unreachable, &end.interrupted)?;
         if self.aligned {
-            let screen = Screen::new(view, out, stop.clone());
-            let (clock, simulation) = pipeline::clock(deployment.clock.is_some());
-            let plan = Arc::new(deployment.plan(rondel_runtime::Options {
-                clock: Arc::clone(&clock),
-                live: true,
-                ..rondel_runtime::Options::default()
-            }));
-            let options = Options {
-                format: Format::Text,
-                colour: false,
-                snapshots: None,
-                count: self.count,
-                wait_subscribers: Duration::ZERO,
-                stop,
-                spools: Spools::default(),
-                screen: Some(Sink::Network(Arc::new(screen.clone()))),
-                simulated: simulation.map(|simulation| Simulated::new(simulation, Arc::clone(&plan))),
-            };
-            let session = plan.start().map_err(|error| network(error.to_string()))?;
-            let running =
-                Running::start(&deployment, (&plan, session), clock, networks, options, || asked.yet())
-                    .map_err(network)?;
-            say(&ready);
-            let Some(summary) = running.end(stopped.recv().unwrap_or(Stop::Asked)) else {
-                return Err(network("standard output does not accept data: messages are lost".to_owned()));
-            };
-            say(&summary.text(terminal::colours_stderr()));
-            let (missing, failure) = screen.end();
-            missing.iter().for_each(|sentence| say(&format!("  {sentence}")));
-            return Ok(status(failure, summary.is_complete()));
+            let screen = Screen::new(view, out, end.stop.clone());
+            return self.print_aligned(&deployment, networks, screen, end);
         }
         let count = self.count.unwrap_or(u64::MAX);
-        let printer = Printer::new((view, out), topics, (sources, readings), self.once, count, stop);
+        let topics = ReadTopics { names, bindings: sources, readings };
+        let printer = Printer::new(view, out, topics, self.once, count, end.stop.clone());
         let printer = Arc::new(printer.with_events(self.events));
-        let asks_for_none = |address: &Address| match address {
-            Address::Dds(_, _, qos) => qos.deadline.is_none(),
-            Address::Ros2(topic, _) => topic.qos.deadline.is_none(),
-            _ => false,
-        };
-        if self.events && deployment.sources.iter().any(|binding| asks_for_none(&binding.address)) {
+        if self.events && sources.iter().any(|binding| lacks_deadline(&binding.address)) {
             warn(
-                "no deadline is asked for, so that `missed_deadline` is not recorded; a deployment asks for one with \
+                "no deadline is requested, so that `missed_deadline` is not recorded; a deployment requests one with \
                  `qos: {deadline: 100 ms}`",
             );
         }
-        let networks = Arc::new(networks);
-        let subscribe = |(i, binding): (usize, &Binding)| {
-            let topic = TopicId(i as u32);
-            match &binding.address {
-                Address::Dds(name, topic_type, qos) if dds::is_pattern(name) => {
-                    let printer = Arc::clone(&printer);
-                    let select =
-                        move |name: &str| Some((Arc::new(printer.named(format!("dds:{name}"))), None));
-                    networks.subscribe_matching((name, topic_type, qos), None, topic, select)
-                }
-                address => networks.subscribe(address, topic, Arc::clone(&printer)),
-            }
+        let specification = deployment.specification.clone();
+        let reader = Prints { form, specification, largest: deployment.limits.message, printer };
+        printing::run(&deployment, networks, reader, &dropped, &end.stopped).map_err(networks::failed)
+    }
+
+    /// Prints the messages or sets that alignment releases.
+    fn print_aligned(
+        &self,
+        deployment: &Deployment,
+        networks: Networks,
+        screen: Screen,
+        end: End,
+    ) -> Result<u8, u8> {
+        let End { stop, stopped, interrupted } = end;
+        let (clock, simulation) = pipeline::clock(deployment.clock.is_some());
+        let plan = Arc::new(deployment.plan(rondel_runtime::Options {
+            clock: Arc::clone(&clock),
+            live: true,
+            ..rondel_runtime::Options::default()
+        }));
+        let options = Options {
+            format: Format::Text,
+            colour: false,
+            snapshots: None,
+            count: self.count,
+            wait_subscribers: Duration::ZERO,
+            stop,
+            spools: Spools::default(),
+            audit: None,
+            destinations: Destinations::default(),
+            feed: None,
+            screen: Some(Sink::Network(Arc::new(screen.clone()))),
+            simulated: simulation.map(|simulation| Simulated::new(simulation, Arc::clone(&plan))),
+            metrics: None,
+            read: Vec::new(),
+            end_within: END_WITHIN,
+            programs: PROGRAMS,
         };
-        let is_read = |(_, binding): &(usize, &Binding)| form == Form::Raw || !discover::is_open(binding);
-        let known = sources.iter().enumerate().filter(is_read);
-        let subscriptions: Vec<_> = known.map(subscribe).collect::<Result<_, _>>().map_err(network)?;
-        let subscriptions = Arc::new(Mutex::new(subscriptions));
-        let learning = if form == Form::Raw {
-            None
-        } else {
-            let (networks_of, printer) = (Arc::downgrade(&networks), Arc::clone(&printer));
-            let (subscriptions, largest) = (Arc::clone(&subscriptions), deployment.limits.message);
-            let specification = deployment.specification.clone();
-            let begin = move |topic: usize, binding: &Binding| {
-                let Some(networks) = networks_of.upgrade() else { return Ok(()) };
-                let id = TopicId(topic as u32);
-                let form = json_form(form, reads_names(&specification, topic, binding));
-                let reading = Reading::new(id, binding, form, largest);
-                printer.learn(id, reading.map_err(|error| error.to_string())?);
-                let subscription = networks.subscribe(&binding.address, id, Arc::clone(&printer))?;
-                subscriptions.lock().unwrap_or_else(PoisonError::into_inner).push(subscription);
-                Ok(())
-            };
-            Learning::start(&deployment, Arc::clone(&networks), begin)
-                .map_err(|error| network(format!("cannot start a thread: {error}")))?
+        let session = plan.start().map_err(networks::failed)?;
+        let running = Running::start(deployment, &plan, session, clock, networks, options, &interrupted)
+            .map_err(networks::failed)?;
+        say(&format!("ready{}", discover::read_now(deployment)));
+        let why = running.wait(&stopped, || ());
+        let Some(summary) = running.end(why) else {
+            return Err(networks::failed("standard output does not accept data: messages are lost"));
         };
-        say(&ready);
-        // What nobody reads is counted below.
-        let undelivered = Undelivered::default();
-        let mut seen = Seen::new(&undelivered, printer.names().to_vec());
-        while stopped.recv_timeout(EVERY) == Err(mpsc::RecvTimeoutError::Timeout) {
-            let notices = printer.losses().into_iter().chain(seen.notices(
-                &undelivered,
-                networks.recovered(),
-                networks.outages(),
-            ));
-            notices.for_each(|notice| crate::warn(&sentence(&notice)));
-        }
-        let unread = learning.map_or_else(Vec::new, Learning::end);
-        let subscriptions =
-            std::mem::take(&mut *subscriptions.lock().unwrap_or_else(PoisonError::into_inner));
-        let drained = Instant::now() + DRAIN;
-        let closed = drained + CLOSE;
-        let mut problems = Problems::default();
-        for subscription in &subscriptions {
-            if asked.yet() {
-                subscription.drain(QUIET, drained.saturating_duration_since(Instant::now()));
-            }
-        }
-        for subscription in &subscriptions {
-            subscription.close(closed.saturating_duration_since(Instant::now()));
-            let seen = subscription.problems();
-            problems.malformed += seen.malformed;
-            problems.empty += seen.empty;
-            problems.instance_events += seen.instance_events;
-            problems.lost += seen.lost;
-            problems.duplicates += seen.duplicates;
-        }
-        drop(subscriptions);
-        let (received, missing, failure) = printer.end();
-        let (mut accounts, mut times) = (printer.accounts(), TimeText::default());
-        for (topic, recovered) in networks.recovered() {
-            accounts[topic.index()].1.recovered = recovered.count;
-        }
-        let outages = networks.outages();
-        if let Some(networks) = Arc::into_inner(networks) {
-            networks.close();
-        }
-        let Problems { malformed, empty, lost, duplicates, .. } = problems;
-        let of_network = [
-            (malformed, "malformed"),
-            (empty, "without payload"),
-            (lost, "lost"),
-            (duplicates, "possibly received twice"),
-        ];
-        let of_network = of_network.iter().filter(|(count, _)| *count > 0);
-        let of_network: String = of_network
-            .map(|(count, what)| format!(", {} {what}", counted(*count, "message", "messages")))
-            .collect();
-        let unprinted = match dropped.count() {
-            0 => String::new(),
-            count => format!(
-                ", {} dropped because nobody read standard output",
-                counted(count, "message", "messages")
-            ),
-        };
-        let events = match problems.instance_events {
-            0 => String::new(),
-            count => format!(
-                ", {} disposed of or without publishers",
-                counted(count, "instance was", "instances were")
-            ),
-        };
-        say(&format!("{received}{of_network}{events}{unprinted}"));
-        // Nothing in what was printed tells that messages are missing.
-        let is_missed =
-            |outage: &Outage| deployment.sources.iter().any(|binding| binding.address.is_missed(outage));
-        let was_cut_off = outages.iter().any(is_missed);
-        let mut time = |time| times.text(time);
-        let losses = accounts.iter().filter_map(|(name, account)| account.sentence(name, &mut time));
-        let losses: Vec<String> = losses.collect();
-        let outages = outages.iter().map(|outage| outage_text(outage, &mut times));
-        unread.iter().for_each(|unread| say(&format!("  {}", unread.sentence())));
-        missing.into_iter().chain(losses).chain(outages).for_each(|sentence| say(&format!("  {sentence}")));
-        let lost: u64 = accounts.iter().map(|(_, account)| account.lost).sum();
-        let is_complete = unread.is_empty() && !was_cut_off && dropped.count() + lost + problems.lost == 0;
-        Ok(status(failure, is_complete))
+        say(&summary.text(terminal::colours_stderr()));
+        let (missing, failure) = screen.end();
+        missing.iter().for_each(|sentence| say(&format!("  {sentence}")));
+        Ok(status(failure, summary.is_complete() && why != Stop::GivenUp))
     }
 }
 
-impl Tap {
-    /// How the messages of each topic are read and shown.
-    ///
-    /// # Errors
-    /// The exit status, after the reason was shown.
-    fn readings(&self, form: Form, deployment: &Deployment) -> Result<Vec<Reading>, u8> {
-        let largest = deployment.limits.message;
-        let reading = |(i, binding): (usize, &Binding)| {
-            let mut binding = binding.clone();
-            if form == Form::Raw {
-                // Nothing is looked into.
-                binding.input = Input::default();
-            }
-            let of = json_form(form, reads_names(&deployment.specification, i, &binding));
-            Reading::new(TopicId(i as u32), &binding, of, largest).map_err(|error| {
-                complain(&format!("{}: {error}", binding.address));
-                exit::USAGE
-            })
-        };
-        deployment.sources.iter().enumerate().map(reading).collect()
+/// Whether an address could have a deadline, and requests none.
+fn lacks_deadline(address: &Address) -> bool {
+    match address {
+        Address::Dds(_, _, qos) => qos.deadline.is_none(),
+        Address::Ros2(topic, _) => topic.qos.deadline.is_none(),
+        _ => false,
     }
 }
 
-/// The form of messages that are not JSON.
-fn json_form(form: Form, names: bool) -> JsonForm {
-    match form {
-        Form::Json => JsonForm { names, ..JsonForm::EXACT },
-        Form::Raw | Form::Text => JsonForm::READABLE,
-    }
-}
-
-/// Whether the specification reads names of enumerations, as it does without a definition of the type.
-fn reads_names(specification: &Specification, topic: usize, binding: &Binding) -> bool {
-    let outline = binding.input.message_type.as_ref().and_then(|of| of.outline().ok());
-    let Some(outline) = outline else { return false };
-    let projections = specification.program.projections();
-    projections.get(topic).is_some_and(|projection| {
-        projection
-            .fields
-            .iter()
-            .any(|field| field.read == Read::Value(ValueType::String) && outline.is_enumeration(&field.path))
-    })
+/// Decoding and presentation of the messages of each topic.
+///
+/// # Errors
+/// The exit status, after the reason was shown.
+fn readings(form: Form, deployment: &Deployment) -> Result<Vec<Reading>, u8> {
+    let Deployment { specification, limits, sources, .. } = deployment;
+    let of_topic = |(topic, binding): (TopicId, &Binding)| {
+        reading(form, specification, topic, binding, limits.message).map_err(|error| {
+            complain(&format!("{}: {error}", binding.address));
+            exit::USAGE
+        })
+    };
+    (0..).map(TopicId).zip(sources).map(of_topic).collect()
 }
 
 /// The exit status; shows why the output could not be written.

@@ -3,26 +3,33 @@
 use std::fmt::Write as _;
 use std::io::{self, BufWriter};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 use rondel_event::{Named, Path, Segment, Timestamp, Value, Verdict};
 use rondel_runtime::testing::{self, Came, Outcome};
 use rondel_runtime::text::{counted, grouped, parameters_text};
 use rondel_runtime::{Options, Reason, SessionPlan, formula};
+use rondel_sinks::RunKind;
 use rondel_spec::{Expectation, Expr, ExprId, Spec, Test as SpecTest};
 use serde_json::json;
 
 use super::explain::with_guards;
 
+use crate::output::terminal;
 use crate::output::{Format, Output, colour_of};
+use crate::sinks::driven::{self, Described, Destination, RunDescription, StoreSettings};
 use crate::specification::{Reading, Specification};
-use crate::{complain, exit, terminal};
+use crate::{complain, exit};
 
 /// The number of characters of a message that are shown.
 const SHOWN: usize = 60;
 
 /// The number of keys that are listed.
 const KEYS: usize = 5;
+
+/// Time without progress for which the store is waited for.
+const STORE: Duration = Duration::from_secs(60);
 
 /// Run the tests embedded in specifications
 ///
@@ -42,6 +49,9 @@ pub struct Test {
     /// Explain the violations in failed tests
     #[arg(long)]
     explain: bool,
+    /// Keep the verdicts of every test in this file, a store of SQLite that `rondel query` reads
+    #[arg(long, value_name = "FILE")]
+    store: Option<PathBuf>,
     /// The format of the results
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
@@ -51,7 +61,8 @@ const EXIT_STATUS: &str = "\
 Exit status:
   0  every test passed
   1  a test failed
-  2  wrong usage or specification, or no test has that name";
+  2  wrong usage or specification, or no test has that name
+  3  the output, or the store of verdicts, could not be written";
 
 impl Test {
     /// Runs the tests, and returns the exit status.
@@ -59,12 +70,17 @@ impl Test {
         let mut out = Output::new(BufWriter::new(io::stdout().lock()));
         let colour = terminal::colours_stdout();
         let (mut passed, mut failed, mut refused) = (0, 0, false);
+        let store = match self.open_store() {
+            Ok(store) => store,
+            Err(status) => return status,
+        };
         for file in &self.files {
             let Ok(specification) = Specification::from_file(file, &self.reading) else {
                 refused = true;
                 continue;
             };
             let options = Options { explain: self.explain, ..Options::default() };
+            let described = store.as_ref().map(|_| Described::of(&specification));
             let plan = SessionPlan::of(specification.checked(), options);
             let is_meant =
                 |test: &&SpecTest| self.filter.as_ref().is_none_or(|text| test.name.contains(text.as_str()));
@@ -77,6 +93,9 @@ impl Test {
                         break;
                     }
                 };
+                if let Some((store, described)) = store.as_ref().zip(described.as_ref()) {
+                    keep(store, described, &plan, test, &ran);
+                }
                 *(if ran.is_ok() { &mut passed } else { &mut failed }) += 1_u64;
                 let shown = Shown { specification: &specification, test, ran: &ran, colour };
                 out.write(
@@ -95,12 +114,17 @@ impl Test {
                 Format::Json => crate::say(&summary),
             }
         }
+        let stored = store.map(|store| store.close(STORE)).filter(|stored| !stored.is_complete());
         if let Err(error) = out.finish() {
             complain(&format!("cannot write the results of the tests: {error}"));
             return exit::TRACE;
         }
         if refused {
             return exit::USAGE;
+        }
+        if let Some(stored) = stored {
+            complain(&stored.sentence());
+            return exit::TRACE;
         }
         match (passed, failed, &self.filter) {
             (0, 0, Some(text)) => complain(&format!("no test has '{text}' in its name")),
@@ -110,6 +134,46 @@ impl Test {
         }
         exit::USAGE
     }
+
+    /// Opens the store of verdicts, if there is one.
+    fn open_store(&self) -> Result<Option<Destination>, u8> {
+        let Some(path) = &self.store else { return Ok(None) };
+        let refuse = |why: &str, status: u8| {
+            complain(why);
+            Err(status)
+        };
+        if !driven::IS_AVAILABLE {
+            return refuse(&format!("--store: {}", driven::UNAVAILABLE), exit::USAGE);
+        }
+        if self.files.iter().any(|file| driven::is_same_file(file, path)) {
+            let why = format!("--store: {} is a specification: choose another file", path.display());
+            return refuse(&why, exit::USAGE);
+        }
+        let settings = StoreSettings { wait: Some(STORE), ..StoreSettings::of(path.clone()) };
+        match settings.check().and_then(|()| Destination::store(&settings)) {
+            Ok(store) => Ok(Some(store)),
+            Err(why) => refuse(&why, exit::TRACE),
+        }
+    }
+}
+
+/// Stores the verdicts of a test, as a run of its own.
+fn keep(store: &Destination, specification: &Described, plan: &SessionPlan, test: &SpecTest, ran: &Outcome) {
+    let feed = store.begin(&RunDescription {
+        kind: RunKind::Test,
+        resumes: false,
+        specification,
+        configuration: &test.name,
+        configuration_hash: "",
+        properties: plan.properties(),
+    });
+    let Some(mut feed) = feed else { return };
+    for came in &ran.came {
+        if let Some(property) = plan.properties().get(came.property as usize) {
+            feed.came(came, property);
+        }
+    }
+    feed.end(if ran.is_ok() { "passed" } else { "failed" });
 }
 
 /// A test and its outcome.
@@ -315,7 +379,7 @@ impl Shown<'_> {
     }
 }
 
-/// What an expectation says.
+/// Text of an expectation.
 pub(super) fn expected(spec: &Spec, expectation: &Expectation) -> String {
     let Expectation { property, keys, never, verdict, at, .. } = expectation;
     let mut text = spec.properties[*property as usize].name.clone() + &parameters_text(keys);

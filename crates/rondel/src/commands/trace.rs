@@ -7,10 +7,10 @@ use clap::{Args, ValueEnum};
 use rondel_report::{Cell, Check, Claim, Matrix, Outcome, Results, Row};
 use rondel_runtime::text::counted;
 
+use crate::output::terminal;
 use crate::output::{Output, colour_of};
-use crate::reports::claims;
-use crate::specification::{Reading, Specification};
-use crate::{complain, exit, terminal, warn};
+use crate::specification::{Reading, Specification, claims};
+use crate::{complain, exit, warn};
 
 /// Show which properties check each requirement, and how they turned out
 ///

@@ -1,4 +1,4 @@
-//! `rondel validate`: the mistakes of a deployment, or what it will do, without connecting to a network.
+//! `rondel validate`: errors of a deployment, or a description of its effects, without connecting to a network.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -8,12 +8,14 @@ use clap::Args;
 use rondel_runtime::Options;
 use rondel_runtime::text::counted;
 
-use crate::deployment::{self, Deployment};
-use crate::recorder::FlightSettings;
+use crate::deployment::{self, Deployment, FlightSettings};
+use crate::live::discover;
+use crate::output::summary::declared_claims;
+use crate::sinks::audit::AuditSettings;
+use crate::sinks::driven::StoreSettings;
+use crate::sinks::spool::SpoolSettings;
 use crate::specification::is_specification;
-use crate::spool::SpoolSettings;
-use crate::summary::declared_claims;
-use crate::{complain, discover, exit, warn};
+use crate::{complain, exit, warn};
 
 /// Find every mistake in a deployment file and its specification, without connecting
 ///
@@ -46,8 +48,11 @@ impl Validate {
         }
         let kept = deployment.spool.as_ref().map(SpoolSettings::check);
         let recorded = deployment.record.as_ref().map(FlightSettings::check);
-        for folder in [kept, recorded] {
-            if let Some(Err(error)) = folder {
+        let audited = deployment.audit.as_ref().map(AuditSettings::check);
+        let stored = deployment.store.as_ref().map(StoreSettings::check);
+        let spooled = deployment.driven_spools().map(SpoolSettings::check);
+        for place in [kept, recorded, audited, stored].into_iter().flatten().chain(spooled) {
+            if let Err(error) = place {
                 complain(&error);
                 return exit::TRACE;
             }
@@ -61,7 +66,7 @@ impl Validate {
             }
         };
         let text = format!("{} is fine: {purpose}\n\n{}", self.file.display(), deployment.overview());
-        // Where nobody reads, the exit status still tells.
+        // With standard output closed, the exit status still carries the result.
         let _ = std::io::stdout().lock().write_all(text.as_bytes());
         exit::SATISFIED
     }

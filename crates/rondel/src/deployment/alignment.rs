@@ -10,7 +10,7 @@ use super::{Address, addresses};
 
 /// The section `alignment:`.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Section {
+pub struct AlignmentSection {
     /// The alignment of messages.
     pub alignment: Alignment,
     /// The source of progress markers.
@@ -19,20 +19,20 @@ pub struct Section {
     pub reports: Vec<Address>,
 }
 
-impl Section {
+impl AlignmentSection {
     /// The section of a deployment that has none.
-    pub fn by_default(inputs: &[Input]) -> Section {
-        Section { alignment: Alignment::by_default(inputs), progress: None, reports: Vec::new() }
+    pub fn by_default(inputs: &[Input]) -> AlignmentSection {
+        AlignmentSection { alignment: Alignment::by_default(inputs), progress: None, reports: Vec::new() }
     }
 
     /// Combines the settings of all topics with those of each topic.
     pub(super) fn complete(
-        section: Option<(Section, TopicSettings)>,
+        section: Option<(AlignmentSection, TopicSettings)>,
         topics: &[TopicSettings],
         inputs: &[Input],
-    ) -> Section {
+    ) -> AlignmentSection {
         let (mut section, all) = section.unwrap_or_else(|| {
-            let mut section = Section::by_default(inputs);
+            let mut section = AlignmentSection::by_default(inputs);
             if topics.iter().any(TopicSettings::is_set) {
                 section.alignment.policy = Policy::EventTime;
             }
@@ -90,7 +90,7 @@ impl TopicSettings {
                         );
                         None
                     }
-                    None => duration(item, ("max_wait", "50 ms", ", `none` or `estimate`"), mistakes)
+                    None => duration(item, "max_wait", "50 ms", ", `none` or `estimate`", mistakes)
                         .map(MaxWait::Fixed),
                 },
                 None => None,
@@ -99,14 +99,13 @@ impl TopicSettings {
         if let Some(item) = members.get("absent_after") {
             settings.absent_after = match item.text("absent_after", mistakes).as_deref() {
                 Some("never") => Some(None),
-                Some(_) => duration(item, ("absent_after", "2 s", " or `never`"), mistakes).map(Some),
+                Some(_) => duration(item, "absent_after", "2 s", " or `never`", mistakes).map(Some),
                 None => None,
             };
         }
         settings.in_order = members.get("in_order").and_then(|item| item.boolean("in_order", mistakes));
-        settings.lower_bound = members
-            .get("lower_bound")
-            .and_then(|item| duration(item, ("lower_bound", "10 ms", ""), mistakes));
+        settings.lower_bound =
+            members.get("lower_bound").and_then(|item| duration(item, "lower_bound", "10 ms", "", mistakes));
         settings
     }
 
@@ -137,9 +136,40 @@ impl TopicSettings {
 pub(super) fn alignment<'y>(
     item: Item<'y>,
     mistakes: &mut Mistakes,
-) -> (Section, TopicSettings, Vec<Place<'y>>) {
+) -> (AlignmentSection, TopicSettings, Vec<Place<'y>>) {
     let mut members = item.members("alignment", mistakes);
     let mut places = Vec::new();
+    let mut alignment = Alignment::new(policy(item, &mut members, mistakes));
+    let (mut progress, mut reports) = (None, Vec::new());
+    choices(&mut alignment, &mut members, mistakes);
+    if let Some(queue) = members.get("queue").and_then(|item| item.integer("queue", 1..=1 << 30, mistakes)) {
+        alignment.queue = queue as usize;
+    }
+    limits(&mut alignment, &mut members, mistakes);
+    if let Some(item) = members.get("progress")
+        && let Some(text) = item.text("progress", mistakes)
+    {
+        match Address::parse_source(&text) {
+            Ok(address) => {
+                places.push(Place::new(Role::Progress, "`progress` of `alignment`", &address, item));
+                progress = Some(address);
+            }
+            Err(error) => mistakes.at(item, error),
+        }
+    }
+    if let Some(item) = members.get("reports") {
+        for (address, item) in addresses("reports", item, Address::parse_sink, mistakes) {
+            places.push(Place::new(Role::Reports, "`reports` of `alignment`", &address, item));
+            reports.push(address);
+        }
+    }
+    let topics = TopicSettings::read(&mut members, mistakes);
+    members.finish(SYNONYMS, mistakes);
+    (AlignmentSection { alignment, progress, reports }, topics, places)
+}
+
+/// Reads the policy and its own settings, and refuses those of another policy.
+fn policy(item: Item<'_>, members: &mut Members<'_>, mistakes: &mut Mistakes) -> Policy {
     let policy = members.get("policy");
     let name = policy.and_then(|item| item.text("policy", mistakes));
     let mut own = |setting: &'static str, of: &str| {
@@ -153,19 +183,19 @@ pub(super) fn alignment<'y>(
     let penalty = own("age_penalty", "approximate");
     let interval = own("max_interval", "approximate");
     let epsilon = own("epsilon", "epsilon");
-    let policy = match name.as_deref() {
+    match name.as_deref() {
         None | Some("event_time") => Policy::EventTime,
         Some("arrival") => Policy::Arrival,
         Some("exact") => Policy::Exact,
         Some("approximate") => Policy::Approximate {
             age_penalty: penalty.and_then(|item| number(item, "age_penalty", mistakes)).unwrap_or(0.1),
-            max_interval: interval.and_then(|item| duration(item, ("max_interval", "50 ms", ""), mistakes)),
+            max_interval: interval.and_then(|item| duration(item, "max_interval", "50 ms", "", mistakes)),
         },
         Some("epsilon") => {
             if epsilon.is_none() {
                 mistakes.at(item, "`policy: epsilon` needs `epsilon:`, such as `epsilon: 20 ms`");
             }
-            let read = |item| duration(item, ("epsilon", "20 ms", ""), mistakes);
+            let read = |item| duration(item, "epsilon", "20 ms", "", mistakes);
             Policy::Epsilon(epsilon.and_then(read).unwrap_or(0))
         }
         Some("latest") => Policy::Latest,
@@ -174,9 +204,11 @@ pub(super) fn alignment<'y>(
             mistakes.at(policy.unwrap_or(item), format!("`policy` must be {known}"));
             Policy::EventTime
         }
-    };
-    let mut alignment = Alignment::new(policy);
-    let (mut progress, mut reports) = (None, Vec::new());
+    }
+}
+
+/// Reads the settings that are one of several words.
+fn choices(alignment: &mut Alignment, members: &mut Members<'_>, mistakes: &mut Mistakes) {
     const LATE: [&str; 3] = ["late", "drop", "inconclusive"];
     // The former name is accepted for one version.
     let former = members.get_former("tardy");
@@ -207,39 +239,20 @@ pub(super) fn alignment<'y>(
     if let Some(chosen) = choice("wait_for", &["property", "specification"]) {
         alignment.wait_for = [WaitFor::Property, WaitFor::Specification][chosen];
     }
-    if let Some(queue) = members.get("queue").and_then(|item| item.integer("queue", 1..=1 << 30, mistakes)) {
-        alignment.queue = queue as usize;
-    }
-    let Alignment { ahead, behind, limited, .. } = &mut alignment;
+}
+
+/// Reads how far times may be from the clock.
+fn limits(alignment: &mut Alignment, members: &mut Members<'_>, mistakes: &mut Mistakes) {
+    let Alignment { ahead, behind, limited, .. } = alignment;
     for (name, limit) in [("ahead", ahead), ("behind", behind)] {
         if let Some(item) = members.get(name) {
             *limited = true;
             *limit = match item.text(name, mistakes).as_deref() {
                 Some("never") => None,
-                _ => duration(item, (name, "10 s", " or `never`"), mistakes),
+                _ => duration(item, name, "10 s", " or `never`", mistakes),
             };
         }
     }
-    if let Some(item) = members.get("progress")
-        && let Some(text) = item.text("progress", mistakes)
-    {
-        match Address::parse_source(&text) {
-            Ok(address) => {
-                places.push(Place::new(Role::Progress, "`progress` of `alignment`", &address, item));
-                progress = Some(address);
-            }
-            Err(error) => mistakes.at(item, error),
-        }
-    }
-    if let Some(item) = members.get("reports") {
-        for (address, item) in addresses("reports", item, Address::parse_sink, mistakes) {
-            places.push(Place::new(Role::Reports, "`reports` of `alignment`", &address, item));
-            reports.push(address);
-        }
-    }
-    let topics = TopicSettings::read(&mut members, mistakes);
-    members.finish(SYNONYMS, mistakes);
-    (Section { alignment, progress, reports }, topics, places)
 }
 
 /// A number that is not negative.
@@ -256,7 +269,9 @@ fn number(item: Item<'_>, what: &str, mistakes: &mut Mistakes) -> Option<f64> {
 /// setting accepts.
 pub(super) fn duration(
     item: Item<'_>,
-    (name, example, or): (&str, &str, &str),
+    name: &str,
+    example: &str,
+    or: &str,
     mistakes: &mut Mistakes,
 ) -> Option<i64> {
     let text = item.text(name, mistakes)?;

@@ -14,14 +14,14 @@ use super::{Address, Binding, NetworkSettings};
 const SYNONYMS: Synonyms =
     &[(&["mode", "value", "guarantee"], "write `level`"), (&["interval", "snapshot_every"], "write `every`")];
 
-/// What a crash may cost.
+/// Messages that a crash may lose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
-    /// Everything.
+    /// All messages.
     None,
-    /// What came after the last snapshot.
+    /// Messages that arrived after the last snapshot.
     Snapshot,
-    /// Nothing: messages are acknowledged once they are in a snapshot, at most this long after they came.
+    /// None: messages are acknowledged once they are in a snapshot, at most this long after they arrived.
     Exactly(Duration),
 }
 
@@ -34,7 +34,7 @@ pub(super) fn durability(item: Item<'_>, mistakes: &mut Mistakes) -> Option<Dura
         members.finish(SYNONYMS, mistakes);
     }
     let nanos =
-        every.map(|item| duration(item, ("every", "100 ms", ""), mistakes)).unwrap_or(Some(100_000_000));
+        every.map(|item| duration(item, "every", "100 ms", "", mistakes)).unwrap_or(Some(100_000_000));
     let pause = Duration::from_nanos(nanos.and_then(|nanos| u64::try_from(nanos).ok())?);
     match level.and_then(|item| item.text("durability", mistakes)).as_deref() {
         Some("exactly") if pause.is_zero() => mistakes.at(item, "`every` must be more than 0 s"),
@@ -55,7 +55,8 @@ pub(super) fn durability(item: Item<'_>, mistakes: &mut Mistakes) -> Option<Dura
 /// Refuses sources that repeat nothing, and warns of times that differ when a message is repeated.
 pub(super) fn check(
     item: Item<'_>,
-    (spec, sources): (&Spec, &[Binding]),
+    spec: &Spec,
+    sources: &[Binding],
     networks: &NetworkSettings,
     mistakes: &mut Mistakes,
 ) {

@@ -1,4 +1,4 @@
-//! Whether the networks can say what properties ask of topics beside their messages.
+//! Checks that the networks can report the topic events that properties read.
 
 use rondel_event::{TopicEvent, TopicId};
 use rondel_net::ros2::Middleware;
@@ -6,13 +6,13 @@ use rondel_spec::Spec;
 
 use super::{Address, Binding};
 
-/// Something that a network cannot say of a topic.
+/// A topic event that a network cannot report.
 pub struct Unheard {
     /// The topic.
     pub topic: TopicId,
     /// A sentence about it.
     pub text: String,
-    /// Whether the verdict would look as if all were well; otherwise it stays unknown, or is reported as vacuous.
+    /// Whether the verdict would wrongly be satisfied; otherwise it stays unknown, or is reported as vacuous.
     pub misleads: bool,
 }
 
@@ -50,7 +50,7 @@ pub fn unheard(spec: &Spec, sources: &[Binding]) -> Vec<Unheard> {
             }
             None if address.pattern().is_some() => {
                 let text = format!(
-                    "`{event_name}({name})` cannot be told: {address} stands for several topics, whose events have no \
+                    "`{event_name}({name})` cannot be reported: {address} stands for several topics, whose events have no \
                      parameters; name one topic"
                 );
                 (text, true)

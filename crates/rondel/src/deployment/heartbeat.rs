@@ -18,7 +18,7 @@ const SYNONYMS: Synonyms = &[
     (&["to", "address", "name"], "write `topic`: it is a topic of every network that carries verdicts"),
 ];
 
-/// How often the state of a run is published, and where.
+/// Publishing of the state of a run: interval and topics.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Heartbeat {
     /// The interval.
@@ -47,7 +47,7 @@ pub(super) fn heartbeat<'y>(
         members.finish(SYNONYMS, mistakes);
     }
     let name = if item.is_mapping() { "every" } else { "heartbeat" };
-    let every = duration(every_item?, (name, "1 s", ""), mistakes)?;
+    let every = duration(every_item?, name, "1 s", "", mistakes)?;
     let every = Duration::from_nanos(u64::try_from(every).unwrap_or(0));
     if !(LIMITS.0..=LIMITS.1).contains(&every) {
         mistakes.at(item, "the interval of `heartbeat` must be from 100 ms to 1 h");

@@ -13,7 +13,7 @@ const SYNONYMS: Synonyms = &[
     (&["ahead", "behind", "queue"], "write it in the section `alignment:`"),
 ];
 
-/// What a limit must be.
+/// Requirement on a limit, for messages.
 const SIZE: &str = "a whole number with a unit (B, kB, MB, GB, KiB, MiB, GiB), from 1 B to 4 GiB";
 
 /// The section `limits:`.
@@ -21,7 +21,7 @@ const SIZE: &str = "a whole number with a unit (B, kB, MB, GB, KiB, MiB, GiB), f
 pub struct Limits {
     /// The largest payload of a message, in bytes.
     pub message: usize,
-    /// How many bytes of published messages are kept for subscribers that missed them.
+    /// Published messages that are kept for subscribers that missed them, in bytes.
     pub resend: usize,
     /// The instances of each division by parameter, in bytes.
     pub instances: usize,
@@ -62,10 +62,10 @@ pub(super) fn limits(item: Item<'_>, mistakes: &mut Mistakes) -> Limits {
     limits
 }
 
-/// Reads how many bytes of published messages are kept.
+/// Reads the size of the published messages that are kept, in bytes.
 ///
 /// # Errors
-/// What it must be.
+/// The requirement on the value.
 pub fn resend(text: &str) -> Result<usize, &'static str> {
     let bytes = if text == "0" { Some(0) } else { bytes(text) };
     bytes.ok_or("must be a whole number with a unit, up to 4 GiB, such as 64 MB, or 0 to keep nothing")

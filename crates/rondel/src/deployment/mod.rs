@@ -1,22 +1,30 @@
 //! Deployments: the networks, topics and sinks of a specification, from `rondel.yaml` or from arguments.
 
+mod actions;
 mod alignment;
+mod audit;
 mod dds_security;
 mod durability;
 mod events;
+mod gates;
 mod heartbeat;
 mod limits;
+mod metrics;
 mod mqtt;
 mod networks;
 mod overview;
 mod places;
 mod qos;
+mod reading;
 mod record;
+mod reload;
 mod reset;
 mod schema;
 mod simulated_time;
+mod sinks;
 mod slow_consumer;
 mod sources;
+mod store;
 mod types;
 mod verdicts;
 mod yaml;
@@ -24,59 +32,38 @@ mod yaml;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::ValueEnum;
 use rondel_event::{Path as FieldPath, TimeUnit};
 pub use rondel_net::address::{Address, Encoding, returns, spread};
+use rondel_net::networks::NetworkSettings;
 use rondel_runtime::{Alignment, Blind, Emit, Input, Options, Reset, SessionPlan, TimeSource};
-use rondel_spec::Spec;
 
-use crate::networks::NetworkSettings;
-use crate::recorder::FlightSettings;
-use crate::specification::{Reading, Specification, Syntax, TimeModel, read_text};
-use crate::spool::SpoolSettings;
-pub use alignment::{Section as AlignmentSection, nanoseconds};
-use alignment::{TopicSettings, alignment, duration};
+use crate::schemas::text_files::read_text;
+use crate::sinks::actions::ActionSettings;
+use crate::sinks::audit::AuditSettings;
+use crate::sinks::driven::{SinkSettings, StoreSettings};
+use crate::sinks::spool::SpoolSettings;
+use crate::specification::Specification;
+pub use actions::check_actions;
+pub use alignment::{AlignmentSection, nanoseconds};
 pub use durability::Durability;
-use durability::durability;
 pub use events::{Unheard, unheard};
+#[cfg(test)]
+pub use gates::Message;
+pub use gates::{GateSettings, Substitute, WhenBlind};
 pub use heartbeat::Heartbeat;
-use heartbeat::heartbeat;
-use limits::limits;
 pub use limits::{Limits, bytes, resend};
-use mqtt::mqtt_settings;
+pub use metrics::{MetricsSettings, listen_address};
 pub use networks::lease;
-use networks::{dds_settings, ros2_settings, zenoh_settings};
-use places::{Place, Role};
-use record::record;
-use reset::reset;
+use reading::deployment;
+pub use record::FlightSettings;
+pub use reload::{further_network, unchangeable};
 pub use schema::check_time_field;
-pub use slow_consumer::{WAIT as SLOW_CONSUMER_WAIT, slow_consumer_wait};
-use slow_consumer::{check_spool, slow_consumer};
-use sources::{Source, sources};
+pub use sinks::NEVER_END;
+pub use slow_consumer::{SLOW_CONSUMER_WAIT, slow_consumer_wait};
 pub use types::{Typing, dds_name, has_key};
 pub use verdicts::check_emit;
-use verdicts::sinks;
 pub use yaml::Mistake;
-use yaml::{Item, Mistakes, Synonyms};
-
-/// Names that people write for sections of a deployment.
-const SECTIONS: Synonyms = &[
-    (&["sinks", "sink", "output", "outputs", "publish", "verdict"], "write `verdicts`"),
-    (&["sources", "source", "inputs", "input", "subscribe", "topic"], "write `topics`"),
-    (&["spec", "file"], "write `specification`"),
-    (&["property", "properties"], "write `formula: FORMULA`, or name a file with `specification:`"),
-    (&["broker"], "write `mqtt: { broker: HOST:PORT }`"),
-    (&["domain", "domain_id"], "write `dds: { domain: N }`, or `ros2: { domain: N }`"),
-    (&["ros", "rmw"], "write `ros2`"),
-    (&["connect", "listen", "router"], "write it in the section `zenoh:`"),
-    (&["align", "order"], "write `alignment`"),
-];
-
-/// Names that people write for settings of a synchronizer.
-const SYNCHRONIZE: Synonyms = &[
-    (&["publish", "sink", "address", "topic", "output"], "write `to`"),
-    (&["policy", "max_wait", "max_interval", "epsilon", "slop"], "write it in the section `alignment:`"),
-];
+use yaml::{Item, Mistakes};
 
 /// A checked deployment: everything that `rondel run` needs to start.
 #[derive(Debug)]
@@ -89,40 +76,56 @@ pub struct Deployment {
     pub sources: Vec<Binding>,
     /// The section `alignment:`.
     pub alignment: AlignmentSection,
-    /// Of a synchronizer: the sinks of ordered messages.
+    /// The sinks of ordered messages, of a synchronizer.
     pub synchronized: Option<Vec<Address>>,
     /// The verdicts to publish.
     pub emit: Emit,
     /// The sinks of the verdicts of each property, in the order of the properties.
     pub sinks: Vec<Vec<Address>>,
-    /// How long a consumer that accepts nothing is waited for.
+    /// Time limit for a consumer that accepts nothing.
     pub slow_consumer: Duration,
-    /// Where verdicts are kept that consumers did not accept in time; `None` where they are dropped.
+    /// Files for verdicts that consumers did not accept in time; `None` where these are dropped.
     pub spool: Option<SpoolSettings>,
-    /// How often the state of the run is published, and where.
+    /// Publishing of the state of the run.
     pub heartbeat: Option<Heartbeat>,
-    /// What is recorded around violations.
+    /// Gates, which pass messages on while properties hold.
+    pub gates: Vec<GateSettings>,
+    /// Recording around violations.
     pub record: Option<FlightSettings>,
+    /// The audit file.
+    pub audit: Option<AuditSettings>,
+    /// The name and the text of the file that it was read from, if it was.
+    pub text: Option<(String, String)>,
+    /// Serving of metrics.
+    pub metrics: Option<MetricsSettings>,
+    /// The store of verdicts.
+    pub store: Option<StoreSettings>,
+    /// Further sinks beside networks, of the section `sinks:`.
+    pub driven: Vec<SinkSettings>,
+    /// Actions on verdicts.
+    pub actions: Vec<ActionSettings>,
     /// Whether to exit when a network cannot be reached.
     pub exit_on_unreachable: bool,
-    /// How long after the start missing topics and fields are reported, in nanoseconds; `None` for never.
+    /// Time after the start at which missing topics and fields are reported, in nanoseconds; `None` for never.
     pub missing_after: Option<i64>,
     /// The section `limits:`.
     pub limits: Limits,
-    /// What a crash may cost; by default what the options of the run say.
+    /// Messages that a crash may lose; `None` where the options of the run decide.
     pub durability: Option<Durability>,
     /// Whether verdicts carry ids.
     pub ids: bool,
-    /// What becomes of verdicts that depend on messages that were not seen.
+    /// Treatment of verdicts that depend on missed messages.
     pub blind: Blind,
-    /// What is done when times begin anew.
+    /// Reaction to times that restart.
     pub reset: Reset,
-    /// The topic `/clock` of ROS 2, if its time is that of the run.
+    /// The topic `/clock` of ROS 2, if it sets the time of the run.
     pub clock: Option<Address>,
+    /// Whether the run reloads when its files change.
+    pub watch: bool,
 }
 
-/// From which length on, in nanoseconds, a time in which the monitor did not run is reported. What the scheduler of a
-/// busy machine delays is shorter; a shorter pause counts as time that messages were on their way.
+/// Minimum length of a reported pause of the monitor, in nanoseconds. Scheduling delays on a busy machine are shorter;
+/// a shorter pause counts as transport delay of messages.
 const PAUSED_AFTER: i64 = 500_000_000;
 
 /// The usual [`Deployment::missing_after`].
@@ -133,7 +136,7 @@ pub const MISSING_AFTER: i64 = 10_000_000_000;
 pub struct Binding {
     /// The address.
     pub address: Address,
-    /// How its messages are read.
+    /// Decoding of its messages.
     pub input: Input,
 }
 
@@ -165,14 +168,29 @@ impl Deployment {
     /// Returns all addresses that it reads or publishes on.
     pub fn addresses(&self) -> impl Iterator<Item = &Address> + Clone {
         let sources = self.sources.iter().map(|binding| &binding.address);
-        sources.chain(&self.alignment.progress).chain(&self.clock).chain(self.outlets())
+        let gates = self.gates.iter().map(|gate| &gate.to);
+        let actions = self.actions.iter().filter_map(ActionSettings::address);
+        let read = sources.chain(&self.alignment.progress).chain(&self.clock);
+        read.chain(self.sink_addresses()).chain(gates).chain(actions)
     }
 
-    /// Returns the addresses of verdicts, sets, reports and the state of the run.
-    pub fn outlets(&self) -> impl Iterator<Item = &Address> + Clone {
+    /// Returns the addresses of all sinks: of verdicts, sets, reports and the state of the run.
+    pub fn sink_addresses(&self) -> impl Iterator<Item = &Address> + Clone {
         let synchronized = self.synchronized.iter().flatten();
         let state = self.heartbeat.iter().flat_map(|heartbeat| &heartbeat.to);
         self.sinks.iter().flatten().chain(synchronized).chain(&self.alignment.reports).chain(state)
+    }
+
+    /// Returns the settings of files for the store and other sinks beside networks.
+    pub fn driven_spools(&self) -> impl Iterator<Item = &SpoolSettings> {
+        let store = self.store.iter().filter_map(|store| store.spool.as_ref());
+        store.chain(self.driven.iter().filter_map(|sink| sink.spool.as_ref()))
+    }
+
+    /// Whether verdicts go to the store or other sinks beside networks, which recognise repeated ones by their ids. A
+    /// simulation may restart, and has no ids.
+    fn identifies(&self) -> bool {
+        (self.store.is_some() || !self.driven.is_empty()) && self.clock.is_none()
     }
 
     /// Returns how the messages of each topic are read.
@@ -191,6 +209,7 @@ impl Deployment {
         let Limits { message: largest_message, instances: instance_bytes, waiting, .. } = self.limits;
         let (inputs, alignment) = (self.inputs(), Alignment { waiting, ..self.alignment.alignment.clone() });
         let exactly = matches!(self.durability, Some(Durability::Exactly(_)));
+        let stored = options.live && self.identifies();
         let options = Options {
             inputs,
             alignment,
@@ -198,12 +217,12 @@ impl Deployment {
             largest_message,
             instance_bytes,
             exactly,
-            ids: self.ids || exactly,
+            ids: options.ids || self.ids || exactly || stored,
             blind: self.blind,
             reset: self.reset,
             // Live they come from publishers, in recordings beside the messages; lines need none.
             types_later: true,
-            // A recording has the pauses of whoever recorded it.
+            // A recording has the pauses of its recorder.
             // A simulation notices by itself that the process did not run.
             paused_after: (options.live && self.clock.is_none()).then_some(PAUSED_AFTER),
             ..options
@@ -230,7 +249,7 @@ impl Deployment {
         Deployment::read(path, false, recordings)
     }
 
-    /// Reads as [`from_file`](Deployment::from_file), and also shows what only the user can check.
+    /// Reads as [`from_file`](Deployment::from_file), and also shows settings that only the user can check.
     ///
     /// # Errors
     /// The same.
@@ -238,7 +257,7 @@ impl Deployment {
         Deployment::read(path, true, &[])
     }
 
-    fn read(path: &Path, doubts: bool, recordings: &[PathBuf]) -> Result<Deployment, Refused> {
+    fn read(path: &Path, with_uncertainties: bool, recordings: &[PathBuf]) -> Result<Deployment, Refused> {
         let name = path.display().to_string();
         let text = read_text(path).map_err(|error| {
             crate::complain(&format!("cannot read the deployment {name}: {error}"));
@@ -249,9 +268,9 @@ impl Deployment {
         let read = yaml::with_document(&text, &mut mistakes, |root, mistakes| {
             deployment(root, folder, recordings, mistakes)
         });
-        let Mistakes { mut errors, mut warnings, doubts: mut doubtful } = mistakes;
-        if doubts {
-            warnings.append(&mut doubtful);
+        let Mistakes { mut errors, mut warnings, uncertainties: mut uncertain } = mistakes;
+        if with_uncertainties {
+            warnings.append(&mut uncertain);
         }
         let show = |mistakes: &mut Vec<Mistake>, how: fn(&str)| {
             mistakes.sort_by_key(|m| (m.line, m.column));
@@ -262,260 +281,10 @@ impl Deployment {
         show(&mut warnings, crate::warn);
         show(&mut errors, crate::complain);
         match read.flatten() {
-            Some(deployment) if errors.is_empty() => Ok(deployment),
+            Some(deployment) if errors.is_empty() => {
+                Ok(Deployment { text: Some((name.clone(), text)), ..deployment })
+            }
             _ => Err(Refused),
-        }
-    }
-}
-
-fn deployment(
-    root: Item<'_>,
-    folder: &Path,
-    recordings: &[PathBuf],
-    mistakes: &mut Mistakes,
-) -> Option<Deployment> {
-    let mut members = root.members("the deployment", mistakes);
-    let file = members.get("specification");
-    let formula = members.get("formula");
-    let (syntax, time) = (members.get("syntax"), members.get("time"));
-    let schemas = members.get("schemas").map_or_else(Vec::new, |item| item.items());
-    let schemas =
-        schemas.iter().filter_map(|item| Some(folder.join(item.text("schemas", mistakes)?))).collect();
-    let zenoh_item = members.get("zenoh");
-    let dds_item = members.get("dds");
-    let mqtt_item = members.get("mqtt");
-    let ros2_item = members.get("ros2");
-    let topics = members.get("topics");
-    let verdicts = members.get("verdicts");
-    let alignment_item = members.get("alignment");
-    let synchronize_item = members.get("synchronize");
-    let unreachable = members.get("exit_on_unreachable");
-    let missing_item = members.get("missing_after");
-    let limits_item = members.get("limits");
-    let slow_consumer_item = members.get("slow_consumer");
-    let heartbeat_item = members.get("heartbeat");
-    let durability_item = members.get("durability");
-    let ids_item = members.get("ids");
-    let ids = ids_item.and_then(|item| item.boolean("ids", mistakes)).unwrap_or(false);
-    let blind_item = members.get("blind");
-    let reset = members.get("reset").map_or_else(Reset::default, |item| reset(item, mistakes));
-    let record_item = members.get("record");
-    members.finish(SECTIONS, mistakes);
-
-    let specification = match synchronize_item {
-        None => {
-            let types = (schemas, recordings);
-            specification(root, file, formula, (syntax, time), types, folder, mistakes)
-        }
-        Some(item) => {
-            if file.or(formula).is_some() {
-                mistakes.at(item, "use either `synchronize:` or `specification:` (or `formula:`), not both: a synchronizer checks nothing");
-            }
-            let names = topics.map_or_else(Vec::new, |item| item.entries("topics", &mut Mistakes::default()));
-            if names.is_empty() {
-                mistakes.at(item, "nothing to synchronize: name the source of each topic under `topics:`");
-            }
-            Specification::of_topics(names.into_iter().map(|(name, ..)| name)).ok()
-        }
-    };
-    let ros2 = ros2_item.and_then(|item| ros2_settings(item, mistakes));
-    let (ros2, clock) = ros2.map_or((None, None), |(settings, clock)| (Some(settings), clock));
-    let mut networks = NetworkSettings {
-        zenoh: zenoh_item.map(|item| zenoh_settings(item, folder, mistakes)),
-        dds: dds_item
-            .map(|item| dds_settings(item, (folder, ros2.as_ref()), recordings.is_empty(), mistakes)),
-        mqtt: mqtt_item.map(|item| mqtt_settings(item, folder, mistakes)),
-        ros2: ros2.map(Ok),
-    };
-    let (slow_consumer, spool) = slow_consumer(slow_consumer_item, folder, mistakes);
-    // Whoever checks a recording writes none.
-    let record = record_item.and_then(|item| record(item, folder, mistakes));
-    if let (Some(item), Some(_)) = (record_item, synchronize_item) {
-        mistakes.at(item, "a synchronizer has no violations to record: leave `record` out");
-    }
-    let exit_on_unreachable =
-        unreachable.and_then(|item| item.boolean("exit_on_unreachable", mistakes)).unwrap_or(false);
-    let missing_after = match missing_item {
-        None => Some(MISSING_AFTER),
-        Some(item) => match item.text("missing_after", mistakes).as_deref() {
-            Some("never") | None => None,
-            Some(_) => duration(item, ("missing_after", "10 s", " or `never`"), mistakes),
-        },
-    };
-    let blind = blind_item.and_then(|item| Some((item, item.text("blind", mistakes)?)));
-    let blind = match blind.as_ref().map(|(item, text)| (*item, text.as_str())) {
-        None | Some((_, "inconclusive")) => Blind::Inconclusive,
-        Some((_, "report")) => Blind::Report,
-        Some((item, _)) => {
-            mistakes.at(item, "`blind` must be inconclusive or report");
-            Blind::Report
-        }
-    };
-    // Without a specification the other sections are still checked as far as possible.
-    let empty = Spec::default();
-    let spec = specification.as_ref().map(|s| &*s.spec);
-    let bindings = sources(root, topics, specification.as_ref(), &networks, mistakes);
-    let (section, alignment_places) = match alignment_item.map(|item| alignment(item, mistakes)) {
-        Some((section, settings, places)) => (Some((section, settings)), places),
-        None => (None, Vec::new()),
-    };
-    let clock_place = |address| Place::new(Role::Clock, "`use_sim_time`", address, root);
-    let mut places: Vec<Place<'_>> = clock.iter().map(clock_place).collect();
-    let (mut sources, mut items) = (Vec::new(), Vec::new());
-    let mut topic_settings: Vec<TopicSettings> = Vec::new();
-    for Source { name, item, binding, settings } in bindings {
-        places.push(Place::new(Role::Source, &format!("topic '{name}'"), &binding.address, item));
-        sources.push(binding);
-        items.push(item);
-        topic_settings.push(settings);
-    }
-    places.extend(alignment_places);
-    if let Some(spec) = spec.filter(|spec| spec.declared().len() == sources.len()) {
-        for Unheard { topic, text, misleads } in unheard(spec, &sources) {
-            let place = items.get(topic.index()).copied().unwrap_or(root);
-            if misleads { mistakes.at(place, text) } else { mistakes.warn(place, text) }
-        }
-    }
-    let inputs: Vec<Input> = sources.iter().map(|binding| binding.input.clone()).collect();
-    let mut alignment = AlignmentSection::complete(section, &topic_settings, &inputs);
-    if clock.is_some() {
-        simulated_time::check(&inputs, &items, (durability_item, ids_item), mistakes);
-        simulated_time::limit(&mut alignment.alignment);
-    }
-    if let Some(topic) = alignment.never_certain() {
-        let name = spec.and_then(|spec| spec.topics.get(topic.index())).map_or("", |topic| &topic.name);
-        let place = alignment_item.or(topics).unwrap_or(root);
-        mistakes.at(
-            place,
-            format!(
-                "topic '{name}' could never be checked: with `in_order: false` and `max_wait: none`, only \
-                 progress markers show that no earlier message follows; set `progress`, or a duration as `max_wait`"
-            ),
-        );
-    }
-    let synchronized = synchronize_item.map(|item| synchronize(item, &mut places, mistakes));
-    let (emit, sinks) = sinks(verdicts, spec, &mut places, mistakes);
-    let heartbeat = heartbeat_item.and_then(|item| heartbeat(item, &sinks, &mut places, mistakes));
-    places::check(&places, mistakes);
-    let durability = durability_item.and_then(|item| durability(item, mistakes));
-    if let (Some(item), Some(Durability::Exactly(_))) = (durability_item, durability) {
-        durability::check(item, (spec.unwrap_or(&empty), &sources), &networks, mistakes);
-    }
-    let mut deployment = Deployment {
-        specification: specification?,
-        networks: NetworkSettings::default(),
-        sources,
-        alignment,
-        synchronized,
-        emit,
-        sinks,
-        slow_consumer,
-        spool,
-        heartbeat,
-        record,
-        exit_on_unreachable,
-        missing_after,
-        limits: limits_item.map(|item| limits(item, mistakes)).unwrap_or_default(),
-        durability,
-        ids,
-        blind,
-        reset,
-        clock,
-    };
-    deployment.addresses().for_each(|address| networks.need(address));
-    if let (Some(Ok(_)), Err(error)) = (&networks.ros2, networks.check_ros2()) {
-        mistakes.at(ros2_item.or(dds_item).unwrap_or(root), error.to_string());
-    }
-    if let Some(Ok(ros2)) = &networks.ros2 {
-        let sources = deployment.sources.iter_mut().map(|binding| &mut binding.address);
-        sources
-            .chain(deployment.sinks.iter_mut().flatten())
-            .chain(deployment.heartbeat.iter_mut().flat_map(|heartbeat| &mut heartbeat.to))
-            .chain(&mut deployment.clock)
-            .for_each(|address| address.join_ros2(ros2));
-    }
-    let keeps = |spool: &SpoolSettings| deployment.outlets().any(|sink| spool.keeps(sink));
-    if deployment.spool.as_ref().is_some_and(|spool| spool.is_default && !keeps(spool)) {
-        deployment.spool = None;
-    }
-    if let Some(item) = slow_consumer_item {
-        check_spool(item, &deployment, mistakes);
-    }
-    networks.limit_slow_consumers(slow_consumer);
-    networks.resend(deployment.limits.resend);
-    deployment.networks = networks;
-    Some(deployment)
-}
-
-/// Reads the section `synchronize:`.
-fn synchronize<'y>(item: Item<'y>, places: &mut Vec<Place<'y>>, mistakes: &mut Mistakes) -> Vec<Address> {
-    let mut members = item.members("synchronize", mistakes);
-    let to = members.get("to");
-    members.finish(SYNCHRONIZE, mistakes);
-    if to.is_none() {
-        mistakes.at(item, "`synchronize` needs `to:`, such as `to: zenoh:vehicle/synchronized`");
-    }
-    let mut all = Vec::new();
-    for (address, item) in
-        to.map_or_else(Vec::new, |item| addresses("to", item, Address::parse_sink, mistakes))
-    {
-        places.push(Place::new(Role::Synchronized, "`to` of `synchronize`", &address, item));
-        all.push(address);
-    }
-    all
-}
-
-fn specification(
-    root: Item<'_>,
-    file: Option<Item<'_>>,
-    formula: Option<Item<'_>>,
-    (syntax, time): (Option<Item<'_>>, Option<Item<'_>>),
-    (schemas, recordings): (Vec<PathBuf>, &[PathBuf]),
-    folder: &Path,
-    mistakes: &mut Mistakes,
-) -> Option<Specification> {
-    let syntax = match syntax.map(|item| (item, item.text("syntax", mistakes))) {
-        None => Syntax::Rondel,
-        Some((_, Some(text))) if text == "rondel" => Syntax::Rondel,
-        Some((_, Some(text))) if text == "rye" => Syntax::Rye,
-        Some((item, text)) => {
-            if text.is_some() {
-                mistakes.at(item, "`syntax` must be rondel or rye");
-            }
-            Syntax::Rondel
-        }
-    };
-    let time = time.and_then(|item| {
-        let text = item.text("time", mistakes)?;
-        let model = TimeModel::from_str(&text, false);
-        model.map_err(|_| mistakes.at(item, "`time` must be steps, points, dense or linear")).ok()
-    });
-    let reading = &Reading { syntax, time, unbounded: false, schemas, recordings: recordings.to_owned() };
-    match (file, formula) {
-        (Some(item), Some(_)) => {
-            mistakes.at(item, "use either `specification:` or `formula:`, not both");
-            None
-        }
-        (None, None) => {
-            mistakes.at(
-                root,
-                "nothing to check: name a file with `specification:`, or write a formula with `formula:`",
-            );
-            None
-        }
-        (Some(item), None) => {
-            let path = folder.join(item.text("specification", mistakes)?);
-            let loaded = Specification::from_file(&path, reading);
-            loaded
-                .map_err(|_| {
-                    mistakes.at(item, format!("the specification {} cannot be used", path.display()))
-                })
-                .ok()
-        }
-        (None, Some(item)) => {
-            let text = item.text("formula", mistakes)?;
-            let loaded = Specification::from_formula(&text, reading);
-            loaded.map_err(|_| mistakes.at(item, "the formula cannot be used")).ok()
         }
     }
 }

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use rondel_net::mqtt::{Broker, Password, PublisherSettings, Qos, Settings, Tls};
+use rondel_net::networks::Mqtt;
 
 use super::yaml::{Item, Members, Mistakes, Synonyms};
-use crate::networks::Mqtt;
 
 /// Names that people write for settings of MQTT.
 const MQTT: Synonyms = &[

@@ -128,10 +128,10 @@ pub(super) fn zenoh_settings(item: Item<'_>, folder: &Path, mistakes: &mut Mista
     settings
 }
 
-/// Reads how long a participant of DDS may be silent.
+/// Reads the lease of a DDS participant.
 ///
 /// # Errors
-/// What it must be.
+/// The requirement on the value.
 pub fn lease(text: &str) -> Result<Duration, &'static str> {
     let nanos = nanoseconds(text).and_then(|nanos| u64::try_from(nanos).ok()).map(Duration::from_nanos);
     nanos
@@ -143,7 +143,8 @@ pub fn lease(text: &str) -> Result<Duration, &'static str> {
 /// in the deployment or the environment.
 pub(super) fn dds_settings(
     item: Item<'_>,
-    (folder, ros2): (&Path, Option<&ros2::Settings>),
+    folder: &Path,
+    ros2: Option<&ros2::Settings>,
     joins: bool,
     mistakes: &mut Mistakes,
 ) -> dds::Settings {

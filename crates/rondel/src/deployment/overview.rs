@@ -1,6 +1,9 @@
 //! The overview that `rondel validate` prints: what a deployment will do, as short tables.
 
+use std::time::Duration;
+
 use rondel_event::TimeUnit;
+use rondel_net::networks::Mqtt;
 use rondel_net::{dds, mqtt, zenoh};
 use rondel_runtime::alignment::{Late, MaxWait, Policy, WaitFor};
 use rondel_runtime::text::{grouped, size};
@@ -8,15 +11,24 @@ use rondel_runtime::{AlignmentClock, Blind, Emit, Input, TimeSource};
 
 use super::durability::Durability;
 use super::limits::Limits;
-use super::{Address, Deployment, Encoding};
-use crate::networks::Mqtt;
-use crate::recorder::FlightSettings;
-use crate::spool::SpoolSettings;
+use super::{Address, Deployment, Encoding, FlightSettings, Substitute, WhenBlind};
+use crate::sinks::actions::Limit;
+use crate::sinks::audit::{AuditSettings, OnError};
+use crate::sinks::driven::{SinkSettings, StoreSettings};
+use crate::sinks::spool::SpoolSettings;
 
 impl Deployment {
     /// Returns what a run of this deployment does: its topics, alignment, sinks and networks.
     pub fn overview(&self) -> String {
-        let blocks = [self.topics(), self.order(), self.published(), self.losses(), self.joined()];
+        let blocks = [
+            self.topics(),
+            self.order(),
+            self.published(),
+            self.gated(),
+            self.acted(),
+            self.losses(),
+            self.joined(),
+        ];
         blocks.iter().map(|rows| table(rows)).filter(|table| !table.is_empty()).collect::<Vec<_>>().join("\n")
     }
 
@@ -115,7 +127,51 @@ impl Deployment {
         rows
     }
 
-    /// What is done about losses, silence and crashes, and the limits in bytes.
+    fn gated(&self) -> Vec<Vec<String>> {
+        if self.gates.is_empty() {
+            return Vec::new();
+        }
+        let spec = &self.specification.spec;
+        let name = |property: u32| spec.properties[property as usize].name.as_str();
+        let mut rows = vec![row(["gate", "to", "closed while violated", "instead", "opens"])];
+        for gate in &self.gates {
+            let unless: Vec<&str> = gate.unless.iter().map(|property| name(*property)).collect();
+            let or = if gate.blind == WhenBlind::Closed { " or inconclusive" } else { "" };
+            let instead = match gate.substitute {
+                Substitute::Message(_) => "the substitute",
+                Substitute::Hold => "the last message",
+                Substitute::Drop => "nothing",
+            };
+            let also =
+                gate.return_when.map_or_else(String::new, |property| format!(" with {}", name(property)));
+            rows.push(row([
+                &spec.topics[gate.topic.index()].name,
+                &gate.to.to_string(),
+                &format!("{}{or}", unless.join(", ")),
+                instead,
+                &format!("{} after they hold{also}", duration(gate.return_after)),
+            ]));
+        }
+        rows
+    }
+
+    /// Returns the rows about actions.
+    fn acted(&self) -> Vec<Vec<String>> {
+        if self.actions.is_empty() {
+            return Vec::new();
+        }
+        let mut rows = vec![row(["action", "on", "properties", "limit"])];
+        let properties = &self.specification.spec.properties;
+        for action in &self.actions {
+            let selected = properties.iter().zip(&action.properties).filter(|(_, is_selected)| **is_selected);
+            let names: Vec<&str> = selected.map(|(property, _)| property.name.as_str()).collect();
+            let names = if names.len() == properties.len() { "all".to_owned() } else { names.join(", ") };
+            rows.push(row([&action.name(), action.on.as_str(), &names, &limit_text(action.limit)]));
+        }
+        rows
+    }
+
+    /// Returns the rows about losses, silence, crashes, and the limits in bytes.
     fn losses(&self) -> Vec<Vec<String>> {
         let wait = duration(i64::try_from(self.slow_consumer.as_nanos()).unwrap_or(i64::MAX));
         let then = match &self.spool {
@@ -142,6 +198,7 @@ impl Deployment {
                 ),
             ]),
         ];
+        rows.extend(self.audit.as_ref().map(audited));
         if self.synchronized.is_some() {
             return rows;
         }
@@ -170,7 +227,13 @@ impl Deployment {
         };
         rows.push(row(["durability", &durability]));
         rows.extend(self.record.as_ref().map(recorded));
-        rows.push(row(["ids", if self.ids { "every verdict has an id" } else { "none" }]));
+        rows.extend(
+            self.metrics.map(|metrics| row(["metrics", &format!("http://{}/metrics", metrics.listen)])),
+        );
+        rows.extend(self.store.as_ref().map(stored));
+        rows.extend(self.driven.iter().map(driven));
+        let has_ids = self.ids || self.identifies();
+        rows.push(row(["ids", if has_ids { "every verdict has an id" } else { "none" }]));
         rows
     }
 
@@ -183,7 +246,15 @@ impl Deployment {
     }
 }
 
-/// What is recorded around violations.
+/// Returns the limits of an action.
+fn limit_text(limit: Limit) -> String {
+    let rate = limit.per_minute.map(|rate| format!("{rate} a minute"));
+    let total = limit.total.map(|total| format!("{} in all", grouped(total)));
+    let both: Vec<String> = rate.into_iter().chain(total).collect();
+    if both.is_empty() { "none".to_owned() } else { both.join(", ") }
+}
+
+/// Returns the row about recording around violations.
 fn recorded(settings: &FlightSettings) -> Vec<String> {
     let FlightSettings { before, after, keep, folder, memory } = settings;
     row([
@@ -197,6 +268,67 @@ fn recorded(settings: &FlightSettings) -> Vec<String> {
             size(*memory)
         ),
     ])
+}
+
+/// Returns the row about the audit file.
+fn audited(settings: &AuditSettings) -> Vec<String> {
+    let AuditSettings { file, on_error, sync } = settings;
+    let reaction = match on_error {
+        OnError::Stop => "stops",
+        OnError::Continue => "continues",
+    };
+    let durable = match i64::try_from(sync.as_nanos()) {
+        Ok(0) => "every batch".to_owned(),
+        nanos => format!("at most {}", duration(nanos.unwrap_or(i64::MAX))),
+    };
+    row([
+        "audit",
+        &format!("{}, durable after {durable}; the run {reaction} if it cannot be written", file.display()),
+    ])
+}
+
+/// Returns the row about the store.
+fn stored(settings: &StoreSettings) -> Vec<String> {
+    let StoreSettings { path, series, age, bytes, sync, wait, spool } = settings;
+    let mut text = format!("verdicts in {}", path.display());
+    text += &series.as_ref().map(|series| format!(", series {series}")).unwrap_or_default();
+    if let Some(age) = age {
+        text += &format!(", the last {} days", age.as_secs() / 86_400);
+    }
+    if let Some(bytes) = bytes {
+        text += &format!(", up to {}", size(usize::try_from(*bytes).unwrap_or(usize::MAX)));
+    }
+    text += if *sync { "; each batch waits for the disk" } else { "" };
+    text += &waiting(*wait, spool.as_ref());
+    row(["store", &text])
+}
+
+/// Returns the row about a sink beside networks.
+fn driven(settings: &SinkSettings) -> Vec<String> {
+    let SinkSettings { name, kind, series, wait, spool, filter, .. } = settings;
+    let mut text = match filter.properties.is_empty() {
+        true => "verdicts on all properties".to_owned(),
+        false => format!("verdicts on {}", filter.properties.join(", ")),
+    };
+    text += &filter.severity.map(|least| format!(" from severity {}", least.as_str())).unwrap_or_default();
+    // The name has the kind, unless it is set.
+    text += &if name.starts_with(kind.name) { String::new() } else { format!(" to {}", kind.name) };
+    text += &series.as_ref().map(|series| format!(", series {series}")).unwrap_or_default();
+    text += &waiting(*wait, spool.as_ref());
+    row(["sink", &format!("{name}: {text}")])
+}
+
+/// Describes what happens to verdicts that a sink beside networks does not accept in time.
+fn waiting(wait: Option<Duration>, spool: Option<&SpoolSettings>) -> String {
+    match (spool, wait) {
+        (Some(SpoolSettings { directory, limit, .. }), _) => format!(
+            "; those that wait are kept in {}, up to {}",
+            directory.display(),
+            size(usize::try_from(*limit).unwrap_or(usize::MAX))
+        ),
+        (None, None) => "; a full queue drops them".to_owned(),
+        (None, Some(_)) => String::new(),
+    }
 }
 
 fn zenoh_row(settings: &zenoh::Settings) -> Vec<String> {

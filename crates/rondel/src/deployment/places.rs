@@ -3,7 +3,7 @@
 use super::Address;
 use super::yaml::{Item, Mistakes};
 
-/// What happens at a place.
+/// Use of a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     /// Messages of a topic are read.
@@ -20,6 +20,10 @@ pub(super) enum Role {
     Synchronized,
     /// The state of the run is published.
     Heartbeat,
+    /// A gate passes messages on.
+    Gate,
+    /// Messages of actions are published.
+    Action,
 }
 
 impl Role {
@@ -37,6 +41,8 @@ impl Role {
             Role::Reports => "reports",
             Role::Synchronized => "synchronized messages",
             Role::Heartbeat => "the state of the run",
+            Role::Gate => "the messages of a gate",
+            Role::Action => "messages of actions",
         }
     }
 }
@@ -69,7 +75,8 @@ impl<'y> Place<'y> {
                 && of_ros2.as_deref() == Some(rondel_runtime::ros2::DIAGNOSTICS)
         };
         let is_shared = is_shared(self, other) || is_shared(other, self);
-        if self.role == other.role || is_checked_clock || is_shared || !self.address.meets(&other.address) {
+        let is_same = self.role == other.role && self.role != Role::Gate;
+        if is_same || is_checked_clock || is_shared || !self.address.meets(&other.address) {
             return None;
         }
         let (reading, publishing) = match (self.role.reads(), other.role.reads()) {
@@ -89,8 +96,12 @@ impl<'y> Place<'y> {
             Role::Clock => "be read as the time on",
             _ => "come back as messages of",
         };
+        let way_out = match publishing.role {
+            Role::Action => "publish them elsewhere, or allow that by `loop: true` and a `limit`",
+            _ => "publish them elsewhere",
+        };
         Some(format!(
-            "{} on {} would {effect} {}: {} publishes where {} reads; publish them elsewhere",
+            "{} on {} would {effect} {}: {} publishes where {} reads; {way_out}",
             publishing.role.contents(),
             publishing.address,
             reading.address,

@@ -32,6 +32,11 @@ impl<'y> OfTopic<'y> {
         OfTopic { qos: None, retained: None }
     }
 
+    /// Returns the quality of service of a publisher.
+    pub(super) fn of_publisher(qos: Option<Item<'y>>) -> OfTopic<'y> {
+        OfTopic { qos, retained: None }
+    }
+
     /// Takes `qos` and `retained`, whose meaning depends on the network.
     pub(super) fn read(members: &mut Members<'y>) -> OfTopic<'y> {
         OfTopic { qos: members.get("qos"), retained: members.get("retained") }
@@ -84,7 +89,7 @@ fn word<T: Copy>(item: Item<'_>, name: &str, words: &[(&str, T)], mistakes: &mut
 }
 
 fn time(item: Option<Item<'_>>, name: &str, mistakes: &mut Mistakes) -> Option<Duration> {
-    let nanos = duration(item?, (name, "100 ms", ""), mistakes)?;
+    let nanos = duration(item?, name, "100 ms", "", mistakes)?;
     u64::try_from(nanos).ok().map(Duration::from_nanos)
 }
 

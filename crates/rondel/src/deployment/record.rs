@@ -1,13 +1,13 @@
 //! The section `record:` of a deployment.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::alignment::duration;
 use super::limits::bytes;
 use super::yaml::{Item, Mistakes, Synonyms};
-use crate::recorder::FlightSettings;
+use crate::output::folder::check_writable;
 
-/// What is used unless it is set: ten seconds before, five after, in nanoseconds.
+/// Default recorded times: ten seconds before, five after, in nanoseconds.
 const BEFORE: i64 = 10_000_000_000;
 const AFTER: i64 = 5_000_000_000;
 /// The longest of both: an hour.
@@ -27,6 +27,31 @@ const SYNONYMS: Synonyms = &[
     (&["files", "max_files"], "write `keep`, such as `keep: 20`"),
 ];
 
+/// Settings of recording around violations.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FlightSettings {
+    /// Recorded time before a violation and after it, in nanoseconds.
+    pub before: i64,
+    pub after: i64,
+    /// The number of files that are kept.
+    pub keep: usize,
+    /// The folder of the files.
+    pub folder: PathBuf,
+    /// Memory limit of kept messages, in bytes.
+    pub memory: usize,
+}
+
+impl FlightSettings {
+    /// Checks whether files can be written in the folder, or the folder be made. Makes nothing.
+    ///
+    /// # Errors
+    /// The reason why not.
+    pub fn check(&self) -> Result<(), String> {
+        check_writable(&self.folder)
+            .map_err(|why| format!("cannot record in the folder {}: {why}", self.folder.display()))
+    }
+}
+
 /// Reads the section.
 pub(super) fn record(item: Item<'_>, folder: &Path, mistakes: &mut Mistakes) -> Option<FlightSettings> {
     let mut members = item.members("record", mistakes);
@@ -43,7 +68,7 @@ pub(super) fn record(item: Item<'_>, folder: &Path, mistakes: &mut Mistakes) -> 
     }
     let mut time = |item: Option<Item<'_>>, name: &'static str, default: i64, example| {
         let Some(item) = item else { return default };
-        let nanos = duration(item, (name, example, ""), mistakes).unwrap_or(default);
+        let nanos = duration(item, name, example, "", mistakes).unwrap_or(default);
         if nanos > LONGEST {
             mistakes.at(item, format!("`{name}` of `record` must be at most 1 h"));
         }

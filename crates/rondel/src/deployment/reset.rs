@@ -11,10 +11,10 @@ const SYNONYMS: Synonyms = &[
     (&["limit", "by", "threshold"], "write `after`, such as `after: 1 s`"),
 ];
 
-/// Reads the section `reset:`: what is done when the times of all topics step back together.
+/// Reads the section `reset:`, the reaction to times of all topics that step back together.
 pub(super) fn reset(item: Item<'_>, mistakes: &mut Mistakes) -> Reset {
     let mut members = item.members("reset", mistakes);
-    let after = members.get("after").and_then(|item| duration(item, ("after", "1 s", ""), mistakes));
+    let after = members.get("after").and_then(|item| duration(item, "after", "1 s", "", mistakes));
     let then = members.get("then").and_then(|item| Some((item, item.text("then", mistakes)?)));
     let policy = match then.as_ref().map(|(item, text)| (*item, text.as_str())) {
         None | Some((_, "restart")) => ResetPolicy::Restart,

@@ -1,18 +1,19 @@
-//! What a deployment in the time of a simulation may not have.
+//! Restrictions on a deployment in simulation time.
 
 use rondel_runtime::{Alignment, Input, TimeSource};
 
 use super::yaml::{Item, Mistakes};
 
-/// How far the times of messages may be after `/clock` unless it is set, in nanoseconds: messages of before the
-/// simulation was restarted are.
+/// Default maximum time of messages after `/clock`, in nanoseconds. It refuses messages from before a restart of the
+/// simulation.
 const AHEAD: i64 = 10_000_000_000;
 
-/// Notes what needs the time of day, or a time that never goes back.
+/// Refuses settings that need the time of day, or a time that never goes back.
 pub(super) fn check(
     inputs: &[Input],
     topics: &[Item<'_>],
-    (durability, ids): (Option<Item<'_>>, Option<Item<'_>>),
+    durability: Option<Item<'_>>,
+    ids: Option<Item<'_>>,
     mistakes: &mut Mistakes,
 ) {
     for (_, item) in inputs.iter().zip(topics).filter(|(input, _)| input.time == TimeSource::Source) {
@@ -22,7 +23,7 @@ pub(super) fn check(
     }
     for (name, item) in [("durability", durability), ("ids", ids)] {
         if let Some(item) = item {
-            let text = format!("with `use_sim_time` there is no `{name}`: a simulation may begin anew");
+            let text = format!("with `use_sim_time` there is no `{name}`: a simulation may restart");
             mistakes.at(item, text);
         }
     }

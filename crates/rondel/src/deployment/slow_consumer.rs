@@ -8,10 +8,10 @@ use super::alignment::nanoseconds;
 use super::limits::bytes;
 use super::yaml::{Item, Mistakes, Synonyms};
 use super::{Address, Deployment};
-use crate::spool::{SpoolSettings, can_refuse};
+use crate::sinks::spool::{SpoolSettings, can_refuse};
 
-/// How long a consumer that accepts nothing is waited for, unless it is set.
-pub const WAIT: Duration = Duration::from_secs(3);
+/// Default time limit for a consumer that accepts nothing.
+pub const SLOW_CONSUMER_WAIT: Duration = Duration::from_secs(3);
 /// The limits of the wait. Beyond ten seconds a participant of Zenoh or DDS counts as gone.
 const LIMITS: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(10));
 
@@ -39,10 +39,10 @@ pub(super) fn slow_consumer(
         settings.check().is_ok().then_some(settings)
     };
     let Some(item) = item else {
-        return (WAIT, default(SPOOL_LIMIT as u64, folder.join(SPOOL_DIRECTORY)));
+        return (SLOW_CONSUMER_WAIT, default(SPOOL_LIMIT as u64, folder.join(SPOOL_DIRECTORY)));
     };
     let mut members = item.members("slow_consumer", mistakes);
-    let mut wait = WAIT;
+    let mut wait = SLOW_CONSUMER_WAIT;
     if let Some(item) = members.get("wait")
         && let Some(text) = item.text("wait", mistakes)
     {
@@ -61,7 +61,7 @@ pub(super) fn slow_consumer(
             true
         }
     };
-    // Whoever sets the file means it to be used.
+    // A file that is set is meant to be used.
     let (limit_item, directory_item) = (members.get("limit"), members.get("directory"));
     let names_file = limit_item.is_some() || directory_item.is_some();
     let (mut limit, mut directory) = (SPOOL_LIMIT as u64, folder.join(SPOOL_DIRECTORY));
@@ -98,7 +98,7 @@ pub(super) fn slow_consumer(
 pub(super) fn check_spool(item: Item<'_>, deployment: &Deployment, mistakes: &mut Mistakes) {
     let idle: BTreeSet<String> = match deployment.spool {
         Some(SpoolSettings { is_default: false, .. }) => {
-            deployment.outlets().filter(|sink| !can_refuse(sink)).map(Address::to_string).collect()
+            deployment.sink_addresses().filter(|sink| !can_refuse(sink)).map(Address::to_string).collect()
         }
         _ => return,
     };
@@ -117,7 +117,7 @@ pub(super) fn check_spool(item: Item<'_>, deployment: &Deployment, mistakes: &mu
 /// Reads the time that a slow consumer is waited for.
 ///
 /// # Errors
-/// What it must be.
+/// The requirement on the value.
 pub fn slow_consumer_wait(text: &str) -> Result<Duration, String> {
     let wait = nanoseconds(text).and_then(|nanos| u64::try_from(nanos).ok()).map(Duration::from_nanos);
     wait.filter(|wait| (LIMITS.0..=LIMITS.1).contains(wait))
@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn waits_have_limits() {
-        assert_eq!(slow_consumer_wait("3 s").unwrap(), WAIT);
+        assert_eq!(slow_consumer_wait("3 s").unwrap(), SLOW_CONSUMER_WAIT);
         assert_eq!(slow_consumer_wait("250ms").unwrap(), Duration::from_millis(250));
         for wrong in ["", "3", "99 ms", "11 s", "-1 s", "never"] {
             assert!(slow_consumer_wait(wrong).is_err(), "{wrong}");

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use rondel_decode::plain::Words;
+use rondel_net::networks::NetworkSettings;
 use rondel_runtime::{Input, TimeSource};
 use rondel_spec::{Spec, Topic};
 
@@ -10,7 +11,6 @@ use super::alignment::TopicSettings;
 use super::qos::OfTopic;
 use super::yaml::{Item, Members, Mistakes, Synonyms, suggest};
 use super::{Address, Binding, Encoding, Typing, check_time_field, time_source, time_unit};
-use crate::networks::NetworkSettings;
 use crate::schemas::Schemas;
 use crate::specification::Specification;
 
@@ -26,7 +26,7 @@ const TOPIC: Synonyms = &[
     (&["retain"], "write `retained`"),
 ];
 
-/// A topic of the specification: where it comes from, and the item that says so.
+/// Source of a topic of the specification, and the item that sets it.
 pub(super) struct Source<'y> {
     pub(super) name: String,
     pub(super) item: Item<'y>,
@@ -109,8 +109,8 @@ pub(super) fn sources<'y>(
                 let mut input = arrival();
                 let typing = Typing { topic: Some(topic), own: None, has_encoding: false, schemas };
                 let address = match typing.complete(address, &mut input) {
-                    Ok((address, doubt)) => {
-                        doubt.into_iter().for_each(|why| mistakes.doubt(item, why));
+                    Ok((address, uncertainty)) => {
+                        uncertainty.into_iter().for_each(|why| mistakes.uncertain(item, why));
                         address
                     }
                     Err(why) => {
@@ -157,6 +157,52 @@ fn words(members: &mut Members<'_>, mistakes: &mut Mistakes) -> Words {
     words
 }
 
+/// Reads how the messages of a topic are decoded, except for encoding and type.
+fn read_input(members: &mut Members<'_>, topic: Option<&Topic>, mistakes: &mut Mistakes) -> Input {
+    let mut input = arrival();
+    if let Some(item) = members.get("time")
+        && let Some(text) = item.text("time", mistakes)
+    {
+        if text.split('.').any(str::is_empty) {
+            mistakes.at(item, "`time` must be arrival, source or a field such as header.stamp");
+        } else if let Some(Err(error)) = topic.map(|topic| check_time_field(topic, &text)) {
+            mistakes.at(item, error);
+        }
+        input.time = time_source(&text);
+    }
+    if let Some(item) = members.get("time_unit") {
+        match item.text("time_unit", mistakes).as_deref().map(time_unit) {
+            Some(Some(known)) => input.time_unit = known,
+            Some(None) => mistakes.at(item, "`time_unit` must be s, ms, us or ns"),
+            None => {}
+        }
+    }
+    input.words = Arc::new(words(members, mistakes));
+    if let Some(item) = members.get("texts") {
+        match item.text("texts", mistakes).as_deref() {
+            Some("numbers") => input.number_texts = true,
+            Some(_) => mistakes.at(
+                item,
+                "`texts` must be numbers: texts that are numbers then count where the specification reads numbers",
+            ),
+            None => {}
+        }
+    }
+    if let Some(item) = members.get("absent") {
+        match item.text("absent", mistakes).as_deref() {
+            Some("default") => input.absent_is_default = true,
+            Some("keep") => input.absent_is_default = false,
+            Some(_) => mistakes.at(
+                item,
+                "`absent` must be keep, so that a field that a message leaves out keeps its value, or default: it is \
+                 zero, false or empty, as in the JSON mapping of Protobuf",
+            ),
+            None => {}
+        }
+    }
+    input
+}
+
 /// Reads the settings of a topic: `topic` in the specification, if it has it.
 fn binding(
     item: Item<'_>,
@@ -178,46 +224,7 @@ fn binding(
             let known = Encoding::parse(&text).map_err(|error| mistakes.at(item, error));
             known.ok().map(|known| (item, known))
         });
-        if let Some(item) = members.get("time")
-            && let Some(text) = item.text("time", mistakes)
-        {
-            if text.split('.').any(str::is_empty) {
-                mistakes.at(item, "`time` must be arrival, source or a field such as header.stamp");
-            } else if let Some(Err(error)) = topic.map(|topic| check_time_field(topic, &text)) {
-                mistakes.at(item, error);
-            }
-            input.time = time_source(&text);
-        }
-        if let Some(item) = members.get("time_unit") {
-            match item.text("time_unit", mistakes).as_deref().map(time_unit) {
-                Some(Some(known)) => input.time_unit = known,
-                Some(None) => mistakes.at(item, "`time_unit` must be s, ms, us or ns"),
-                None => {}
-            }
-        }
-        input.words = Arc::new(words(&mut members, mistakes));
-        if let Some(item) = members.get("texts") {
-            match item.text("texts", mistakes).as_deref() {
-                Some("numbers") => input.number_texts = true,
-                Some(_) => mistakes.at(
-                    item,
-                    "`texts` must be numbers: texts that are numbers then count where the specification reads numbers",
-                ),
-                None => {}
-            }
-        }
-        if let Some(item) = members.get("absent") {
-            match item.text("absent", mistakes).as_deref() {
-                Some("default") => input.absent_is_default = true,
-                Some("keep") => input.absent_is_default = false,
-                Some(_) => mistakes.at(
-                    item,
-                    "`absent` must be keep, so that a field that a message leaves out keeps its value, or default: it is \
-                     zero, false or empty, as in the JSON mapping of Protobuf",
-                ),
-                None => {}
-            }
-        }
+        input = read_input(&mut members, topic, mistakes);
         of_topic = OfTopic::read(&mut members);
         settings = TopicSettings::read(&mut members, mistakes);
         own_type = members.get("type").and_then(|item| Some((item, item.text("type", mistakes)?)));
@@ -246,8 +253,8 @@ fn binding(
     let place = own_type.as_ref().map_or(address, |(item, _)| *item);
     let parsed = parsed.map_err(|error| mistakes.at(address, error)).ok()?;
     let completed = typing.complete(parsed, &mut input).map_err(|why| mistakes.at(place, why));
-    let (address, doubt) = completed.ok()?;
-    doubt.into_iter().for_each(|why| mistakes.doubt(place, why));
+    let (address, uncertainty) = completed.ok()?;
+    uncertainty.into_iter().for_each(|why| mistakes.uncertain(place, why));
     if *input.words != Words::default() && address.encoding() != Encoding::Of(rondel_decode::Encoding::Plain)
     {
         mistakes.at(item, "`true_words` and `false_words` are for plain payloads: add `encoding: plain`");

@@ -1,4 +1,4 @@
-//! The types and encodings of topics: what an address, a deployment and a specification say about them together.
+//! The types and encodings of topics, as the address, the deployment and the specification set them together.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use rondel_spec::{Definitions as _, NoDefinition, Topic, nearest};
 use super::{Address, Encoding};
 use crate::schemas::Schemas;
 
-/// What is said about the messages of a topic beside its address.
+/// Statements about the messages of a topic beside its address.
 pub struct Typing<'t> {
     /// The topic of the specification, whose type may be declared.
     pub topic: Option<&'t Topic>,
@@ -56,10 +56,10 @@ fn lacks_messages(address: &Address) -> Option<String> {
 }
 
 impl Typing<'_> {
-    /// Completes the address, and how its messages are read; returns also what only the user can check.
+    /// Completes the address and the input; also returns an uncertainty that only the user can check.
     ///
     /// # Errors
-    /// Why the type is refused, or that there is none.
+    /// The reason why the type is refused, or that there is none.
     pub fn complete(&self, address: Address, input: &mut Input) -> Result<(Address, Option<String>), String> {
         if let Some(topic) = self.topic {
             check_parameters(topic, &address)?;
@@ -69,6 +69,63 @@ impl Typing<'_> {
         if let Some(name) = name.filter(|name| !is_name(name)) {
             return Err(format!("'{name}' is not the name of a type, such as std_msgs/msg/String"));
         }
+        let (address, uncertainty) = self.with_type(address, name, declared)?;
+        if uncertainty.is_some() {
+            return Ok((address, uncertainty));
+        }
+        let Encoding::Of(encoding) = address.encoding() else { return Ok((address, None)) };
+        input.encoding = encoding;
+        // On DDS publishers describe their types, in ROS 2 over Zenoh their nodes.
+        let on_dds = matches!(address, Address::Dds(..));
+        let is_described = match &address {
+            Address::Dds(..) => true,
+            Address::Ros2(..) => encoding.needs_schema(),
+            Address::Zenoh(key, _) => encoding == PayloadEncoding::Cdr && DataKey::parse(key).is_some(),
+            _ => false,
+        };
+        if let Some(meant) = declared.filter(|_| !on_dds).and_then(|name| self.meant(name)) {
+            let name = declared.unwrap_or_default();
+            return Err(format!("no definition of {name} is known; did you mean {meant}?"));
+        }
+        if !encoding.needs_schema() {
+            let uncertainty = lacks_messages(&address);
+            return match (&address, self.own) {
+                (Address::Dds(..), _) | (_, None) => Ok((address, uncertainty)),
+                (_, Some(_)) => Err(
+                    "`type` belongs to topics on DDS and to binary encodings, such as `encoding: cdr`; remove it here"
+                        .to_owned(),
+                ),
+            };
+        }
+        let Some(name) = name else {
+            if is_described {
+                return Ok((address, None));
+            }
+            return Err(format!(
+                "messages in {} can be read only with the definition of their type: name it with `type:`, or in the \
+                 specification",
+                encoding.name()
+            ));
+        };
+        match self.schemas.message_type(name, encoding) {
+            Ok(message_type) => {
+                input.message_type = Some(Arc::new(message_type));
+                Ok((address, None))
+            }
+            Err(_) if is_described && self.schemas.schema(name).is_err() => Ok((address, None)),
+            Err(error) => Err(format!("the type of the messages cannot be used: {error}")),
+        }
+    }
+}
+
+impl Typing<'_> {
+    /// Puts the named type into the address; also returns an uncertainty if its definition is not known.
+    fn with_type(
+        &self,
+        address: Address,
+        name: Option<&str>,
+        declared: Option<&str>,
+    ) -> Result<(Address, Option<String>), String> {
         let address = match (address, name) {
             (Address::Dds(topic, TopicType::Text(_), qos), Some(name)) => {
                 let schema = self.schemas.schema(name);
@@ -118,52 +175,9 @@ impl Typing<'_> {
             }
             (address, _) => address,
         };
-        let Encoding::Of(encoding) = address.encoding() else { return Ok((address, None)) };
-        input.encoding = encoding;
-        // On DDS publishers describe their types, in ROS 2 over Zenoh their nodes.
-        let on_dds = matches!(address, Address::Dds(..));
-        let is_described = match &address {
-            Address::Dds(..) => true,
-            Address::Ros2(..) => encoding.needs_schema(),
-            Address::Zenoh(key, _) => encoding == PayloadEncoding::Cdr && DataKey::parse(key).is_some(),
-            _ => false,
-        };
-        if let Some(meant) = declared.filter(|_| !on_dds).and_then(|name| self.meant(name)) {
-            let name = declared.unwrap_or_default();
-            return Err(format!("no definition of {name} is known; did you mean {meant}?"));
-        }
-        if !encoding.needs_schema() {
-            let doubt = lacks_messages(&address);
-            return match (&address, self.own) {
-                (Address::Dds(..), _) | (_, None) => Ok((address, doubt)),
-                (_, Some(_)) => Err(
-                    "`type` belongs to topics on DDS and to binary encodings, such as `encoding: cdr`; remove it here"
-                        .to_owned(),
-                ),
-            };
-        }
-        let Some(name) = name else {
-            if is_described {
-                return Ok((address, None));
-            }
-            return Err(format!(
-                "messages in {} can be read only with the definition of their type: name it with `type:`, or in the \
-                 specification",
-                encoding.name()
-            ));
-        };
-        match self.schemas.message_type(name, encoding) {
-            Ok(message_type) => {
-                input.message_type = Some(Arc::new(message_type));
-                Ok((address, None))
-            }
-            Err(_) if is_described && self.schemas.schema(name).is_err() => Ok((address, None)),
-            Err(error) => Err(format!("the type of the messages cannot be used: {error}")),
-        }
+        Ok((address, None))
     }
-}
 
-impl Typing<'_> {
     /// The type that is probably meant by a name of an unknown package.
     fn meant(&self, name: &str) -> Option<String> {
         match self.schemas.definition(name) {
@@ -210,7 +224,7 @@ pub fn dds_name(name: &str, schema: Option<&Schema>) -> String {
 /// Checks the parameters of an address against those of the topic that it is the source of.
 ///
 /// # Errors
-/// That they differ.
+/// The parameters differ.
 fn check_parameters(topic: &Topic, address: &Address) -> Result<(), String> {
     let names = |pattern: Option<AddressPattern>| -> BTreeSet<String> {
         pattern.iter().flat_map(AddressPattern::parameters).map(str::to_owned).collect()
@@ -265,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn a_type_decides_how_a_topic_on_dds_is_read() {
+    fn type_decides_the_decoding_of_a_dds_topic() {
         let is = |name: &str, how: &str| (name.to_owned(), how.to_owned());
         let string = "std_msgs::msg::dds_::String_";
         assert_eq!(typed(None, None, false), is(string, "text json"));

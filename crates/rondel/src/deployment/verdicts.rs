@@ -87,10 +87,10 @@ pub(super) fn sinks<'y>(
     (emit, sinks)
 }
 
-/// Checks that sinks can show what is emitted.
+/// Checks that the sinks can show the emitted verdicts.
 ///
 /// # Errors
-/// What cannot be.
+/// The reason why a sink cannot, and the way out.
 pub fn check_emit(emit: Emit, sinks: &[Vec<Address>]) -> Result<(), &'static str> {
     let diagnoses = |address: &Address| address.ros2_type().as_deref() == Some(DIAGNOSTICS);
     if emit == Emit::Violations && sinks.iter().flatten().any(diagnoses) {

@@ -1,6 +1,7 @@
 //! Reads YAML documents. All mistakes are collected, each with its line and column.
 
 use saphyr::{LoadableYamlNode, MarkedYaml, Scalar, YamlData};
+use serde_json::{Map, Value};
 
 /// A mistake at a place in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,15 +29,34 @@ pub struct Members<'y> {
     what: &'static str,
 }
 
+/// The form of a value.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Form<'y> {
+    /// A mapping.
+    Mapping,
+    /// A list.
+    List,
+    /// Nothing.
+    Null,
+    /// True or false.
+    Boolean(bool),
+    /// A whole number.
+    Integer(i64),
+    /// Another number.
+    Number(f64),
+    /// A text.
+    Text(&'y str),
+}
+
 /// All mistakes found so far.
 #[derive(Debug, Default)]
 pub struct Mistakes {
     /// The reasons to refuse the file.
     pub errors: Vec<Mistake>,
-    /// What the next version refuses.
+    /// Warnings, such as about settings that the next version refuses.
     pub warnings: Vec<Mistake>,
-    /// What Rondel cannot check, shown by `rondel validate`.
-    pub doubts: Vec<Mistake>,
+    /// Settings that Rondel cannot check; `rondel validate` shows them.
+    pub uncertainties: Vec<Mistake>,
 }
 
 /// Names that people write for a setting, and what to write instead.
@@ -53,9 +73,9 @@ impl Mistakes {
         self.warnings.push(Mistake::at(item, message.into()));
     }
 
-    /// Adds a doubt at an item.
-    pub fn doubt(&mut self, item: Item<'_>, message: impl Into<String>) {
-        self.doubts.push(Mistake::at(item, message.into()));
+    /// Adds an uncertainty at an item.
+    pub fn uncertain(&mut self, item: Item<'_>, message: impl Into<String>) {
+        self.uncertainties.push(Mistake::at(item, message.into()));
     }
 
     /// Refuses environment variables in values: they would otherwise be taken literally. Other errors in
@@ -229,6 +249,31 @@ impl<'y> Item<'y> {
         }
     }
 
+    /// The whole value as JSON.
+    pub fn json(self, what: &'static str, mistakes: &mut Mistakes) -> Option<Value> {
+        Some(match &self.node.data {
+            YamlData::Value(Scalar::Integer(number)) => Value::from(*number),
+            YamlData::Value(Scalar::FloatingPoint(number)) if number.0.is_finite() => Value::from(number.0),
+            YamlData::Value(Scalar::FloatingPoint(_)) => {
+                mistakes.at(self, format!("a number in `{what}` must be finite"));
+                return None;
+            }
+            YamlData::Value(Scalar::Boolean(value)) => Value::from(*value),
+            YamlData::Sequence(_) => {
+                let items = self.items().into_iter().map(|item| item.json(what, mistakes));
+                Value::Array(items.collect::<Option<_>>()?)
+            }
+            YamlData::Mapping(_) => {
+                let mut members = Map::new();
+                for (name, _, item) in self.entries(what, mistakes) {
+                    members.insert(name, item.json(what, mistakes)?);
+                }
+                Value::Object(members)
+            }
+            _ => Value::from(self.text(what, mistakes)?),
+        })
+    }
+
     /// The line and the column, from 1.
     pub fn position(self) -> (usize, usize) {
         let start = self.node.span.start;
@@ -275,6 +320,52 @@ impl<'y> Item<'y> {
         self.items().into_iter().filter_map(|item| item.text(what, mistakes)).collect()
     }
 
+    /// Its form; `None` for references and other values that deployments do not have.
+    pub fn form(self) -> Option<Form<'y>> {
+        Some(match &self.node.data {
+            YamlData::Mapping(_) => Form::Mapping,
+            YamlData::Sequence(_) => Form::List,
+            YamlData::Value(Scalar::Null) => Form::Null,
+            YamlData::Value(Scalar::Boolean(value)) => Form::Boolean(*value),
+            YamlData::Value(Scalar::Integer(value)) => Form::Integer(*value),
+            YamlData::Value(Scalar::FloatingPoint(value)) => Form::Number(value.0),
+            YamlData::Value(Scalar::String(text)) => Form::Text(text),
+            _ => return None,
+        })
+    }
+
+    /// Whether it is a mapping or a list without members, or nothing.
+    pub fn is_empty(self) -> bool {
+        match &self.node.data {
+            YamlData::Mapping(members) => members.is_empty(),
+            YamlData::Sequence(items) => items.is_empty(),
+            YamlData::Value(Scalar::Null) => true,
+            _ => false,
+        }
+    }
+
+    /// Whether two items have the same values, wherever they are and however they are quoted.
+    pub fn is_equal(self, other: Item<'_>) -> bool {
+        match (&self.node.data, &other.node.data) {
+            (YamlData::Mapping(own), YamlData::Mapping(others)) => {
+                own.len() == others.len()
+                    && own.iter().all(|(key, value)| {
+                        others.iter().any(|(other_key, other)| {
+                            Item { node: key }.is_equal(Item { node: other_key })
+                                && Item { node: value }.is_equal(Item { node: other })
+                        })
+                    })
+            }
+            (YamlData::Sequence(own), YamlData::Sequence(others)) => {
+                let mut pairs = own.iter().zip(others);
+                own.len() == others.len()
+                    && pairs.all(|(own, other)| Item { node: own }.is_equal(Item { node: other }))
+            }
+            (YamlData::Value(own), YamlData::Value(other)) => own == other,
+            _ => false,
+        }
+    }
+
     /// Whether it is a mapping.
     pub fn is_mapping(self) -> bool {
         matches!(self.node.data, YamlData::Mapping(_))
@@ -309,7 +400,8 @@ impl<'y> Item<'y> {
         }
     }
 
-    /// Adds an error for each value that contains an environment variable. Formulas may contain a `$`.
+    /// Adds an error for each value that contains an environment variable. Formulas may contain a `$`, and so may the
+    /// arguments of programs.
     fn variables(self, found: &mut Vec<Mistake>) {
         match &self.node.data {
             YamlData::Value(Scalar::String(text)) => {
@@ -318,9 +410,8 @@ impl<'y> Item<'y> {
             YamlData::Sequence(items) => items.iter().for_each(|node| Item { node }.variables(found)),
             YamlData::Mapping(members) => {
                 for (key, node) in members {
-                    let is_formula =
-                        matches!(&key.data, YamlData::Value(Scalar::String(key)) if key == "formula");
-                    if !is_formula {
+                    let is_literal = matches!(&key.data, YamlData::Value(Scalar::String(key)) if key == "formula" || key == "run");
+                    if !is_literal {
                         Item { node }.variables(found);
                     }
                 }
@@ -360,7 +451,7 @@ impl<'y> Members<'y> {
         self.members.iter().find(|(key, ..)| key == name).map(|(.., value)| *value)
     }
 
-    /// Adds an error for each member that was not asked for, with the setting that is probably meant.
+    /// Adds an error for each unknown member, with the setting that is probably meant.
     pub fn finish(self, synonyms: Synonyms, mistakes: &mut Mistakes) {
         for (name, key, _) in &self.members {
             if self.known.contains(&name.as_str()) || self.former == Some(name.as_str()) {
@@ -368,13 +459,24 @@ impl<'y> Members<'y> {
             }
             let written = name.to_ascii_lowercase().replace('-', "_");
             let synonym = synonyms.iter().find(|(names, _)| names.contains(&written.as_str()));
-            let hint = match (synonym, suggest(name, self.known.iter().copied())) {
-                (Some((_, advice)), _) => (*advice).to_owned(),
-                (None, Some(nearest)) => format!("did you mean '{nearest}'?"),
-                (None, None) => format!("its settings are: {}", self.known.join(", ")),
+            let hint = match synonym {
+                Some((_, advice)) => (*advice).to_owned(),
+                None => hint(name, "its settings are", || self.known.iter().copied()),
             };
             mistakes.at(*key, format!("{} has no setting '{name}'; {hint}", self.what));
         }
+    }
+}
+
+/// Returns the way out for a name that does not exist: the most similar one, or all of them after `intro`.
+pub(super) fn hint<'c, I: Iterator<Item = &'c str>>(
+    name: &str,
+    intro: &str,
+    candidates: impl Fn() -> I,
+) -> String {
+    match suggest(name, candidates()) {
+        Some(nearest) => format!("did you mean '{nearest}'?"),
+        None => format!("{intro}: {}", candidates().collect::<Vec<_>>().join(", ")),
     }
 }
 

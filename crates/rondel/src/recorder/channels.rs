@@ -9,13 +9,13 @@ use rondel_net::ros2::{Qos, QosOverrides, qos};
 use rondel_recording::RecordedSchema;
 
 use crate::deployment::{Address, Binding};
-use crate::offered::{PROFILES, TYPE_HASH, written};
+use crate::schemas::offered::{PROFILES, TYPE_HASH, written};
 
-/// What a recording of Rondel notes about a topic: its address.
+/// Metadata of a topic in recordings of Rondel: its address.
 pub const ADDRESS: &str = "rondel.address";
 
-/// How long after its start a recording waits for the network to tell about a publisher whose messages are there.
-const TOLD: Duration = Duration::from_secs(1);
+/// Time after the start of a recording for the network to report the publisher of received messages.
+const OFFER_WAIT: Duration = Duration::from_secs(1);
 const AGAIN: Duration = Duration::from_millis(10);
 
 /// A topic as a recording describes it.
@@ -27,9 +27,9 @@ pub struct Channel {
     pub encoding: &'static str,
     /// The definition of their type, if it is known and can be written.
     pub schema: Option<Arc<RecordedSchema>>,
-    /// What else is noted about it.
+    /// Further metadata.
     pub metadata: Vec<(String, String)>,
-    /// Where it is on the network.
+    /// Its place on the network.
     source: Option<Source>,
 }
 
@@ -101,12 +101,13 @@ impl Channel {
         own.unwrap_or_else(|| name.to_owned())
     }
 
-    /// What is noted about the topic with what its publishers offer, as the network tells until a second after `start`.
+    /// Returns the metadata of the topic with the offers of its publishers, which the network reports until a second after
+    /// `start`.
     pub fn noted(&self, offers: &mut Offers, start: Instant) -> Vec<(String, String)> {
         let mut metadata = self.metadata.clone();
         let Some(Source { address, name, type_hash }) = &self.source else { return metadata };
         let mut found = offers.of(address, name.as_deref());
-        while found.is_empty() && offers.is_watching(address) && start.elapsed() < TOLD {
+        while found.is_empty() && offers.is_watching(address) && start.elapsed() < OFFER_WAIT {
             std::thread::sleep(AGAIN);
             offers.look();
             found = offers.of(address, name.as_deref());
@@ -163,7 +164,7 @@ fn hash(of: &MessageType) -> Option<String> {
     }
 }
 
-/// The definition of a type as recordings have it, if a language of theirs can say it.
+/// Returns the definition of a type in a language of recordings, if one can express it.
 fn schema(of: &MessageType) -> Option<RecordedSchema> {
     let (name, encoding, data) = match of {
         MessageType::Cdr(schema) => match (schema.ros_name(), schema.to_msg()) {

@@ -21,12 +21,12 @@ use crate::warn;
 
 /// Segments that may wait to be written, beside what the memory allows.
 const WAITING: usize = 512;
-/// How long messages may stay in memory before their chunk is written.
+/// Maximum time that messages stay in memory before their chunk is written.
 const CHUNK_AGE: Duration = Duration::from_secs(1);
-/// The publishers of a topic that have a channel each, so that their numbers are told apart.
+/// Maximum number of publishers of a topic with a channel each, so that their sequence numbers stay separate.
 const PUBLISHERS: u32 = 64;
 
-/// What to do, in order.
+/// Jobs of the writer, in order.
 pub enum Job {
     /// Begin a file, with the messages of these segments from a time on.
     Begin(Box<Place>, Vec<Arc<Segment>>, Timestamp),
@@ -38,14 +38,14 @@ pub enum Job {
     Channel(u32, Box<Channel>),
 }
 
-/// Where files are written.
+/// Place and form of written files.
 #[derive(Clone, Debug)]
 pub struct Place {
     /// The file; if it exists, another name like it.
     pub file: PathBuf,
-    /// How it is compressed.
+    /// Compression of chunks.
     pub compression: Compression,
-    /// Of a series of files in the folder of the file: how many are kept.
+    /// Maximum number of files of a series in the folder, if there is a limit.
     pub keep: Option<usize>,
     /// The size, in bytes, and the time, in nanoseconds, after which the next file begins.
     pub split: (Option<u64>, Option<i64>),
@@ -62,7 +62,7 @@ impl Place {
     }
 }
 
-/// What was written so far.
+/// Statistics of written files and messages.
 #[derive(Debug, Default)]
 pub struct Status {
     /// The number of messages in files.
@@ -88,7 +88,7 @@ impl Status {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Takes note that something could not be written; says the first reason.
+    /// Records a write failure, and warns of the first one.
     fn failed(&self, reason: &str) {
         let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
         if failure.is_none() {
@@ -102,7 +102,7 @@ impl Status {
     }
 }
 
-/// The thread that writes, and the way to it.
+/// The writing thread, with the channel to it.
 pub struct Disk {
     jobs: Option<SyncSender<Job>>,
     thread: Option<JoinHandle<()>>,
@@ -133,14 +133,14 @@ impl Disk {
         };
         let run = move || {
             work.run(&waiting);
-            // Nobody waits any more if the end took too long.
+            // The receiver is gone if the end took too long.
             let _ = finished.send(());
         };
         let thread = thread::Builder::new().name("record".into()).spawn(run)?;
         Ok(Disk { jobs: Some(jobs), thread: Some(thread), done, status })
     }
 
-    /// What was written so far.
+    /// Statistics of written files and messages.
     pub fn status(&self) -> &Arc<Status> {
         &self.status
     }
@@ -188,7 +188,7 @@ struct Work {
 /// The publishers of topics.
 struct Publishers {
     offers: Offers,
-    /// When they began to be watched.
+    /// Time since when they are watched.
     start: Instant,
 }
 
@@ -200,9 +200,9 @@ struct Open {
     writer: McapWriter,
     /// The channels in the file by topic and publisher.
     ids: HashMap<(u32, Option<u64>), u16>,
-    /// How many publishers each topic has.
+    /// Number of publishers of each topic.
     publishers: HashMap<u32, u32>,
-    /// When the first message arrived.
+    /// Arrival of the first message.
     first: Option<Timestamp>,
     /// The number of messages that are counted in the status.
     counted: u64,
@@ -218,7 +218,7 @@ impl Work {
     fn run(&mut self, jobs: &Receiver<Job>) {
         loop {
             let job = jobs.recv_timeout(CHUNK_AGE);
-            // Before it is written: whoever sent messages was announced before them.
+            // Before it is written: publishers are announced before their messages.
             self.publishers.offers.look();
             let job = match job {
                 Ok(job) => job,
@@ -299,7 +299,7 @@ impl Work {
             && !open.writer.is_there()
         {
             self.status.failed(&format!("{file} was removed or moved while it was written"));
-            // What was in it is gone, as far as anybody knows.
+            // Its content counts as lost.
             self.status.written.fetch_sub(open.counted, Ordering::Relaxed);
             self.status.lose(open.counted);
             let (place, number) = (open.place.clone(), open.number + 1);
@@ -400,7 +400,7 @@ impl Open {
                     again += 1;
                     file = numbered(&place.file, again);
                 }
-                // Of what is split, the next free number.
+                // A part of a split recording gets the next free number.
                 Err(error)
                     if error.kind() == io::ErrorKind::AlreadyExists && place.is_split() && number > 0 =>
                 {
@@ -490,7 +490,7 @@ fn numbered(file: &Path, number: u32) -> PathBuf {
     file.with_file_name(format!("{stem}_{number}.mcap"))
 }
 
-/// Removes the oldest files of a series, by their names, but for so many. Files with other names stay.
+/// Removes the oldest files of a series, by their names, so that `keep` files stay. Files with other names stay.
 fn remove_oldest(file: &Path, keep: usize) -> io::Result<()> {
     let folder = file.parent().unwrap_or(Path::new("."));
     let mut own: Vec<PathBuf> = fs::read_dir(folder)?

@@ -23,9 +23,9 @@ pub(super) struct Violations(HashMap<(u32, String), Violation>);
 #[derive(Debug)]
 struct Violation {
     start: Timestamp,
-    /// When the last verdict on it came.
+    /// Time of its last verdict.
     last: Timestamp,
-    /// What is known of it, without its end.
+    /// The event without its end.
     metadata: Vec<(&'static str, String)>,
 }
 
@@ -44,7 +44,7 @@ impl Violations {
             return self.0.remove(&key).map(|own| own.event(now, true));
         }
         if !report.changed() {
-            // One that is not there has its event already, in a file that has ended.
+            // A violation that is not listed already has its event, in an ended file.
             if let Some(own) = self.0.get_mut(&key) {
                 own.last = now;
             }
@@ -61,8 +61,22 @@ impl Violations {
         if self.0.len() >= LASTING && !self.0.contains_key(&key) {
             return Some(new.event(now, false));
         }
-        // If its end was not emitted, it lasted until its last verdict as far as is known.
+        // A violation without an emitted end lasts until its last verdict.
         self.0.insert(key, new).map(|before| before.event(before.last, false))
+    }
+
+    /// Gives properties other positions: `kept` has for each property its position before, if it keeps its state. Returns
+    /// the events of violations of other properties, which end at a time.
+    pub(super) fn rearrange(&mut self, kept: &[Option<u32>], now: Timestamp) -> Vec<Value> {
+        let mut ended = Vec::new();
+        for ((position, parameters), violation) in std::mem::take(&mut self.0) {
+            match kept.iter().position(|origin| *origin == Some(position)) {
+                Some(at) => _ = self.0.insert((at as u32, parameters), violation),
+                None => ended.push(violation),
+            }
+        }
+        ended.sort_by_key(|violation| violation.start);
+        ended.iter().map(|violation| violation.event(now.max(violation.start), false)).collect()
     }
 
     /// Ends all events at a time. Returns them in the order in which they began.

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,10 +19,11 @@ use super::channels::Channel;
 use super::disk::{Disk, Job, Place, Status, file_name};
 use super::events::{self, Violations};
 use super::ring::{Kept, Ring};
-use crate::folder::check_writable;
+use crate::deployment::FlightSettings;
+use crate::output::folder::check_writable;
 use crate::warn;
 
-/// A file ends at the latest so many times `after` behind its first violation.
+/// Maximum duration of a file after its first violation, as a multiple of `after`.
 const LONGEST: i64 = 10;
 /// Stands for the verdicts among the topics.
 const VERDICTS_TOPIC: u32 = u32::MAX;
@@ -33,31 +33,6 @@ const EVENTS_TOPIC: u32 = u32::MAX - 1;
 const TOPICS: usize = 10_000;
 /// The name of their topic.
 pub const VERDICTS: &str = "rondel/verdicts";
-
-/// What is recorded around violations.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FlightSettings {
-    /// How long before a violation and after it, in nanoseconds.
-    pub before: i64,
-    pub after: i64,
-    /// The number of files that are kept.
-    pub keep: usize,
-    /// Where they are written.
-    pub folder: PathBuf,
-    /// The bytes that messages may take.
-    pub memory: usize,
-}
-
-impl FlightSettings {
-    /// Checks whether files can be written in the folder, or the folder be made. Makes nothing.
-    ///
-    /// # Errors
-    /// Why not.
-    pub fn check(&self) -> Result<(), String> {
-        check_writable(&self.folder)
-            .map_err(|why| format!("cannot record in the folder {}: {why}", self.folder.display()))
-    }
-}
 
 /// The topics that addresses with parameters have found, and those of publishers with another type.
 struct FoundTopics {
@@ -70,10 +45,10 @@ struct FoundTopics {
     next: u32,
 }
 
-/// Where the properties are defined.
+/// Places where the properties are defined.
 #[derive(Clone, Debug, Default)]
 pub struct Origin {
-    /// For each property the file, and its line or 0.
+    /// File and line of each property; 0 for an unknown line.
     pub places: Vec<(String, u32)>,
 }
 
@@ -89,6 +64,8 @@ pub struct FlightRecorder {
     channels: Vec<Channel>,
     cut_offs: CutOffs,
     found: FoundTopics,
+    /// The number of topics at the start. Files describe those that were added later like found ones.
+    first_found: u32,
     text: Vec<u8>,
     /// Messages that were not kept, since the memory was used up.
     refused: u64,
@@ -96,7 +73,7 @@ pub struct FlightRecorder {
     violations: u64,
     short: u64,
     shortest: i64,
-    /// When the last message arrived: it may be the one that violates.
+    /// Arrival of the last message, which may be the one that violates.
     last: Timestamp,
 }
 
@@ -106,7 +83,7 @@ struct Incident {
     first: Timestamp,
     until: Timestamp,
     violations: u64,
-    /// How far back the messages reach, in nanoseconds, if not as far as they should.
+    /// Reach of the messages before the violation, in nanoseconds, if shorter than set.
     reach: Option<i64>,
     refused: u64,
 }
@@ -118,14 +95,16 @@ impl FlightRecorder {
     /// The folder cannot be made or written to, or a thread not be started.
     pub fn start(
         settings: FlightSettings,
-        (channels, names, offers): (Vec<Channel>, Vec<Option<Arc<TopicNames>>>, Offers),
+        channels: Vec<Channel>,
+        names: Vec<Option<Arc<TopicNames>>>,
+        offers: Offers,
         origin: Origin,
     ) -> io::Result<FlightRecorder> {
         std::fs::create_dir_all(&settings.folder)?;
         // Better now than with the first violation.
         check_writable(&settings.folder).map_err(io::Error::other)?;
         let (next, types) = (channels.len() as u32, BTreeMap::new());
-        let found = FoundTopics { names, types, next, numbers: BTreeMap::new() };
+        let (first_found, found) = (next, FoundTopics { names, types, next, numbers: BTreeMap::new() });
         let disk = Disk::start(channels.clone(), offers)?;
         disk.send(Job::Channel(VERDICTS_TOPIC, Box::new(verdicts())));
         disk.send(Job::Channel(EVENTS_TOPIC, Box::new(events::channel())));
@@ -140,6 +119,7 @@ impl FlightRecorder {
             channels,
             cut_offs: CutOffs::default(),
             found,
+            first_found,
             text: Vec::new(),
             refused: 0,
             violations: 0,
@@ -149,16 +129,42 @@ impl FlightRecorder {
         })
     }
 
-    /// Takes over how a topic is described once its type is known.
-    pub fn learn(&mut self, topic: TopicId, channel: Channel) {
-        self.disk.send(Job::Channel(topic.0, Box::new(channel.clone())));
+    /// Adds a topic during the run. `topic` is its number, which is above all others.
+    pub fn add_topic(&mut self, topic: TopicId, channel: Channel, names: Option<Arc<TopicNames>>) {
+        let at = topic.index();
+        while self.channels.len() < at {
+            self.channels.push(channel.clone());
+            self.found.names.push(None);
+        }
+        self.channels.push(channel);
+        self.found.names.push(names);
+    }
+
+    /// Takes the places of other properties. `kept` has for each its position before, if it keeps its state.
+    pub fn exchange(&mut self, origin: Origin, kept: &[Option<u32>]) {
+        self.origin = origin;
+        let now = now();
+        for event in self.lasting.rearrange(kept, now) {
+            self.event(&event, now);
+        }
+    }
+
+    /// Sets the description of a topic once its type is resolved.
+    pub fn resolve_topic(&mut self, topic: TopicId, channel: Channel) {
+        let number = match topic.index() < self.first_found as usize {
+            true => Some(topic.0),
+            false => self.found.numbers.get(&(topic, None, TypeIndex::default())).copied(),
+        };
+        if let Some(number) = number {
+            self.disk.send(Job::Channel(number, Box::new(channel.clone())));
+        }
         if let Some(place) = self.channels.get_mut(topic.index()) {
             *place = channel;
         }
     }
 
-    /// Notes that messages of these topics were missed since a time, and up to another if that has come; those of a pattern
-    /// stand for all.
+    /// Marks messages of these topics as missed from a time on, up to another if that has come. A pattern stands for all
+    /// topics.
     pub fn cut_off(&mut self, topics: &[TopicId], from: Timestamp, until: Option<Timestamp>) {
         let channels = topics.iter().filter_map(|topic| self.channels.get(topic.index()));
         let is_pattern = channels.clone().any(Channel::is_pattern);
@@ -172,7 +178,7 @@ impl FlightRecorder {
         let Sample { payload, source_time: source, origin, name, .. } = *sample;
         self.last = arrival;
         let number = match (name, sample.of_type) {
-            (None, TypeIndex(0)) => Some(topic.0),
+            (None, TypeIndex(0)) if topic.0 < self.first_found => Some(topic.0),
             (name, of_type) => {
                 let known = self.found.numbers.get(&(topic, name, of_type)).copied();
                 known.or_else(|| self.find(topic, name, of_type))
@@ -184,7 +190,7 @@ impl FlightRecorder {
         }
     }
 
-    /// Takes over a further type that publishers of a topic have.
+    /// Adds a further type that publishers of a topic have.
     pub fn add_type(&mut self, topic: TopicId, of_type: TypeIndex, message_type: &Arc<MessageType>) {
         self.found.types.insert((topic, of_type), Arc::clone(message_type));
     }
@@ -220,7 +226,7 @@ impl FlightRecorder {
         }
     }
 
-    /// From when on messages are in the file of a violation at this time: the last message always is.
+    /// Returns the start time of the file of a violation at this time. The last message is always included.
     fn begin(&self, now: Timestamp) -> Timestamp {
         earlier(now, self.settings.before).min(self.last)
     }
@@ -250,14 +256,14 @@ impl FlightRecorder {
         }
     }
 
-    /// Seals the open segment, and passes on what is in it up to a time.
+    /// Seals the open segment, and passes on its messages up to a time.
     fn pass_on(&mut self, until: Timestamp) {
         if let Some(segment) = self.ring.seal(self.begin(until)) {
             self.disk.send(Job::Write(segment, until));
         }
     }
 
-    /// Takes a verdict; if a property turns violated, what was kept is written to a file.
+    /// Takes a verdict; if a property turns violated, the kept messages are written to a file.
     pub fn take(&mut self, report: &Report<'_>) {
         let (now, mut text) = (now(), std::mem::take(&mut self.text));
         self.tick(now);
@@ -323,7 +329,7 @@ impl FlightRecorder {
         });
     }
 
-    /// Ends a file whose time is over.
+    /// Ends the file once its time is over.
     pub fn tick(&mut self, now: Timestamp) {
         if self.incident.as_ref().is_some_and(|incident| now > incident.until) {
             self.seal(now);
@@ -336,7 +342,7 @@ impl FlightRecorder {
         let Some(incident) = self.incident.take() else { return };
         let Incident { property, first, until, violations, reach, refused } = incident;
         let FlightSettings { before, after, .. } = self.settings;
-        // What lasts has its event in this file, up to its end.
+        // A lasting violation has its event in this file, up to the end of the file.
         let end = until.min(now);
         let events = self.lasting.end(end);
         for event in &events {
@@ -417,7 +423,7 @@ impl FlightRecorder {
     }
 }
 
-/// What a flight recorder recorded.
+/// Statistics of a flight recorder.
 #[derive(Debug)]
 pub struct FlightSummary {
     status: Arc<Status>,
@@ -436,7 +442,7 @@ impl FlightSummary {
         self.is_done && lost + self.refused == 0 && self.status.failure().is_none()
     }
 
-    /// As JSON.
+    /// Returns the statistics as JSON.
     pub fn json(&self) -> Value {
         let order = std::sync::atomic::Ordering::Relaxed;
         let files = self.status.files();
@@ -456,7 +462,7 @@ impl FlightSummary {
         })
     }
 
-    /// Sentences for the summary.
+    /// Returns sentences for the summary.
     pub fn sentences(&self) -> Vec<String> {
         let folder = self.settings.folder.display();
         let mut all = Vec::new();

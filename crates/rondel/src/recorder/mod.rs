@@ -2,7 +2,7 @@
 //! ([`FlightRecorder`]).
 //!
 //! Messages are copied once into a [`Ring`](ring::Ring) on the thread of the network. A thread of its own
-//! ([`disk`]) writes its segments to files. It never holds up the network: what it cannot follow is counted.
+//! ([`disk`]) writes its segments to files. It never holds up the network: messages that it cannot follow are counted.
 
 mod channels;
 mod disk;
@@ -16,7 +16,7 @@ use crate::warn;
 pub use channels::{ADDRESS, Channel};
 pub use disk::{Disk, Job, Place, Status};
 pub use events::{EVENTS, event_schema};
-pub use flight::{FlightRecorder, FlightSettings, FlightSummary, Origin, VERDICTS, verdict_schema};
+pub use flight::{FlightRecorder, FlightSummary, Origin, VERDICTS, verdict_schema};
 pub use ring::{Kept, Ring};
 
 /// Warns of sources whose messages are recorded twice: a check would count them twice.

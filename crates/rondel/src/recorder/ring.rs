@@ -17,13 +17,13 @@ const SEGMENT: (usize, usize) = (16 << 10, 256 << 10);
 /// A message in a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kept<'s> {
-    /// The topic, or what else it is: the number that it was pushed with.
+    /// The topic, or another number that it was pushed with.
     pub topic: u32,
-    /// When it arrived.
+    /// Time of arrival.
     pub arrival: Timestamp,
-    /// When it was sent, if the network says so.
+    /// Time of sending, if the network provides it.
     pub source: Option<Timestamp>,
-    /// Its publisher and number, if the network says so.
+    /// Publisher and sequence number, if the network provides them.
     pub origin: Option<Origin>,
     /// The payload.
     pub payload: &'s [u8],
@@ -33,7 +33,7 @@ pub struct Kept<'s> {
 #[derive(Debug)]
 pub struct Segment {
     bytes: Vec<u8>,
-    /// When the first and the last of its messages arrived.
+    /// Arrival of its first and last message.
     pub first: Timestamp,
     pub last: Timestamp,
     /// The number of its messages.
@@ -81,12 +81,12 @@ struct Pool {
 #[derive(Debug, Default)]
 struct Buffers {
     free: Vec<Vec<u8>>,
-    /// The bytes of all buffers, whoever has them.
+    /// Size of all buffers in bytes, including those that the writer holds.
     allocated: usize,
 }
 
 impl Pool {
-    /// A buffer of so many bytes, if the memory has room for it.
+    /// Returns a buffer of this many bytes, if the memory has room for it.
     fn take(&self, size: usize) -> Option<Vec<u8>> {
         let size = size.max(self.segment);
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -119,7 +119,7 @@ impl Pool {
     }
 }
 
-/// Why a message was not kept.
+/// Reason why a message was not kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoRoom;
 
@@ -136,7 +136,7 @@ pub struct Ring {
 }
 
 impl Ring {
-    /// A ring with so many bytes of memory.
+    /// Creates a ring with this many bytes of memory.
     pub fn new(memory: usize) -> Ring {
         let segment = (memory / 200).clamp(SEGMENT.0, SEGMENT.1).min(memory);
         let pool = Pool { segment, memory, state: Mutex::default() };
@@ -188,7 +188,7 @@ impl Ring {
     #[cold]
     fn renew(&mut self, size: usize) -> Result<(), NoRoom> {
         if self.count > 0 {
-            // Whoever calls has sealed it; a message that does not fit must not push others out.
+            // The caller has sealed it; a message that does not fit must not evict others.
             return Err(NoRoom);
         }
         if u32::try_from(size).is_err() || size > self.pool.memory {
@@ -232,7 +232,7 @@ impl Ring {
         self.sealed.iter()
     }
 
-    /// Gives all sealed segments up: those that nobody else holds are used again.
+    /// Gives up all sealed segments. Those that the writer does not hold are used again.
     pub fn forget(&mut self) {
         self.sealed.clear();
     }
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_messages_stay_as_they_were() {
+    fn last_messages_are_kept_unchanged() {
         let mut ring = Ring::new(1 << 20);
         let payloads: Vec<Vec<u8>> =
             (0..40_000_u64).map(|i| i.to_le_bytes().repeat(i as usize % 40)).collect();
@@ -294,7 +294,7 @@ mod tests {
         }
         let allocated = ring.pool.state.lock().unwrap().allocated;
         assert!(ring.forgotten().is_none() && allocated <= 80 << 10, "{allocated}");
-        // A writer that holds everything leaves no room, and what comes is refused.
+        // A writer that holds all segments leaves no room, and further messages are refused.
         let lent: Vec<Arc<Segment>> = ring.sealed().cloned().collect();
         let (mut more, mut refused) = (Vec::new(), 0);
         for i in 10_000..13_000_u64 {

@@ -5,7 +5,7 @@ use std::path::{Component, Path, PathBuf};
 
 use rondel_decode::protobuf::Descriptors;
 
-use crate::specification::read_text;
+use crate::schemas::text_files::read_text;
 
 /// The `.proto` files that were found, by the folder that their names begin in.
 #[derive(Debug, Default)]

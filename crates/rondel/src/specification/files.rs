@@ -6,7 +6,9 @@ use std::path::{Component, Path, PathBuf};
 
 use rondel_spec::{ImportedFile, Imports, Sources};
 
-/// Loads what the specification in a file imports. `text` is the text of the file.
+use crate::schemas::text_files::read_text;
+
+/// Loads the imports of the specification in a file. `text` is the text of the file.
 pub fn load(path: &Path, name: &str, text: String) -> Sources {
     // A pipe has no other path.
     let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
@@ -40,7 +42,7 @@ impl Imports for Files {
         let metadata = std::fs::metadata(&file.path).map_err(|error| error.to_string())?;
         // Opening a pipe would wait for its writer.
         match (metadata.is_file(), metadata.is_dir()) {
-            (true, _) => super::read_text(&file.path),
+            (true, _) => read_text(&file.path),
             (_, true) => Err("it is a folder".to_owned()),
             _ => Err("it is a pipe or a device, and imports are read from files".to_owned()),
         }

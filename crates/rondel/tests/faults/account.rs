@@ -1,4 +1,4 @@
-//! What was published, checked, delivered, lost and reported, and the marks that a case has to reach.
+//! Account of messages (published, checked, delivered, lost, reported), and the marks that a case has to reach.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -9,16 +9,16 @@ use serde_json::{Value, json};
 
 use crate::case::{Case, FAULTS, Fault, LOADS, NETWORKS, Network, PARTS, Part, Promise, SECONDS, name};
 
-/// What a busy machine may add to a wait, in seconds.
+/// Tolerance for waits on a busy machine, in seconds.
 const MARGIN: f64 = 1.0;
-/// How long a monitor may take to end, in seconds.
+/// Time limit for the end of a monitor, in seconds.
 const ENDS: f64 = 5.0;
 /// The largest resident memory of the monitor, in MiB: half of what the documents advise for its container.
 pub const MEMORY: u64 = 128;
 /// The least throughput while a consumer is stopped, as a part of that before.
 const THROUGHPUT: f64 = 0.9;
 
-/// How long before the fault every consumer is connected to all others, in seconds.
+/// Time before the fault at which every consumer is connected to all others, in seconds.
 const CONNECTED: f64 = 0.25;
 
 /// A verdict at its consumer: the number of its message, and the time of arrival in seconds since 1970.
@@ -45,7 +45,7 @@ pub fn read(outputs: &[PathBuf]) -> Vec<Arrival> {
     arrivals
 }
 
-/// Of a line only both ends matter, which may be far apart: `TIME {"property"…,"time":N,"step":…}`, the same without
+/// Parses a line. Only its two ends matter, which may be far apart: `TIME {"property"…,"time":N,"step":…}`, the same without
 /// a time, or `{"topic"…,"arrival":TIME,…,"data":{…}}`.
 fn arrival(line: &[u8]) -> Option<Arrival> {
     let text = |bytes| std::str::from_utf8(bytes).unwrap_or_default();
@@ -62,7 +62,7 @@ fn arrival(line: &[u8]) -> Option<Arrival> {
     Some(Arrival { n: number(n)? as u64, at: number(at).unwrap_or(0.0) })
 }
 
-/// What a case has left behind.
+/// Measurements of a case.
 pub struct Course {
     /// Numbers from 0 to this were written to publishers, and the first number of each publisher.
     pub written: u64,
@@ -83,14 +83,14 @@ pub struct Course {
     pub stopped: f64,
     /// Messages checked per second of the fault, as a part of those before it.
     pub throughput: f64,
-    /// How long after the end of the fault verdicts came without gaps.
+    /// Time from the end of the fault until verdicts came without gaps, in seconds.
     pub goes_on: Option<f64>,
-    /// How long the monitor took to end, if it did.
+    /// Time that the monitor took to end, if it did, in seconds.
     pub ended: Option<f64>,
     pub memory_mib: u64,
 }
 
-/// What became of the published messages. Every one of them is in one of the parts, or the row does not add up.
+/// Outcomes of the published messages. Each message is in one of the parts, or the balance does not add up.
 struct Balance {
     published: u64,
     /// Checked, and not fetched again.
@@ -107,8 +107,8 @@ struct Balance {
 }
 
 impl Balance {
-    fn new(published: u64, checked: u64, recovered: u64, (lost, dropped): (u64, u64)) -> Balance {
-        // What was fetched again may have come as well.
+    fn new(published: u64, checked: u64, recovered: u64, lost: u64, dropped: u64) -> Balance {
+        // A message may be received and recovered.
         let recovered = recovered.min(checked);
         let (missing, named) = (published.saturating_sub(checked), lost + dropped);
         let (rest, excess) = (missing.saturating_sub(named), named.saturating_sub(missing));
@@ -122,7 +122,7 @@ impl Balance {
             "published {published} = received {received} + recovered {recovered} + lost {lost} + dropped {dropped}"
         );
         if *rest > 0 {
-            let reason = if reason.is_empty() { "NAMED BY NOBODY" } else { reason };
+            let reason = if reason.is_empty() { "NOT REPORTED" } else { reason };
             text.push_str(&format!(" + {rest} ({reason})"));
         }
         if *excess > 0 {
@@ -130,6 +130,21 @@ impl Balance {
         }
         text
     }
+}
+
+/// Figures of a case that marks depend on.
+struct Figures<'r> {
+    checked: &'r HashSet<u64>,
+    balance: &'r Balance,
+    /// Reason for messages that no number names.
+    reason: &'r str,
+    missing: u64,
+    lost: u64,
+    /// Longest time without a verdict, in seconds.
+    hold_up: f64,
+    healthy_missing: u64,
+    consumer_missing: u64,
+    undelivered: u64,
 }
 
 impl Course {
@@ -155,7 +170,7 @@ impl Course {
         let delivered = self.delivered(&self.consumer);
         let healthy = self.delivered(&self.healthy);
         let hold_up = self.hold_up();
-        let balance = Balance::new(published, checked.len() as u64, recovered, (numbered, dropped));
+        let balance = Balance::new(published, checked.len() as u64, recovered, numbered, dropped);
         let reason = match case.promise() {
             _ if balance.rest == 0 => "",
             Promise::Unnoticed(why) => why,
@@ -165,38 +180,18 @@ impl Course {
             _ if self.unconfirmed >= balance.rest => "reported by the publisher",
             _ => "",
         };
-        let mut missed = Vec::new();
-        let mut mark = |reached: bool, what: &str| {
-            if !reached {
-                missed.push(what.to_owned());
-            }
+        let figures = Figures {
+            checked: &checked,
+            balance: &balance,
+            reason,
+            missing,
+            lost,
+            hold_up,
+            healthy_missing: healthy.1,
+            consumer_missing: delivered.1,
+            undelivered,
         };
-        mark(self.ended.is_some_and(|seconds| seconds <= ENDS), "end");
-        mark(self.summary.is_some(), "summary");
-        mark(self.memory_mib <= MEMORY, "memory");
-        // While the fault lasts, what is on its way is in neither count.
-        if case.seconds.is_some() {
-            let accounted = match case.promise() {
-                Promise::All => missing == 0 && lost == 0,
-                Promise::Counted | Promise::Noticed | Promise::Unnoticed(_) => {
-                    balance.excess == 0 && (balance.rest == 0 || !reason.is_empty())
-                }
-                Promise::Kept => {
-                    lost == 0 && checked.iter().max().is_none_or(|last| last + 1 == checked.len() as u64)
-                }
-            };
-            mark(accounted, "account");
-            match case.part {
-                Part::Consumer => {
-                    mark(hold_up <= case.network.wait() + MARGIN, "hold-up");
-                    let stalled =
-                        case.fault == Fault::Pause && case.seconds.is_some_and(|seconds| seconds >= 15);
-                    mark(!stalled || self.throughput >= THROUGHPUT, "throughput");
-                    mark(self.verdicts_add_up(case, healthy, delivered, undelivered), "verdicts");
-                }
-                _ => mark(self.goes_on.is_some_and(|seconds| seconds <= case.goes_on_within()), "goes on"),
-            }
-        }
+        let missed = self.missed(case, &figures);
         json!({
             "network": name(&NETWORKS, &case.network),
             "participant": name(&PARTS, &case.part),
@@ -228,6 +223,47 @@ impl Course {
         })
     }
 
+    /// The marks that a case has to reach and did not.
+    fn missed(&self, case: &Case, figures: &Figures<'_>) -> Vec<String> {
+        let mut missed = Vec::new();
+        let mut mark = |reached: bool, what: &str| {
+            if !reached {
+                missed.push(what.to_owned());
+            }
+        };
+        mark(self.ended.is_some_and(|seconds| seconds <= ENDS), "end");
+        mark(self.summary.is_some(), "summary");
+        mark(self.memory_mib <= MEMORY, "memory");
+        // While the fault lasts, what is on its way is in neither count.
+        if case.seconds.is_some() {
+            let accounted = match case.promise() {
+                Promise::All => figures.missing == 0 && figures.lost == 0,
+                Promise::Counted | Promise::Noticed | Promise::Unnoticed(_) => {
+                    figures.balance.excess == 0 && (figures.balance.rest == 0 || !figures.reason.is_empty())
+                }
+                Promise::Kept => {
+                    let checked = figures.checked;
+                    figures.lost == 0
+                        && checked.iter().max().is_none_or(|last| last + 1 == checked.len() as u64)
+                }
+            };
+            mark(accounted, "account");
+            match case.part {
+                Part::Consumer => {
+                    mark(figures.hold_up <= case.network.wait() + MARGIN, "hold-up");
+                    let stalled =
+                        case.fault == Fault::Pause && case.seconds.is_some_and(|seconds| seconds >= 15);
+                    mark(!stalled || self.throughput >= THROUGHPUT, "throughput");
+                    let Figures { healthy_missing, consumer_missing, undelivered, .. } = *figures;
+                    let adds_up = self.verdicts_add_up(case, healthy_missing, consumer_missing, undelivered);
+                    mark(adds_up, "verdicts");
+                }
+                _ => mark(self.goes_on.is_some_and(|seconds| seconds <= case.goes_on_within()), "goes on"),
+            }
+        }
+        missed
+    }
+
     /// The number of published messages: what a publisher that was killed had not published does not count, which is
     /// what lies between its last message that came and the first one of the next publisher.
     fn published(&self, case: &Case, checked: &HashSet<u64>) -> u64 {
@@ -239,8 +275,8 @@ impl Course {
         last + (self.written - second)
     }
 
-    /// How many verdicts a consumer got, and how many it did not get from the first one on that came just before the fault
-    /// or later. A plain subscriber of Zenoh may miss some while other peers still connect.
+    /// Numbers of verdicts that a consumer got, and that it missed since the first one that came just before the fault or
+    /// later. A plain subscriber of Zenoh may miss some while other peers still connect.
     fn delivered(&self, arrivals: &[Arrival]) -> (u64, u64) {
         let got: HashSet<u64> = arrivals.iter().map(|arrival| arrival.n).collect();
         let connected = arrivals.iter().filter(|arrival| arrival.at >= self.fault - CONNECTED);
@@ -253,13 +289,7 @@ impl Course {
     }
 
     /// Whether the verdicts that consumers did not get were reported, as far as the documents promise it.
-    fn verdicts_add_up(
-        &self,
-        case: &Case,
-        (_, healthy_missing): (u64, u64),
-        (_, missing): (u64, u64),
-        undelivered: u64,
-    ) -> bool {
+    fn verdicts_add_up(&self, case: &Case, healthy_missing: u64, missing: u64, undelivered: u64) -> bool {
         let healthy = match case.network {
             // All subscribers of a topic lose the same verdicts.
             Network::Dds => healthy_missing == undelivered,
@@ -270,7 +300,7 @@ impl Course {
             (_, Fault::Kill) | (Network::ZenohClient, _) => true,
             // Its lease of 10 s expires.
             (Network::Dds, _) => missing >= undelivered,
-            // What lay in the buffers of the connection is not known to the sender.
+            // The sender does not know the content of the connection's buffers.
             (Network::ZenohPeer | Network::ZenohRouter, _) => {
                 undelivered <= missing && (missing == 0 || undelivered > 0)
             }
@@ -302,12 +332,12 @@ impl Course {
 
 #[test]
 fn row_adds_up_only_if_every_message_is_named_once() {
-    let balance = |checked, recovered, lost| Balance::new(10, checked, recovered, lost);
-    let whole = balance(7, 2, (2, 1));
+    let balance = |checked, recovered, lost, dropped| Balance::new(10, checked, recovered, lost, dropped);
+    let whole = balance(7, 2, 2, 1);
     assert_eq!((whole.rest, whole.excess), (0, 0));
     assert_eq!(whole.text(""), "published 10 = received 5 + recovered 2 + lost 2 + dropped 1");
     let ends = |balance: Balance, reason, end: &str| assert!(balance.text(reason).ends_with(end));
-    ends(balance(7, 2, (1, 0)), "", " + dropped 0 + 2 (NAMED BY NOBODY)");
-    ends(balance(7, 2, (1, 0)), "kept", " + dropped 0 + 2 (kept)");
-    ends(balance(9, 0, (2, 0)), "", " + dropped 0 - 1 (REPORTED, BUT NOT MISSING)");
+    ends(balance(7, 2, 1, 0), "", " + dropped 0 + 2 (NOT REPORTED)");
+    ends(balance(7, 2, 1, 0), "kept", " + dropped 0 + 2 (kept)");
+    ends(balance(9, 0, 2, 0), "", " + dropped 0 - 1 (REPORTED, BUT NOT MISSING)");
 }

@@ -1,4 +1,4 @@
-//! A monitor that was stopped accuses nobody of the silence that it caused itself.
+//! A monitor that was stopped reports no violations for the silence that it caused itself.
 
 use std::io::Write as _;
 use std::sync::Arc;
@@ -8,9 +8,8 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::stopped::end;
-use crate::support::Folder;
 use crate::support::network::{arguments, dds, dds_domain, free_endpoint, zenoh};
-use crate::support::process::Process;
+use crate::support::{Folder, start_rondel};
 
 const SPECIFICATION: &str = "topic state { n: int }\n\
                              @time(dense) property alive = once[0, 1 s] on(state)\n\
@@ -27,10 +26,10 @@ fn a_monitor_that_was_stopped_blames_no_publisher() {
              topics:\n  state: {{ source: zenoh:state{time} }}\nverdicts: {{ emit: change, to: [stdout] }}\n"
         );
         let deployment = folder.file("d.yaml", &text);
-        let mut run = Process::rondel(["run", &deployment, "--format", "json", "--summary", "json"]);
+        let mut run = start_rondel(["run", &deployment, "--format", "json", "--summary", "json"]);
         run.wait_stderr("ready");
         let own = ["publish", "--to", "zenoh:state", "--wait", "60"];
-        let mut publisher = Process::rondel(arguments(&own, &zenoh("peer", &endpoint)));
+        let mut publisher = start_rondel(arguments(&own, &zenoh("peer", &endpoint)));
         let mut input = publisher.take_input();
         let ended = Arc::new(AtomicBool::new(false));
         let until = Arc::clone(&ended);
@@ -47,7 +46,7 @@ fn a_monitor_that_was_stopped_blames_no_publisher() {
         std::thread::sleep(Duration::from_secs(2));
         run.signal("CONT");
         run.wait_stderr("the monitor did not run for");
-        // What was withheld is certain again.
+        // Withheld verdicts are certain again.
         if is_withheld {
             while !run.wait_stdout("alive").contains("satisfied") {}
         }
@@ -80,12 +79,12 @@ fn reports_of_a_long_stop_reach_their_subscriber_on_dds() {
          topics: {{ state: dds:state }}\nverdicts: {{ to: stdout }}\nalignment: {{ reports: \"dds:reports\" }}\n"
     );
     let deployment = folder.file("d.yaml", text);
-    let mut run = Process::rondel(["run", &deployment, "--summary", "json"]);
+    let mut run = start_rondel(["run", &deployment, "--summary", "json"]);
     run.wait_stderr("ready");
-    let mut reports = Process::rondel(arguments(&["tap", "dds:reports", "--format", "json"], &dds(&domain)));
+    let mut reports = start_rondel(arguments(&["tap", "dds:reports", "--format", "json"], &dds(&domain)));
     reports.wait_stderr("ready");
     let mut publisher =
-        Process::rondel(arguments(&["publish", "--to", "dds:state", "--wait", "60"], &dds(&domain)));
+        start_rondel(arguments(&["publish", "--to", "dds:state", "--wait", "60"], &dds(&domain)));
     publisher.write(b"{\"n\":1}\n");
     run.wait_stdout("alive");
     run.signal("STOP");

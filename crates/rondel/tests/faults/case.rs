@@ -28,7 +28,7 @@ pub enum Part {
     Consumer,
 }
 
-/// What happens to it.
+/// Fault of the participant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// It is stopped (SIGSTOP), later continued.
@@ -112,7 +112,7 @@ impl Network {
         matches!(self, Network::Mqtt1 | Network::Mqtt2)
     }
 
-    /// How long a consumer that accepts nothing is waited for, in seconds.
+    /// Time for which a sink waits for a consumer that accepts nothing, in seconds.
     pub fn wait(self) -> f64 {
         match self {
             // The limit of the router.
@@ -122,7 +122,7 @@ impl Network {
     }
 }
 
-/// What is promised about messages that the monitor did not check.
+/// Guarantee about messages that the monitor did not check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Promise {
     /// There are none.
@@ -141,11 +141,11 @@ impl Case {
     /// Whether there is such a case.
     fn exists(&self) -> bool {
         (self.part != Part::Hub || self.network.has_hub())
-            // A process that is stopped or dead cannot be asked to end.
+            // A process that is stopped or dead does not react to SIGTERM.
             && !(self.seconds.is_none() && self.part == Part::Monitor && self.fault != Fault::Partition)
     }
 
-    /// What is promised about messages that the monitor did not check.
+    /// Returns the guarantee about messages that the monitor did not check.
     pub fn promise(&self) -> Promise {
         use Fault::Kill;
         use Part::{Consumer, Hub, Monitor, Publisher};
@@ -172,7 +172,7 @@ impl Case {
         self.load.rate(self.network)
     }
 
-    /// How long monitoring may take to go on when the fault has ended, in seconds.
+    /// Time limit from the end of the fault until monitoring goes on, in seconds.
     pub fn goes_on_within(&self) -> f64 {
         match (self.network, self.part, self.fault, self.seconds) {
             // The publisher waits for a reader that is dead until its lease of 10 s expires.

@@ -1,5 +1,5 @@
 //! Every participant of a small network is paused, killed and cut off: the account of messages and verdicts adds up,
-//! healthy participants are not held up, monitoring goes on, and the monitor ends when asked.
+//! healthy participants are not held up, monitoring goes on, and the monitor ends at SIGTERM.
 //!
 //! | module | contents |
 //! |---|---|
@@ -7,9 +7,9 @@
 //! | [`network`] | a network of a publisher, a router or broker, a monitor, and two consumers |
 //! | [`participant`], [`feed`] | one process, which can be restarted; the source of the publisher's messages |
 //! | [`relay`], [`wire`] | connections that can be cut: TCP, and network namespaces for DDS |
-//! | [`run`], [`account`] | the course of a case; what was published, checked, delivered, lost and reported |
+//! | [`run`], [`account`] | the course of a case; the account of its messages |
 //! | [`table`] | the results as Markdown |
-//! | [`stopped`], [`spooled`], [`asleep`] | single cases, told step by step |
+//! | [`stopped`], [`spooled`], [`asleep`] | single cases, step by step |
 //!
 //! A selection runs with the other tests. `make test-faults` runs all cases, or those that the environment selects,
 //! which CONTRIBUTING.md describes. Further variables: `RONDEL_FAULTS_PROGRAM`, the program instead of the one that
@@ -22,8 +22,6 @@
 
 mod account;
 mod asleep;
-#[path = "../../../rondel-net/tests/broker/mod.rs"]
-mod broker;
 mod case;
 mod feed;
 mod network;

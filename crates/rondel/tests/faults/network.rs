@@ -36,7 +36,7 @@ pub struct Rig {
     folder: Folder,
 }
 
-/// What connects the participants.
+/// Connections of the participants.
 enum Links {
     /// Connections that nothing can cut.
     Direct,
@@ -157,7 +157,7 @@ fn tcp(case: &Case, folder: Folder, python: Option<&Path>) -> Rig {
         Network::ZenohClient => {
             let mut router = Command::new(program());
             let listen = format!("tcp/127.0.0.1:{port}");
-            router.args(["run", "-f", "v", "--topic", "zenoh:nobody/publishes/this"]);
+            router.args(["run", "-f", "v", "--topic", "zenoh:never/published"]);
             router.args(["--zenoh-mode", "router", "--zenoh-listen", &listen]);
             Some(Participant::new("router", folder.as_path(), router))
         }
@@ -203,9 +203,8 @@ fn tcp(case: &Case, folder: Folder, python: Option<&Path>) -> Rig {
 fn dds(case: &Case, folder: Folder, python: Option<&Path>) -> Option<Rig> {
     let switch = if case.fault == Fault::Partition {
         let Some(switch) = Switch::new(4) else {
-            // Past the capture of the test's output.
-            let message = format!("{}: SKIPPED, NOT TESTED: network namespaces need root", case.title());
-            let _ = Command::new("sh").args(["-c", "echo \"$0\" >&2", &message]).status();
+            let title = case.title();
+            rondel_testkit::notice(&format!("{title}: SKIPPED, NOT TESTED: network namespaces need root"));
             return None;
         };
         Some(switch)

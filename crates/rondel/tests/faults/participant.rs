@@ -1,11 +1,11 @@
-//! A process of the network: its output goes to files, so that nobody who reads it holds it up.
+//! A process of the network. Its output goes to files, so that no reader can hold it up.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::support::process::LIMIT;
+use rondel_testkit::LIMIT;
 
 /// A participant, which may live several times.
 pub struct Participant {
@@ -61,7 +61,7 @@ impl Participant {
         assert!(status.unwrap().success(), "kill -{name} {}", self.name);
     }
 
-    /// Ends it without asking.
+    /// Ends it with SIGKILL.
     pub fn kill(&mut self) {
         self.measure();
         if let Some(mut child) = self.child.take() {

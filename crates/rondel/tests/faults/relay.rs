@@ -1,4 +1,4 @@
-//! A TCP connection that can be cut without either side being told.
+//! A TCP connection that can be cut without notice to either end.
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// How often a relay looks whether it is cut.
+/// Interval at which a relay checks whether it is cut.
 const TICK: Duration = Duration::from_millis(5);
 
 /// Forwards connections to a port of loopback.
@@ -24,7 +24,7 @@ impl Relay {
             for near in listener.incoming().map_while(Result::ok) {
                 let cut = Arc::clone(&cut);
                 std::thread::spawn(move || {
-                    // Who connects during the cut waits, as its packets would be sent again.
+                    // Connecting during the cut waits, as packets would be sent again.
                     wait(&cut);
                     let Ok(far) = TcpStream::connect(("127.0.0.1", target)) else { return };
                     let back = (far.try_clone().unwrap(), near.try_clone().unwrap(), Arc::clone(&cut));

@@ -12,24 +12,24 @@ use crate::feed::Feed;
 use crate::network::Rig;
 use crate::participant::Participant;
 
-/// How often the monitor's progress is looked at.
+/// Interval at which the monitor's progress is read.
 const TICK: Duration = Duration::from_millis(10);
 /// Verdicts that are further apart do not come steadily.
 const GAP: Duration = Duration::from_secs(1);
-/// How long verdicts must come steadily before the fault, and after it.
+/// Time for which verdicts must come steadily before the fault, and after it.
 const STEADY: Duration = Duration::from_millis(1500);
 /// The time for which consumers are connected before the fault.
 const JOINING: Duration = Duration::from_millis(500);
-/// The time before a fault whose throughput that of the fault is compared with.
+/// Time before the fault with whose throughput that of the fault is compared.
 const BEFORE: Duration = Duration::from_secs(1);
-/// The longest time until they do.
+/// Time limit until verdicts come steadily.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How long nothing must come until everything has come, and the longest time until then.
+/// Silence after which everything has come, and the time limit until then.
 const QUIET: Duration = Duration::from_millis(2500);
 const SETTLE: Duration = Duration::from_secs(60);
-/// How long a fault lasts before the monitor is asked to end during it.
+/// Time from the begin of a fault until SIGTERM, in cases in which the monitor ends during the fault.
 const DURING: Duration = Duration::from_secs(4);
-/// How long a monitor that was asked to end is waited for. It should take less.
+/// Time limit for the end of a monitor after SIGTERM. It should take less.
 const END: Duration = Duration::from_secs(15);
 
 /// Runs a case; nothing if this machine cannot.
@@ -74,42 +74,17 @@ fn attempt(case: &Case) -> Option<Value> {
     let time = case.seconds.map_or(DURING, Duration::from_secs);
     watch(&mut growth, &rig.monitor, time, |_| false);
     let during = (rig.monitor.printed() - printed) as f64;
-    let mut goes_on = None;
-    if case.seconds.is_some() {
-        match case.fault {
-            Fault::Pause => rig.part(case.part).signal("CONT"),
-            Fault::Kill => {
-                let part = rig.part(case.part);
-                part.start();
-                if part.is("publisher") {
-                    feed.connect(part.take_input());
-                }
-            }
-            Fault::Partition => rig.cut(case.part, false),
-        }
-        let healed = Instant::now();
-        watch(&mut growth, &rig.monitor, PATIENCE, |growth| growth.steady(healed).is_some());
-        goes_on = growth.steady(healed).map(|at| (at - healed).as_secs_f64());
-    }
+    let goes_on = case.seconds.and_then(|_| heal(&mut rig, case, &feed, &mut growth));
     let stopped = now();
     feed.stop();
     if case.seconds.is_some() {
-        let mut bytes = Growth::default();
-        let settle = Instant::now();
-        while settle.elapsed() < SETTLE {
-            let all = [&rig.monitor, &rig.consumer, &rig.healthy].map(Participant::printed);
-            bytes.look(all.iter().sum());
-            if bytes.last().is_some_and(|last| last.elapsed() > QUIET) {
-                break;
-            }
-            std::thread::sleep(TICK);
-        }
+        settle(&rig);
     }
 
-    let asked = Instant::now();
+    let terminated = Instant::now();
     rig.monitor.signal("TERM");
     let status = rig.monitor.wait(END);
-    let ended = status.map(|_| asked.elapsed().as_secs_f64());
+    let ended = status.map(|_| terminated.elapsed().as_secs_f64());
     let memory_mib = rig.monitor.memory_mib();
     if case.seconds.is_none() {
         // One that is stopped would not read the rest.
@@ -147,6 +122,38 @@ fn attempt(case: &Case) -> Option<Value> {
         rig.keep(&Path::new(&folder).join(case.title().replace(' ', "-")));
     }
     Some(course.result(case))
+}
+
+/// Ends the fault, and returns the seconds until verdicts come steadily again, if they do.
+fn heal(rig: &mut Rig, case: &Case, feed: &Feed, growth: &mut Growth) -> Option<f64> {
+    match case.fault {
+        Fault::Pause => rig.part(case.part).signal("CONT"),
+        Fault::Kill => {
+            let part = rig.part(case.part);
+            part.start();
+            if part.is("publisher") {
+                feed.connect(part.take_input());
+            }
+        }
+        Fault::Partition => rig.cut(case.part, false),
+    }
+    let healed = Instant::now();
+    watch(growth, &rig.monitor, PATIENCE, |growth| growth.steady(healed).is_some());
+    growth.steady(healed).map(|at| (at - healed).as_secs_f64())
+}
+
+/// Waits until the monitor and its consumers print nothing more, for a limited time.
+fn settle(rig: &Rig) {
+    let mut bytes = Growth::default();
+    let settle = Instant::now();
+    while settle.elapsed() < SETTLE {
+        let all = [&rig.monitor, &rig.consumer, &rig.healthy].map(Participant::printed);
+        bytes.look(all.iter().sum());
+        if bytes.last().is_some_and(|last| last.elapsed() > QUIET) {
+            break;
+        }
+        std::thread::sleep(TICK);
+    }
 }
 
 /// The number of messages that a publisher could not publish: `published 9 messages in 1.000 s, 3 failed`.

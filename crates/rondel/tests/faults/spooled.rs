@@ -6,11 +6,10 @@ use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::broker::Broker;
 use crate::stopped::{SPECIFICATION, end, publishing, tap};
 use crate::support::network::{dds, dds_domain};
-use crate::support::process::{LIMIT, Process};
-use crate::support::{Folder, RONDEL};
+use crate::support::{Folder, RONDEL, start_rondel};
+use rondel_testkit::{Broker, LIMIT, Process};
 
 const COUNT: usize = 3000;
 
@@ -26,16 +25,16 @@ fn deployment(folder: &Folder, network: &str, settings: &str, to: &str, limit: &
 }
 
 fn run(deployment: &str) -> Process {
-    let mut run = Process::rondel(["run", deployment, "--summary", "json"]);
+    let mut run = start_rondel(["run", deployment, "--summary", "json"]);
     run.wait_stderr("ready");
     run
 }
 
-/// A consumer on DDS, and a run that takes messages once it has subscribed: what comes before goes to nobody.
+/// A consumer on DDS, and a run that takes messages once it has subscribed, as earlier verdicts would be lost.
 fn run_for_tap(deployment: &str, options: &[String]) -> (Process, Process) {
     let consumer = tap("dds", options);
     let own = ["run", deployment, "--summary", "json", "--wait-subscribers", "60"];
-    let mut run = Process::rondel(own);
+    let mut run = start_rondel(own);
     run.wait_stderr("ready");
     (run, consumer)
 }
@@ -63,7 +62,7 @@ fn take_steps(consumer: &mut Process, count: usize, steps: &mut Vec<u64>) {
     }
 }
 
-/// Says which steps never came, at most 20 of them, and what the monitor counted.
+/// Fails with the steps that never came, at most 20 of them, and the summary of the monitor.
 #[track_caller]
 fn assert_all_came(steps: &[u64], count: usize, summary: &Value) {
     let different: BTreeSet<u64> = steps.iter().copied().collect();
@@ -72,7 +71,7 @@ fn assert_all_came(steps: &[u64], count: usize, summary: &Value) {
 }
 
 #[test]
-fn a_stopped_dds_consumer_gets_every_verdict_when_it_goes_on() {
+fn a_stopped_dds_consumer_gets_every_verdict_when_resumed() {
     let (folder, domain) = (Folder::new(), dds_domain());
     let settings = format!("dds: {{ domain: {domain}, interface: lo }}");
     let deployment = deployment(&folder, "dds", &settings, "dds:verdict", "64 MiB");
@@ -103,7 +102,7 @@ fn a_stopped_dds_consumer_gets_every_verdict_when_it_goes_on() {
 }
 
 #[test]
-fn what_a_stopped_dds_consumer_has_not_acknowledged_at_the_end_comes_from_the_next_run() {
+fn next_run_publishes_verdicts_that_a_stopped_dds_consumer_did_not_acknowledge() {
     let (folder, domain) = (Folder::new(), dds_domain());
     let settings = format!("dds: {{ domain: {domain}, interface: lo }}");
     let deployment = deployment(&folder, "dds", &settings, "dds:verdict", "64 MiB");
@@ -133,7 +132,7 @@ fn what_a_stopped_dds_consumer_has_not_acknowledged_at_the_end_comes_from_the_ne
 }
 
 #[test]
-fn at_the_limit_what_is_delivered_and_dropped_is_everything() {
+fn delivered_and_dropped_verdicts_add_up_at_the_limit() {
     let (folder, domain) = (Folder::new(), dds_domain());
     let settings = format!("dds: {{ domain: {domain}, interface: lo }}");
     let deployment = deployment(&folder, "dds", &settings, "dds:verdict", "256 KiB");
@@ -163,7 +162,7 @@ fn at_the_limit_what_is_delivered_and_dropped_is_everything() {
 }
 
 #[test]
-fn a_dds_consumer_whose_lease_expires_gets_what_it_has_not_acknowledged() {
+fn a_dds_consumer_with_an_expired_lease_gets_unacknowledged_verdicts() {
     let (folder, domain) = (Folder::new(), dds_domain());
     let settings = format!("dds: {{ domain: {domain}, interface: lo }}");
     let deployment = deployment(&folder, "dds", &settings, "dds:verdict", "64 MiB");
@@ -225,10 +224,10 @@ fn a_frozen_broker_gets_every_verdict_from_this_run_or_the_next() {
         .unwrap();
     let mut lines = BufReader::new(reader.stdout.take().unwrap()).lines();
     // It has subscribed when its own retained message comes.
-    let told = broker.client("mosquitto_pub", &["-t", "ready", "-r", "-m", "{}"]).status().unwrap();
-    assert!(told.success());
+    let published = broker.client("mosquitto_pub", &["-t", "ready", "-r", "-m", "{}"]).status().unwrap();
+    assert!(published.success());
     assert_eq!(lines.next().unwrap().unwrap(), "{}");
-    let mut second = Process::rondel(["run", &deployment, "--summary", "json"]);
+    let mut second = start_rondel(["run", &deployment, "--summary", "json"]);
     let line = second.wait_stderr("of an earlier run wait in");
     assert!(line.replace(',', "").contains(&number), "{line}");
     let steps: Vec<u64> = lines.map(|line| step(&line.unwrap())).collect();
@@ -269,7 +268,7 @@ fn a_damaged_verdict_is_counted_and_the_others_come() {
     bytes[middle] ^= 1;
     std::fs::write(&file, bytes).unwrap();
 
-    let mut second = Process::rondel(["run", &deployment, "--format", "json", "--summary", "json"]);
+    let mut second = start_rondel(["run", &deployment, "--format", "json", "--summary", "json"]);
     second.wait_stderr("is damaged: at least 1 verdict of it is lost");
     let steps: Vec<u64> = second.take_stdout(waiting as usize - 1).iter().map(|line| step(line)).collect();
     assert!(steps.is_sorted(), "{steps:?}");
@@ -285,7 +284,7 @@ fn a_damaged_verdict_is_counted_and_the_others_come() {
 }
 
 #[test]
-fn standard_output_that_nobody_reads_for_a_while_has_every_verdict() {
+fn standard_output_without_a_reader_for_a_while_has_every_verdict() {
     let (folder, domain) = (Folder::new(), dds_domain());
     let settings = format!("dds: {{ domain: {domain}, interface: lo }}");
     let deployment = deployment(&folder, "dds", &settings, "stdout", "64 MiB");

@@ -1,4 +1,4 @@
-//! Participants that stop: nobody waits longer than agreed, and every loss is counted and reported.
+//! Participants that stop: no other participant waits longer than agreed, and every loss is counted and reported.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::process::{ChildStdin, Command, Stdio};
@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::support::network::{arguments, dds, dds_domain, free_endpoint, zenoh, zenoh_listening};
-use crate::support::process::{LIMIT, Process};
-use crate::support::{Finished, Folder, RONDEL};
+use crate::support::{Finished, Folder, RONDEL, start_rondel};
+use rondel_testkit::{LIMIT, Process};
 
-/// How long a monitor that was asked to end may take: 5 s, and what a very busy machine adds.
+/// Time limit for the end of a monitor after SIGTERM: 5 s, and a tolerance for a very busy machine.
 const END: Duration = Duration::from_secs(20);
 
 /// One instance, whose parameter makes verdicts long: they fill the buffers of a connection soon.
@@ -32,14 +32,14 @@ fn monitor(folder: &Folder, network: &str, options: &[String]) -> Process {
     let own = ["run", &specification, "--emit", "every", "--topic", &topic, "--publish", &verdicts];
     // Nothing is kept for consumers that come back: what is lost, is counted.
     let further = ["--summary", "json", "--slow-consumer", "1 s", "--resend", "0"];
-    let mut run = Process::rondel(arguments(&[&own[..], &further].concat(), options));
+    let mut run = start_rondel(arguments(&[&own[..], &further].concat(), options));
     run.wait_stderr("ready");
     run
 }
 
 pub fn tap(network: &str, options: &[String]) -> Process {
     let verdicts = format!("{network}:verdict");
-    let mut tap = Process::rondel(arguments(&["tap", &verdicts, "--format", "json"], options));
+    let mut tap = start_rondel(arguments(&["tap", &verdicts, "--format", "json"], options));
     tap.wait_stderr("ready");
     tap
 }
@@ -59,7 +59,7 @@ pub fn publishing(
 /// ends has in its buffers may be lost.
 fn staying(options: &[String], count: usize) -> (Process, std::thread::JoinHandle<ChildStdin>) {
     let own = ["publish", "--to", "zenoh:state", "--rate", "2000", "--wait", "60"];
-    let mut publisher = Process::rondel(arguments(&own, options));
+    let mut publisher = start_rondel(arguments(&own, options));
     let mut input = publisher.take_input();
     let writer = std::thread::spawn(move || {
         input.write_all(&messages(count)).unwrap();
@@ -68,7 +68,7 @@ fn staying(options: &[String], count: usize) -> (Process, std::thread::JoinHandl
     (publisher, writer)
 }
 
-/// Asks a monitor to end, and returns the time that it took and its summary.
+/// Ends a monitor with SIGTERM, and returns the time that it took, its exit status and its summary.
 pub fn end(run: Process) -> (Duration, Option<i32>, Value) {
     let began = Instant::now();
     run.terminate();
@@ -81,7 +81,7 @@ pub fn end(run: Process) -> (Duration, Option<i32>, Value) {
 }
 
 #[test]
-fn a_stopped_zenoh_consumer_loses_its_verdicts_and_nobody_elses() {
+fn a_stopped_zenoh_consumer_loses_only_its_own_verdicts() {
     const COUNT: usize = 6000;
     let (folder, endpoint) = (Folder::new(), free_endpoint());
     let run = monitor(&folder, "zenoh", &zenoh_listening("router", &endpoint));
@@ -115,7 +115,7 @@ fn a_stopped_zenoh_consumer_does_not_keep_the_monitor_from_ending() {
     let mut run = monitor(&folder, "zenoh", &zenoh_listening("router", &endpoint));
     let mut stopped = tap("zenoh", &zenoh("client", &endpoint));
     let peer = arguments(&["publish", "--to", "zenoh:state", "--rate", "2000"], &zenoh("peer", &endpoint));
-    let mut publisher = Process::rondel(peer);
+    let mut publisher = start_rondel(peer);
     let mut input = publisher.take_input();
     let writer = std::thread::spawn(move || {
         // Until the publisher ends.
@@ -157,7 +157,7 @@ fn a_stopped_dds_consumer_does_not_stop_the_monitor() {
 }
 
 #[test]
-fn a_tap_that_nobody_reads_does_not_hold_up_the_publisher() {
+fn a_tap_without_a_reader_does_not_hold_up_the_publisher() {
     const COUNT: usize = 3000;
     let endpoint = free_endpoint();
     let own = ["tap", "zenoh:state", "--slow-consumer", "500 ms"];
@@ -178,25 +178,25 @@ fn a_tap_that_nobody_reads_does_not_hold_up_the_publisher() {
     assert!(began.elapsed() < LIMIT / 2);
     let status = Command::new("kill").args(["-TERM", &tap.id().to_string()]).status().unwrap();
     assert!(status.success());
-    let mut told = String::new();
-    stderr.read_to_string(&mut told).unwrap();
-    assert_eq!(tap.wait().unwrap().code(), Some(5), "{told}");
-    assert!(told.contains("nobody reads standard output"), "{told}");
-    assert!(told.contains("received 3,000 messages") && told.contains("dropped because"), "{told}");
-    // What was printed is whole.
+    let mut printed = String::new();
+    stderr.read_to_string(&mut printed).unwrap();
+    assert_eq!(tap.wait().unwrap().code(), Some(5), "{printed}");
+    assert!(printed.contains("standard output is not read"), "{printed}");
+    assert!(printed.contains("received 3,000 messages") && printed.contains("dropped because"), "{printed}");
+    // Every printed line is complete.
     let mut text = String::new();
     unread.read_to_string(&mut text).unwrap();
     assert!(text.lines().rev().skip(1).all(|line| serde_json::from_str::<Value>(line).is_ok()), "{text}");
 }
 
 #[test]
-fn what_a_stopped_monitor_misses_is_counted() {
+fn messages_that_a_stopped_monitor_misses_are_counted() {
     let (folder, endpoint) = (Folder::new(), free_endpoint());
     let listening = zenoh_listening("peer", &endpoint);
     // The publisher listens: it cuts off a monitor that it reaches directly.
     let own =
         ["publish", "--to", "zenoh:state", "--rate", "2000", "--wait", "60", "--slow-consumer", "500 ms"];
-    let mut publisher = Process::rondel(arguments(&[&own[..], &["--resend", "0"]].concat(), &listening));
+    let mut publisher = start_rondel(arguments(&[&own[..], &["--resend", "0"]].concat(), &listening));
     let mut input = publisher.take_input();
     let (noticed, shown) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
     let (until, end_at) = (Arc::clone(&noticed), Arc::clone(&shown));
@@ -218,7 +218,7 @@ fn what_a_stopped_monitor_misses_is_counted() {
     });
     let specification = folder.file("p.rondel", SPECIFICATION);
     let own = ["run", &specification, "--emit", "every", "--topic", "zenoh:state", "--summary", "json"];
-    let mut run = Process::rondel(arguments(&own, &zenoh("peer", &endpoint)));
+    let mut run = start_rondel(arguments(&own, &zenoh("peer", &endpoint)));
     run.wait_stderr("ready");
     run.take_stdout(10);
     run.signal("STOP");

@@ -1,4 +1,4 @@
-//! The results of cases: kept in a file, and written as Markdown into docs/reliability.md.
+//! The results of cases: kept in a file, and written as Markdown into docs/benchmarks/faults.md.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -53,7 +53,7 @@ pub fn progress(done: usize, all: usize, result: &Value) {
         result["balance"].as_str().unwrap_or("no account"),
         if missed.is_empty() { "ok".to_owned() } else { format!("MISSED {} {result}", missed.join(", ")) }
     );
-    let _ = Command::new("sh").args(["-c", "echo \"$0\" >&2", &line]).status();
+    rondel_testkit::notice(&line);
 }
 
 /// Writes the table of all results that were kept, if it is wanted; fails if a mark was missed now.
@@ -63,7 +63,7 @@ pub fn finish(results: &[Value]) {
         kept.iter().flat_map(|text| text.lines()).map(|line| serde_json::from_str(line).unwrap()).collect();
     let table = markdown(if kept.is_empty() { results } else { &kept });
     if std::env::var("RONDEL_DOCS").is_ok_and(|value| value == "write") {
-        let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reliability.md");
+        let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/benchmarks/faults.md");
         let text = fs::read_to_string(&page).unwrap();
         let (before, rest) = text.split_once(BEGIN).expect("the page has the marker");
         let (_, after) = rest.split_once(END).expect("the page has the end marker");
@@ -153,7 +153,7 @@ fn worst(results: &[&Value]) -> String {
     )
 }
 
-/// What became of the messages that were not checked.
+/// Outcome of the messages that were not checked.
 fn outcome(result: &Value) -> &'static str {
     let count = |member: &str| result[member].as_u64().unwrap_or(0);
     let wrong =

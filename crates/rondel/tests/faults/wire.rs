@@ -1,5 +1,5 @@
 //! Hosts of their own for the participants on DDS, whose packets no relay can follow: network namespaces, each with a
-//! wire to one switch. A wire that is cut loses all packets, and neither side is told.
+//! wire to one switch. A wire that is cut loses all packets, without notice to either end.
 
 use std::ffi::OsStr;
 use std::process::Command;

@@ -14,7 +14,7 @@ pub const LIMIT: Duration = Duration::from_secs(60);
 /// The time between two messages.
 pub const PERIOD: Duration = Duration::from_millis(5);
 
-/// What to do.
+/// Arguments of a peer.
 pub struct Arguments {
     pub publishes: bool,
     pub topic: String,

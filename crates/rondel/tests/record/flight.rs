@@ -6,8 +6,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use crate::support::network::{arguments, dds_domain, free_endpoint, independent, python, router, zenoh};
-use crate::support::process::Process;
-use crate::support::{Folder, rondel, rondel_with_input};
+use crate::support::{Folder, rondel, rondel_with_input, start_rondel};
 use crate::{topics, wait};
 
 /// A deployment on Zenoh with a flight recorder.
@@ -56,7 +55,7 @@ fn a_violation_leaves_a_file() {
     let evidence = folder.path("evidence");
     std::fs::create_dir(&evidence).unwrap();
     folder.file("evidence/notes.mcap", "mine");
-    let mut run = Process::rondel(["run", &deployment, "--explain", "--summary", "json"]);
+    let mut run = start_rondel(["run", &deployment, "--explain", "--summary", "json"]);
     run.wait_stderr("ready");
     speeds(&network, &[1, 2, 3]);
     assert_eq!(files(&evidence).len(), 1, "nothing is written before a violation");
@@ -139,8 +138,8 @@ fn silence_is_recorded() {
         deployment(&folder, &endpoint, "on: violation, before: 60 s, after: 0 s, keep: 2, folder: e");
     folder.file("spec.rondel", "topic speed \"t/speed\" { v: float }\nproperty alive = age(speed) < 1 s\n");
     let all = folder.path("all.mcap");
-    let mut run = Process::rondel(["run", &deployment]);
-    let mut record = Process::rondel(["record", &deployment, "-o", &all]);
+    let mut run = start_rondel(["run", &deployment]);
+    let mut record = start_rondel(["record", &deployment, "-o", &all]);
     run.wait_stderr("ready");
     record.wait_stderr("ready");
     speeds(&network, &[1, 2]);
@@ -169,7 +168,7 @@ fn the_message_that_violates_is_in_the_file() {
              record: {{ on: violation, before: 0 s, after: 0 s, folder: e, keep: 2 }}\n"
         ),
     );
-    let mut run = Process::rondel(["run", &deployment, "--summary", "json"]);
+    let mut run = start_rondel(["run", &deployment, "--summary", "json"]);
     run.wait_stderr("ready");
     let mut seen = Vec::new();
     for _ in 0..4 {
@@ -201,7 +200,7 @@ fn a_small_memory_reaches_back_less() {
     let (folder, network) = (Folder::new(), zenoh("client", &endpoint));
     let deployment =
         deployment(&folder, &endpoint, "on: violation, before: 60 s, after: 0 s, memory: 1 MiB, folder: e");
-    let mut run = Process::rondel(["run", &deployment]);
+    let mut run = start_rondel(["run", &deployment]);
     run.wait_stderr("ready");
     let many: String = (0..3000).map(|i| format!("{{\"v\":1,\"x\":\"{:500}\"}}\n", i)).collect();
     let publish = arguments(&["publish", "--to", "zenoh:t/speed", "--wait", "60"], &network);
@@ -214,8 +213,7 @@ fn a_small_memory_reaches_back_less() {
     checked.expect_status(1);
 }
 
-/// What the publishers of the topics in a file of the flight recorder offer: the name of the topic, the type, and the
-/// quality of service and the hash, as they are written.
+/// Offers of publishers in a file of the flight recorder: topic, type, quality of service and hash, as recorded.
 fn offers(python: &Path, file: &Path) -> Vec<Value> {
     let script = "
 import json, sys
@@ -234,8 +232,8 @@ with open(sys.argv[1], 'rb') as file:
 
 /// A file has what publishers on DDS offer, as a recording has.
 #[test]
-fn a_file_says_what_publishers_offer() {
-    let Some(python) = python("a_file_says_what_publishers_offer") else { return };
+fn a_file_has_the_offers_of_publishers() {
+    let Some(python) = python("a_file_has_the_offers_of_publishers") else { return };
     let (domain, folder) = (dds_domain(), Folder::new());
     std::fs::create_dir_all(folder.path("rover_msgs/msg")).unwrap();
     folder.file("rover_msgs/msg/Battery.msg", "float64 charge\n");
@@ -254,7 +252,7 @@ fn a_file_says_what_publishers_offer() {
     let options = ["rt/rover/battery", "--kind", "battery", "--domain", &domain, "--deadline", "0.5"];
     let mut publisher = independent(&python, "dds_typed.py", &options);
     publisher.wait_stdout("ready");
-    let mut run = Process::rondel(["run", &deployment]);
+    let mut run = start_rondel(["run", &deployment]);
     run.wait_stderr("ready");
     publisher.write(b"wait\nwrite 1 2\n");
     run.wait_stdout("violated      limited");

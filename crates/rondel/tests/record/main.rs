@@ -1,10 +1,9 @@
 //! `rondel record`, and the flight recorder of `rondel run`: what they write gives the verdicts of the live run, and
-//! other programs read it.
+//! other programs read it; and its audit file.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // the helpers are tests as well
 
-#[path = "../../../rondel-net/tests/broker/mod.rs"]
-mod broker;
+mod audit;
 mod flight;
 mod noted;
 #[path = "../support/mod.rs"]
@@ -14,13 +13,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use broker::Broker;
+use rondel_testkit::{Broker, Process};
 use serde_json::{Value, json};
 use support::network::{
     arguments, dds, dds_domain, free_endpoint, independent, python, router, zenoh, zenoh_listening,
 };
-use support::process::Process;
-use support::{Finished, Folder, rondel, rondel_with_input};
+use support::{Finished, Folder, rondel, rondel_with_input, start_rondel};
 
 const SPECIFICATION: &str = "
 topic gear \"t/gear\" { t: time, report: int }
@@ -104,11 +102,10 @@ fn recorded_is_live(
     );
     let all = messages(200);
     let file = folder.path("drive.mcap");
-    let mut run =
-        Process::rondel(["run", &deployment, "--format", "json", "--emit", "every", "--count", "200"]);
+    let mut run = start_rondel(["run", &deployment, "--format", "json", "--emit", "every", "--count", "200"]);
     run.wait_stderr("ready");
     let own = ["record", &deployment, "-o", &file, "--count", "200"];
-    let mut record = Process::rondel([&own[..], extra].concat());
+    let mut record = start_rondel([&own[..], extra].concat());
     record.wait_stderr("ready");
     send(network, scheme, &all);
     let live = run.finish();
@@ -149,7 +146,7 @@ fn mqtt_is_recorded_as_it_is_checked() {
     // By a pattern, each topic under its own name.
     let file = folder.path("all.mcap");
     let own = ["record", "mqtt:t/#", "-o", &file, "--compression", "lz4"];
-    let mut record = Process::rondel(arguments(&own, &network));
+    let mut record = start_rondel(arguments(&own, &network));
     record.wait_stderr("ready");
     send(&network, "mqtt", &messages(200));
     wait(|| std::fs::metadata(&file).is_ok_and(|metadata| metadata.len() > 1500));
@@ -190,8 +187,8 @@ fn ros2_is_recorded_with_its_types() {
     folder.file("texts", (0..10).map(|i| format!("n {i}\n")).collect::<String>());
     let file = folder.path("drive.mcap");
     let own = ["run", &deployment, "--format", "json", "--emit", "every", "--count", "10"];
-    let mut run = Process::rondel(own);
-    let mut record = Process::rondel(["record", &deployment, "-o", &file, "--count", "10"]);
+    let mut run = start_rondel(own);
+    let mut record = start_rondel(["record", &deployment, "-o", &file, "--count", "10"]);
     run.wait_stderr("ready");
     record.wait_stderr("ready");
     let texts = folder.path("texts");
@@ -273,8 +270,8 @@ with AnyReader([Path(sys.argv[1])]) as reader:
 /// A topic of ROS 2 on DDS has its name and type in ROS 2, from its publisher or from a folder, and what its publisher
 /// offers; the replay offers the same.
 #[test]
-fn what_publishers_on_dds_offer_is_recorded_and_replayed() {
-    let Some(python) = python("what_publishers_on_dds_offer_is_recorded_and_replayed") else { return };
+fn offers_of_dds_publishers_are_recorded_and_replayed() {
+    let Some(python) = python("offers_of_dds_publishers_are_recorded_and_replayed") else { return };
     let (domain, folder) = (dds_domain(), Folder::new());
     std::fs::create_dir_all(folder.path("rover_msgs/msg")).unwrap();
     folder.file("rover_msgs/msg/Battery.msg", "float64 charge\n");
@@ -284,7 +281,7 @@ fn what_publishers_on_dds_offer_is_recorded_and_replayed() {
     let known = ["--type", "rover_msgs/msg/Battery", "--schemas", &folder.path(".")];
     let record = |file: &str, own: &[&str]| {
         let own = [&["record", "dds+cdr:rt/rover/battery", "-o", file, "--count", "3"], own].concat();
-        Process::rondel(arguments(&own, &dds(&domain)))
+        start_rondel(arguments(&own, &dds(&domain)))
     };
     let files = ["discovered", "known"].map(|name| folder.path(&format!("{name}.mcap")));
     let mut recording = [record(&files[0], &[]), record(&files[1], &known)];
@@ -325,10 +322,10 @@ fn what_publishers_on_dds_offer_is_recorded_and_replayed() {
     assert_eq!(json!(ros2_topics(&python, &again)), json!(expected("UNKNOWN", 0)));
 }
 
-/// The same over Zenoh, where publishers tell everything: of a type that ROS 2 has, and of one that a node describes.
+/// The same over Zenoh, where publishers announce everything, for a type of ROS 2 and one that a node describes.
 #[test]
-fn what_publishers_on_zenoh_offer_is_recorded() {
-    let Some(python) = python("what_publishers_on_zenoh_offer_is_recorded") else { return };
+fn offers_of_zenoh_publishers_are_recorded() {
+    let Some(python) = python("offers_of_zenoh_publishers_are_recorded") else { return };
     let (endpoint, folder) = (free_endpoint(), Folder::new());
     let options = ["/battery", "--domain", "9", "--mode", "router", "--listen", &endpoint, "--count", "4"];
     let mut node = independent(&python, "ros2_zenoh_described.py", &options);
@@ -347,7 +344,7 @@ fn what_publishers_on_zenoh_offer_is_recorded() {
         ),
     );
     let file = folder.path("all.mcap");
-    let mut record = Process::rondel(["record", &deployment, "-o", &file, "--count", "9"]);
+    let mut record = start_rondel(["record", &deployment, "-o", &file, "--count", "9"]);
     record.wait_stderr("ready");
     let options = ["/chatter", "--domain", "9", "--mode", "client", "--connect", &endpoint];
     let own = ["--keep", "5", "--count", "5"];
@@ -406,14 +403,14 @@ fn files_are_split_and_survive_a_crash() {
         "--compression",
         "none",
     ];
-    let mut record = Process::rondel(own);
+    let mut record = start_rondel(own);
     record.wait_stderr("ready");
     send(&network, "zenoh", &messages(200));
     record.finish().expect_status(0).expect_stderr(&["wrote 200 messages in", "way_0.mcap", "way_2.mcap"]);
     assert_eq!(std::fs::read_to_string(folder.path("way_1.mcap")).unwrap(), "mine");
     // Killed in between: what was written a second ago is there.
     let file = folder.path("killed.mcap");
-    let mut record = Process::rondel(["record", &deployment, "-o", &file]);
+    let mut record = start_rondel(["record", &deployment, "-o", &file]);
     record.wait_stderr("ready");
     send(&network, "zenoh", &messages(200));
     let size = || std::fs::metadata(&file).map_or(0, |metadata| metadata.len());
@@ -425,7 +422,7 @@ fn files_are_split_and_survive_a_crash() {
 }
 
 #[test]
-fn a_disk_that_fails_is_said_and_counted() {
+fn a_failing_disk_is_reported_and_counted() {
     let endpoint = free_endpoint();
     let _router = router(&endpoint);
     let (folder, network) = (Folder::new(), zenoh("client", &endpoint));
@@ -441,7 +438,7 @@ fn a_disk_that_fails_is_said_and_counted() {
     record.wait_stderr("cannot write");
     record.terminate();
     record.finish().expect_status(3).expect_stderr(&["received 200 messages", "lost"]);
-    // What is left of it does not pass for the whole.
+    // The rest of the recording does not pass for the whole.
     let checked = rondel(["check", "-f", "true or v > 0", "--topics", "t/speed", &file]);
     assert!(matches!(checked.status, Some(3 | 4)), "{:?} {}", checked.status, checked.stderr);
     assert!(
@@ -453,7 +450,7 @@ fn a_disk_that_fails_is_said_and_counted() {
     let gone = folder.path("gone");
     std::fs::create_dir(&gone).unwrap();
     let file = format!("{gone}/drive.mcap");
-    let mut record = Process::rondel(arguments(&["record", "zenoh:t/*", "-o", &file], &network));
+    let mut record = start_rondel(arguments(&["record", "zenoh:t/*", "-o", &file], &network));
     record.wait_stderr("ready");
     wait(|| Path::new(&file).exists());
     std::fs::remove_dir_all(&gone).unwrap();
@@ -463,15 +460,15 @@ fn a_disk_that_fails_is_said_and_counted() {
     record.finish().expect_status(3).expect_stderr(&["received 20 messages", "lost"]);
 }
 
-/// What does not fit the publishers, and topics without messages, are named.
+/// Types that do not fit the publishers, and topics without messages, are named.
 #[test]
-fn what_never_came_is_said() {
-    let Some(python) = python("what_never_came_is_said") else { return };
+fn topics_without_messages_are_named() {
+    let Some(python) = python("topics_without_messages_are_named") else { return };
     let (domain, folder) = (dds_domain(), Folder::new());
     folder.file("texts", "one\n");
     let file = folder.path("wrong.mcap");
     let own = ["record", "dds:rt/fleet/chatter", "-o", &file, "--type", "std_msgs/msg/Bool"];
-    let mut record = Process::rondel(arguments(&own, &dds(&domain)));
+    let mut record = start_rondel(arguments(&own, &dds(&domain)));
     record.wait_stderr("ready");
     let texts = folder.path("texts");
     let options = ["rt/fleet/chatter", "--domain", &domain, "--file", &texts];
@@ -484,11 +481,11 @@ fn what_never_came_is_said() {
 
 /// Messages sent while the recorder was stopped are recorded with later times, and no verdict is taken from those.
 #[test]
-fn a_recorder_that_was_stopped_notes_it() {
+fn a_stopped_recorder_notes_the_pause() {
     let (endpoint, folder) = (free_endpoint(), Folder::new());
     let file = folder.path("stopped.mcap");
     let own = ["record", "zenoh:q", "zenoh:a", "-o", &file];
-    let mut record = Process::rondel(arguments(&own, &zenoh_listening("router", &endpoint)));
+    let mut record = start_rondel(arguments(&own, &zenoh_listening("router", &endpoint)));
     record.wait_stderr("ready");
     let send = |to: &str| {
         let publish = arguments(&["publish", "--to", to, "--wait", "60"], &zenoh("client", &endpoint));

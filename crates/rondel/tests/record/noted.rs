@@ -1,16 +1,15 @@
-//! What a recorder notes about what is missing, and what a check makes of it.
+//! Notes of a recorder about missing messages, and their effect on a check.
 
 use std::process::Command;
 
 use crate::support::network::{arguments, free_endpoint, independent, python, router, zenoh};
-use crate::support::process::Process;
-use crate::support::{Folder, rondel};
+use crate::support::{Folder, rondel, start_rondel};
 
-/// The connection breaks while messages without numbers are recorded: nobody knows how many were missed, and the recording
-/// says when. Its verdicts are those of the live run.
+/// The connection breaks while messages without numbers are recorded: their number is unknown, and the recording has
+/// the time of the outage. Its verdicts are those of the live run.
 #[test]
-fn a_recording_says_when_it_was_cut_off() {
-    let Some(python) = python("a_recording_says_when_it_was_cut_off") else { return };
+fn a_recording_notes_when_it_was_cut_off() {
+    let Some(python) = python("a_recording_notes_when_it_was_cut_off") else { return };
     let endpoint = free_endpoint();
     let mut first = router(&endpoint);
     let (folder, network) = (Folder::new(), zenoh("client", &endpoint));
@@ -20,10 +19,10 @@ fn a_recording_says_when_it_was_cut_off() {
          @time(steps) property ever = historically speed.v < 9\n",
     );
     let file = folder.path("drive.mcap");
-    let mut record = Process::rondel(arguments(&["record", "zenoh:t/speed", "-o", &file], &network));
+    let mut record = start_rondel(arguments(&["record", "zenoh:t/speed", "-o", &file], &network));
     record.wait_stderr("ready");
     let own = ["run", &specification, "--topic", "speed=zenoh:t/speed", "--emit", "every"];
-    let mut run = Process::rondel(arguments(&own, &network));
+    let mut run = start_rondel(arguments(&own, &network));
     run.wait_stderr("ready");
     let options = ["t/speed", "--mode", "client", "--connect", &endpoint, "--file", "-"];
     let mut publisher = independent(&python, "zenoh_publish.py", &options);
@@ -57,10 +56,10 @@ fn a_recording_says_when_it_was_cut_off() {
     drop((second, publisher));
 }
 
-/// What a recorder notes counts: the silence at the end, what is not written or read, and parts that follow.
+/// Notes of a recorder count: the silence at the end, what is not written or read, and parts that follow.
 #[test]
-fn what_the_recorder_notes_counts() {
-    let Some(python) = python("what_the_recorder_notes_counts") else { return };
+fn notes_of_the_recorder_count() {
+    let Some(python) = python("notes_of_the_recorder_count") else { return };
     let folder = Folder::new();
     let script = "
 import sys

@@ -38,11 +38,11 @@ impl Compiler<'_> {
                         _ => PlanErrorKind::NoElements,
                     },
                 };
-                self.below(member, |this| this.error(kind));
+                self.below(member, |this| this.report.error(kind));
             }
             if extensibility == Extensibility::Mutable || place(&names) > place(array) {
                 self.below(&format!("{array}{named}"), |this| {
-                    this.error(PlanErrorKind::Unsupported("an element by names that stand behind it"));
+                    this.report.error(PlanErrorKind::Unsupported("an element by names that stand behind it"));
                 });
             }
         }

@@ -63,22 +63,6 @@ impl Compiler<'_> {
         self.tables.tests.len() as u32 - 1
     }
 
-    /// Reports a read that does not fit the type.
-    pub(super) fn other_type(&mut self, want: &Want<'_>, found: &str) {
-        self.error(match want {
-            Want::Value(wanted, _) | Want::Number(wanted, ..) => {
-                PlanErrorKind::OtherType(*wanted, found.into())
-            }
-            Want::EventTime => PlanErrorKind::OtherType(ValueType::Time, found.into()),
-            Want::Element | Want::IsNan(_) | Want::Exact(_) => {
-                PlanErrorKind::OtherType(ValueType::Float, found.into())
-            }
-            Want::Elements(..) => PlanErrorKind::NoElements,
-            Want::Length(_, of) => PlanErrorKind::NoLength(*of, found.into()),
-            Want::Presence(_) | Want::Test(..) => PlanErrorKind::OtherCondition(found.into()),
-        });
-    }
-
     pub(super) fn number_loads(&mut self, primitive: Primitive, wanted: &Wanted<'_>) -> Vec<Target> {
         let is_bool = primitive == Primitive::Bool;
         let is_letter = matches!(primitive, Primitive::Char | Primitive::WChar);
@@ -111,7 +95,7 @@ impl Compiler<'_> {
                     (Some(target), _) => target,
                     (_, Some(to)) if !is_bool && !is_letter => Target::Scaled(self.unit_ns, to),
                     _ => {
-                        self.other_type(want, name(primitive));
+                        self.report.other_type(want, name(primitive));
                         continue;
                     }
                 },
@@ -157,7 +141,7 @@ impl Compiler<'_> {
                 Want::Test(bit, Test::Equals(Value::String(label))) => {
                     let Some((_, value)) = enumeration.constants.iter().find(|(name, _)| name == label)
                     else {
-                        self.error(PlanErrorKind::NoConstant(label.clone()));
+                        self.report.error(PlanErrorKind::NoConstant(label.clone()));
                         continue;
                     };
                     let test = self.test(&Test::Equals(Value::Int(i64::from(*value))));
@@ -166,7 +150,7 @@ impl Compiler<'_> {
                 Want::Test(bit, Test::OtherText(label)) => {
                     let Some((_, value)) = enumeration.constants.iter().find(|(name, _)| name == label)
                     else {
-                        self.error(PlanErrorKind::NoConstant(label.clone()));
+                        self.report.error(PlanErrorKind::NoConstant(label.clone()));
                         continue;
                     };
                     // The value is one of the constants, since it is checked before.
@@ -176,7 +160,7 @@ impl Compiler<'_> {
                 want => match presence(want) {
                     Some(target) => target,
                     None => {
-                        self.other_type(want, "an enumeration");
+                        self.report.other_type(want, "an enumeration");
                         continue;
                     }
                 },
@@ -200,7 +184,7 @@ impl Compiler<'_> {
                     TextTarget::Test(*bit, self.test(test))
                 }
                 want => {
-                    self.other_type(want, "text");
+                    self.report.other_type(want, "text");
                     continue;
                 }
             });
@@ -220,7 +204,7 @@ impl Compiler<'_> {
         }
         let stamp = structure.stamp().filter(|_| extensibility != Extensibility::Mutable);
         let Some((seconds, nanos)) = stamp else {
-            wanted.iter().for_each(|want| self.other_type(want, "a structure"));
+            wanted.iter().for_each(|want| self.report.other_type(want, "a structure"));
             return Vec::new();
         };
         let mut last = Vec::new();
@@ -228,7 +212,7 @@ impl Compiler<'_> {
             match time_target(want) {
                 Some(to) if seconds < nanos => last.push(Target::NanosLast(to)),
                 Some(to) => last.push(Target::SecondsLast(to)),
-                None => self.other_type(want, "a time"),
+                None => self.report.other_type(want, "a time"),
             }
         }
         if seconds < nanos {

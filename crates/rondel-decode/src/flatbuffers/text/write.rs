@@ -192,21 +192,21 @@ impl Writer {
         let mut values = Vec::new();
         let is_union = match &found.declaration.body {
             Body::Union(cases) => {
-                values.push(self.value("NONE", 0, (NONE, -1)));
+                values.push(self.value("NONE", 0, NONE, -1));
                 let mut cases = names.cases(found, cases)?;
                 cases.sort_by_key(|(_, number, _)| *number);
                 for (name, number, of) in cases {
-                    let of = match of {
+                    let (base, index) = match of {
                         Scalar::Table(at) | Scalar::Structure(at) => (OBJECT, at as i32),
                         _ => (TEXT, -1),
                     };
-                    values.push(self.value(name, number.into(), of));
+                    values.push(self.value(name, number.into(), base, index));
                 }
                 true
             }
             _ => {
                 for (name, value) in names.values(at)? {
-                    values.push(self.value(name, value, (NONE, -1)));
+                    values.push(self.value(name, value, NONE, -1));
                 }
                 false
             }
@@ -225,7 +225,7 @@ impl Writer {
         Ok(to.end_table(start))
     }
 
-    fn value(&mut self, name: &str, value: i64, (base, index): (i8, i32)) -> Written {
+    fn value(&mut self, name: &str, value: i64, base: i8, index: i32) -> Written {
         let of = self.kind(base, NONE, index, 0);
         let to = &mut self.to;
         let name = to.create_string(name);

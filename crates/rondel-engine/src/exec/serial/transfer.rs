@@ -29,7 +29,7 @@ fn parts(section: &Section) -> impl Iterator<Item = &Section> {
 
 /// The instructions of a section with their identities, except constants.
 fn instructions(section: &Section) -> impl Iterator<Item = (&Instruction, u64)> {
-    section.instructions.iter().zip(section.identities.iter().copied())
+    section.instructions.iter().zip(section.identities.nodes.iter().copied())
 }
 
 impl StateTransfer {

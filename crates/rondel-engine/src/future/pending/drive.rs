@@ -1,29 +1,29 @@
-//! Time goes on: events, moments, and time by itself, in each of the models.
+//! Progress of time: events, time points, and time passing by itself, in each time model.
 
 use rondel_event::Rows;
 use rondel_spec::TimeModel;
 
-use super::{Chunk, Decision, LeafRail, PastTruth, Pending, Scratch, copy, post};
+use super::{Chunk, Decision, ObligationState, PastTruth, Pending, Scratch, copy, post};
 use crate::future::key::{self, Key};
-use crate::future::leaf::Piece;
 use crate::future::plan::{Plan, Range};
+use crate::future::until::Piece;
 
 /// Events of a block, in steps or points.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EventRows<'a> {
-    /// The number of the first.
+    /// Number of the first event.
     pub(crate) position: u64,
     pub(crate) times: &'a [i64],
-    /// The pasts, on both rails.
+    /// Lower and upper truth of each past.
     pub(crate) pasts: &'a [[Rows; 2]],
 }
 
-/// Which rows of a block can be taken together.
+/// Rows of a block that can be processed together.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Survey {
-    /// All is decided at once, and what goes to the leaves may be taken together with what is around it.
+    /// Everything is decided at once, and operands of obligations may be merged with their neighbours.
     plain: Rows,
-    /// All is as in the row before.
+    /// All pasts are as in the row before.
     same: Rows,
 }
 
@@ -31,25 +31,25 @@ impl Survey {
     pub(crate) fn new(plan: &Plan, pasts: &[[Rows; 2]], scratch: &mut Scratch) -> Survey {
         let by_time = plan.time == TimeModel::Points;
         let mut survey = Survey { plain: Rows::MAX, same: Rows::MAX };
-        if plan.leaves.iter().any(|leaf| leaf.given.is_some()) {
+        if plan.obligations.iter().any(|obligation| obligation.external.is_some()) {
             survey.plain = 0;
         }
-        if by_time && plan.leaves.iter().any(|leaf| leaf.reach.is_none()) {
+        if by_time && plan.obligations.iter().any(|obligation| obligation.reach.is_none()) {
             survey.plain = 0;
         }
-        for skeleton in &plan.skeletons {
+        for frame in &plan.frames {
             let past = |i: usize| {
-                let past = skeleton.pasts.get(i).and_then(|&i| pasts.get(i as usize));
+                let past = frame.pasts.get(i).and_then(|&i| pasts.get(i as usize));
                 past.map_or(Range::PENDING, |past| Range::known(past[0], past[1]))
             };
-            let range = skeleton.evaluate(past, |_| Range::PENDING, &mut scratch.ranges);
+            let range = frame.evaluate(past, |_| Range::PENDING, &mut scratch.ranges);
             let [certain, possible] = range.decided();
             survey.plain &= certain & possible;
-            for rail in [range.certain[0], range.possible[0]] {
-                survey.same &= !(rail ^ rail << 1);
-                // Between the events of points there is nothing: no witness, and nothing that breaks.
-                for &(_, is_left) in skeleton.feeds.iter().filter(|_| by_time) {
-                    survey.plain &= if is_left { rail } else { !rail };
+            for bound in [range.certain[0], range.possible[0]] {
+                survey.same &= !(bound ^ bound << 1);
+                // Between events, points have no witness, and nothing that breaks a left operand.
+                for &(_, is_left) in frame.feeds.iter().filter(|_| by_time) {
+                    survey.plain &= if is_left { bound } else { !bound };
                 }
             }
         }
@@ -57,14 +57,13 @@ impl Survey {
     }
 }
 
-/// A span is cut into no more parts than this; what is decided in the rest of it counts as certain from its
-/// beginning. It takes bounds that differ by almost nothing, and formulas that look ahead of what looks
-/// ahead, to come near.
+/// Maximum number of chunks of one open interval; decisions in the rest count as certain from its beginning.
+/// Only bounds that differ by almost nothing, in nested future operators, come near it.
 const PATIENCE: u32 = 100_000;
 
 impl Pending {
-    /// Takes one or more events, from `row` on, and says how many: more only where all of them have the
-    /// same verdict about themselves, and there is no other.
+    /// Processes one or more events from `row` on and returns their number: several only if all of them have
+    /// the same verdict about themselves, and no other verdict is due.
     pub(crate) fn take(
         &mut self,
         plan: &Plan,
@@ -87,7 +86,8 @@ impl Pending {
         let step = position.saturating_add(row as u64);
         let time = times.get(row).copied().unwrap_or_default();
         if plan.time == TimeModel::Steps {
-            self.steps(plan, (step, count as u64), time, &truths, scratch, out);
+            let first = i128::from(step);
+            self.steps(plan, first..first + count as i128, time, &truths, scratch, out);
         } else {
             self.points(plan, &times[row..row + count], time, &truths, scratch, out);
         }
@@ -95,7 +95,7 @@ impl Pending {
         count
     }
 
-    /// A step.
+    /// Processes a step.
     pub(crate) fn step(
         &mut self,
         plan: &Plan,
@@ -105,28 +105,30 @@ impl Pending {
         scratch: &mut Scratch,
         out: &mut Vec<Decision>,
     ) {
-        self.steps(plan, (position, 1), tag, pasts, scratch, out);
+        let position = i128::from(position);
+        self.steps(plan, position..position + 1, tag, pasts, scratch, out);
     }
 
+    /// Processes consecutive steps with the same pasts.
     fn steps(
         &mut self,
         plan: &Plan,
-        (position, count): (u64, u64),
+        positions: std::ops::Range<i128>,
         tag: i64,
         pasts: &[PastTruth],
         scratch: &mut Scratch,
         out: &mut Vec<Decision>,
     ) {
-        let from = key::first(position.into());
-        let to = key::last(i128::from(position) + i128::from(count) - 1);
+        let from = key::first(positions.start);
+        let to = key::last(positions.end - 1);
         self.begin(from);
-        self.next_moment();
+        self.next_epoch();
         let chunk = Chunk { from, to, moving: false, is_echo: false, is_fresh: true, tag };
         self.feed(plan, Some((chunk, pasts)), from, scratch, out);
         self.seen = Some(to);
     }
 
-    /// An event in the model of points.
+    /// Processes an event in the points model.
     pub(crate) fn point(
         &mut self,
         plan: &Plan,
@@ -138,11 +140,12 @@ impl Pending {
         self.points(plan, &[time], time, pasts, scratch, out);
     }
 
-    /// The same, with something else noted of it than its time.
+    /// Processes an event in the points model with a tag other than its time.
     pub(crate) fn noted_point(
         &mut self,
         plan: &Plan,
-        (time, tag): (i64, i64),
+        time: i64,
+        tag: i64,
         pasts: &[PastTruth],
         scratch: &mut Scratch,
         out: &mut Vec<Decision>,
@@ -150,8 +153,8 @@ impl Pending {
         self.points(plan, &[time], tag, pasts, scratch, out);
     }
 
-    /// Events in the model of points. Time never goes back: an event of an earlier time than was
-    /// already seen comes at that one.
+    /// Processes events in the points model. Time never goes back: an event earlier than the latest time is
+    /// moved to that time.
     fn points(
         &mut self,
         plan: &Plan,
@@ -165,9 +168,9 @@ impl Pending {
         let from = key::next(self.seen, &mut self.number, time.into());
         self.begin(from);
         self.fill(plan, from - 1, scratch);
-        self.next_moment();
-        for rail in self.rails.iter_mut().flatten() {
-            if let LeafRail::Next(next) = rail {
+        self.next_epoch();
+        for state in self.obligations.iter_mut().flatten() {
+            if let ObligationState::Next(next) = state {
                 next.events.push_back((from, false));
             }
         }
@@ -181,39 +184,39 @@ impl Pending {
         self.feed(plan, Some((chunk, pasts)), from, scratch, out);
     }
 
-    /// Keeps the moments of the dense model apart, each with verdicts of its own, even where those are the
-    /// same.
+    /// Sets whether dense time points keep separate verdicts even where these are equal.
     pub(crate) fn keep_apart(&mut self, apart: bool) {
         self.apart = apart;
     }
 
-    /// A moment in the dense model: the pasts at the instant, and after it until the next one. Time
-    /// never goes back, as in points.
-    pub(crate) fn moment(
+    /// Processes a time point in dense time: the pasts at the instant, and on the open interval up to the
+    /// next one. Time never goes back, as in points.
+    pub(crate) fn dense_point(
         &mut self,
         plan: &Plan,
-        (time, tag): (i64, i64),
-        (at, after): (&[PastTruth], &[PastTruth]),
+        time: i64,
+        tag: i64,
+        [at, after]: [&[PastTruth]; 2],
         scratch: &mut Scratch,
         out: &mut Vec<Decision>,
     ) {
         let place = key::next(self.seen, &mut self.number, 2 * i128::from(time));
         self.begin(place);
         self.pass(plan, key::axis(place), scratch, out);
-        self.next_moment();
+        self.next_epoch();
         let chunk = Chunk { from: place, to: place, moving: false, is_echo: false, is_fresh: true, tag };
         self.feed(plan, Some((chunk, at)), place, scratch, out);
         self.seen = Some(place);
         copy(&mut self.at, at);
         copy(&mut self.after, after);
-        self.quiet = self.is_settled(plan, after, scratch)
+        self.quiet = self.is_decided(plan, after, scratch)
             && self
                 .queues
                 .last()
-                .is_none_or(|queue| queue.last_given() == scratch.ranges.last().map(Range::verdict));
+                .is_none_or(|queue| queue.last_verdict() == scratch.ranges.last().map(Range::verdict));
     }
 
-    /// Nothing comes before `now`.
+    /// Advances time: no further event comes before `now`.
     pub(crate) fn advance(&mut self, plan: &Plan, now: i64, scratch: &mut Scratch, out: &mut Vec<Decision>) {
         let Some(seen) = self.seen else { return };
         match plan.time {
@@ -230,8 +233,8 @@ impl Pending {
         }
     }
 
-    /// A time such that, at the first moment or [`advance`](Pending::advance) later than it, something
-    /// may become certain by that alone; none while there is no such time.
+    /// Returns a time after which, at the first time point or [`advance`](Pending::advance), something may
+    /// become certain by the passing of time alone.
     pub(crate) fn deadline(&self, plan: &Plan) -> Option<i64> {
         let seen = self.seen?;
         let axis = match plan.time {
@@ -239,46 +242,47 @@ impl Pending {
             _ if self.waiting() == 0 && plan.time == TimeModel::Points => None,
             TimeModel::Points => self.next_change(plan, key::axis(seen + 1) - 1),
             _ if self.waiting() == 0 && self.quiet => None,
-            // What comes after an instant is only looked at when it comes.
+            // The interval after an instant is evaluated only when time has passed it.
             TimeModel::Dense if key::axis(seen + 1) == key::axis(seen) => Some(key::axis(seen) >> 1),
             TimeModel::Dense => self.next_change(plan, key::axis(seen)).map(|axis| axis >> 1),
         };
-        // What is later than any time never comes.
+        // A deadline beyond the range of time never comes.
         axis.and_then(|axis| i64::try_from(axis).ok())
     }
 
     fn begin(&mut self, first: Key) {
         if self.seen.is_none() {
             self.seen = Some(first - 1);
-            for rail in self.rails.iter_mut().flatten() {
-                if let LeafRail::Until(until) = rail {
+            for state in self.obligations.iter_mut().flatten() {
+                if let ObligationState::Until(until) = state {
                     until.begin(first);
                 }
             }
         }
     }
 
-    fn next_moment(&mut self) {
+    fn next_epoch(&mut self) {
         self.epoch = self.epoch.wrapping_add(1).max(1);
     }
 
-    /// In points there is nothing from the last event to `to`: no witness, and nothing that breaks.
+    /// Adds the gap of the points model from the last event to `to`: no witness, and nothing that breaks a
+    /// left operand.
     fn fill(&mut self, plan: &Plan, to: Key, scratch: &mut Scratch) {
         let Some(lo) = self.seen.map(|seen| seen + 1).filter(|lo| *lo <= to) else { return };
         scratch.make_room(plan);
-        for (i, leaf) in plan.leaves.iter().enumerate() {
-            for rail in 0..2 {
-                let LeafRail::Until(until) = &mut self.rails[i][rail] else { continue };
-                let Some(reach) = leaf.reach else { continue };
+        for (i, obligation) in plan.obligations.iter().enumerate() {
+            for bound in 0..2 {
+                let ObligationState::Until(until) = &mut self.obligations[i][bound] else { continue };
+                let Some(reach) = obligation.reach else { continue };
                 let piece = Piece { lo, hi: to, value: false, moving: false };
                 until.right(reach, piece, &mut scratch.pieces);
                 until.left(reach, Piece { value: true, ..piece }, &mut scratch.pieces);
-                post(&leaf.owners, rail, &mut scratch.pieces, &mut scratch.inbox);
+                post(&obligation.owners, bound, &mut scratch.pieces, &mut scratch.inbox);
             }
         }
     }
 
-    /// Lets time pass to just before the instant at a coordinate, in the dense model.
+    /// Advances dense time to just before the instant at a coordinate.
     pub(super) fn pass(&mut self, plan: &Plan, until: i128, scratch: &mut Scratch, out: &mut Vec<Decision>) {
         let Some(seen) = self.seen else { return };
         let mut from = seen + 1;
@@ -290,8 +294,8 @@ impl Pending {
         let mut is_fresh = false;
         let mut chunks = 0_u32;
         if key::axis(seen) == key::axis(from) {
-            // No other moment has the time of the last one. What remains of its places repeats it, which
-            // changes nothing, and keeps the axis without holes.
+            // No other time point has the time of the last one. The remaining places of its coordinate repeat
+            // it, which changes nothing and obligations no gap on the axis.
             let chunk = Chunk { to: key::last(key::axis(seen)), ..chunk };
             self.feed(plan, Some((chunk, &at)), from, scratch, out);
             (from, is_fresh) = (chunk.to + 1, true);
@@ -300,13 +304,13 @@ impl Pending {
         while from < key::first(until) {
             let here = key::axis(from);
             chunks += 1;
-            let end = if chunks > PATIENCE || self.is_settled(plan, &after, scratch) {
+            let end = if chunks > PATIENCE || self.is_decided(plan, &after, scratch) {
                 until
             } else if is_fresh {
                 here + 1
             } else {
-                // All that is decided is decided as time goes on, until one of these places is come to; what
-                // then makes places differ, and where, is seen from the first coordinate.
+                // Until one of these places is reached, decisions are made continuously; which places then
+                // differ shows at the first coordinate.
                 match self.next_change(plan, here - 1) {
                     Some(next) => next.max(here + 1).min(until),
                     None => until,

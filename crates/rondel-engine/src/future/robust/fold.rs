@@ -2,8 +2,8 @@ use serde::{Deserialize, Serialize};
 
 use super::levels::Levels;
 
-/// A stretch of time: the least that the left operand of `until` is in it, and what `until` is at its beginning as far
-/// as it goes.
+/// Stretch of time: minimum of the left operand of `until` over it, and the value of `until` at its
+/// beginning, restricted to the stretch.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Stretch {
     pub(super) left: Levels,
@@ -13,21 +13,22 @@ pub(super) struct Stretch {
 impl Stretch {
     pub(super) const EMPTY: Stretch = Stretch { left: Levels::TRUE, until: Levels::FALSE };
 
-    /// This one and what follows it, as one.
+    /// Concatenates two stretches.
     #[inline(always)]
     fn then(self, later: Stretch) -> Stretch {
         Stretch { left: self.left.and(later.left), until: self.until.or(self.left.and(later.until)) }
     }
 }
 
-/// A queue of stretches that knows what they are as one. The front half has for each what it is with all of the half
-/// that follow it; when it is used up the back half becomes it: every stretch is so touched twice.
+/// Queue of stretches with their concatenation. Each element of the front half is concatenated with all later
+/// ones of that half; an empty front half is refilled from the back half, so that every stretch is touched
+/// twice.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Fold {
-    /// The oldest last.
+    /// Front half, the oldest last.
     front: Vec<Stretch>,
     back: Vec<Stretch>,
-    /// The back half as one, if there is any of it.
+    /// Concatenation of the back half, if it is not empty.
     all_of_back: Option<Stretch>,
 }
 
@@ -37,7 +38,7 @@ impl Fold {
         self.all_of_back = Some(self.all_of_back.map_or(stretch, |back| back.then(stretch)));
     }
 
-    /// Removes the oldest.
+    /// Removes the oldest stretch.
     pub(super) fn pop(&mut self) {
         if self.front.is_empty() {
             let mut whole = Stretch::EMPTY;
@@ -50,7 +51,7 @@ impl Fold {
         self.front.pop();
     }
 
-    /// All as one.
+    /// Returns the concatenation of all stretches.
     pub(super) fn get(&self) -> Stretch {
         let back = self.all_of_back.unwrap_or(Stretch::EMPTY);
         self.front.last().map_or(back, |front| front.then(back))

@@ -1,13 +1,13 @@
-//! Whether a formula holds, and by how much: numbers that go through the same operations.
+//! Truth and robustness as numbers that go through the same operations.
 
 use rondel_event::Verdict;
 use serde::{Deserialize, Serialize};
 
-/// What is known of a formula at a place: whether it is certainly and whether it is possibly true, as infinite
-/// numbers, and the least and the greatest that its robustness can be. None is NaN.
+/// Bounds of truth and robustness at a place: lower and upper truth as infinite numbers, and the least and
+/// greatest possible robustness. None is NaN.
 ///
-/// As of a truth that is a number, of each of the four the lesser, the greater and the negative are those of
-/// `and`, `or` and `not`; negation only swaps the ends of the unknown.
+/// On each of the four numbers, minimum, maximum and negation are `and`, `or` and `not`; negation also swaps
+/// lower and upper bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Levels([f64; 4]);
 
@@ -24,7 +24,7 @@ impl Levels {
         Levels([level(certain), level(possible), least, greatest])
     }
 
-    /// Of what has no numbers.
+    /// Levels of a truth without a robustness of its own.
     pub(crate) fn of_truth([certain, possible]: [bool; 2]) -> Levels {
         let level = |truth| if truth { HIGH } else { LOW };
         Levels::new([certain, possible], [level(certain), level(possible)])
@@ -47,13 +47,13 @@ impl Levels {
         Levels([-possible, -certain, -greatest, -least])
     }
 
-    /// Unknown as false.
+    /// True where certainly true, otherwise false.
     pub(crate) fn definitely(self) -> Levels {
         let [certain, _, least, _] = self.0;
         Levels([certain, certain, least, least])
     }
 
-    /// Unknown where it is unknown which of the two it is.
+    /// Returns `then` or `otherwise`; unknown if the condition is.
     pub(crate) fn choose(self, then: Levels, otherwise: Levels) -> Levels {
         match self.verdict() {
             Verdict::Satisfied => then,
@@ -62,7 +62,7 @@ impl Levels {
         }
     }
 
-    /// Both or neither.
+    /// Equality of two truths.
     pub(crate) fn same(self, other: Levels) -> Levels {
         self.not().or(other).and(self.or(other.not()))
     }
@@ -78,10 +78,10 @@ impl Levels {
         }
     }
 
-    /// The robustness, where it is known.
+    /// Returns the robustness, where it is known.
     pub(crate) fn robustness(self) -> Option<f64> {
         let [_, _, least, greatest] = self.0;
-        // Adding zero makes a negative zero a positive one.
+        // Adding zero turns a negative zero into a positive one.
         (least == greatest).then_some(least + 0.0)
     }
 }

@@ -1,13 +1,13 @@
-//! Robustness of formulas that look ahead.
+//! Robustness of formulas with future operators.
 //!
-//! What a truth is may be certain before all is known that it depends on; a robustness hardly ever is. So with it a
-//! verdict is given when all has been seen that the formula looks at, always so long after what it is about: verdicts
-//! come in the order of what they are about, and each robustness is exact.
+//! A boolean verdict can often be decided early; a robustness value rarely can. With robustness a verdict is
+//! therefore emitted when everything that the formula refers to is known, at a fixed delay: verdicts come in
+//! the order of their time points, and each robustness is exact.
 //!
-//! That makes it simple. Every node of the formula is a transformer of [streams](stream): of what its operands are on
-//! one interval after the other it makes what it is itself, up to where it knows enough. All that there is to an
-//! operator of the future is a [window](until) that slides. Whether the formula is true goes through the same
-//! operations as by how much, as a number that is infinite ([`Levels`]).
+//! This keeps the evaluation simple. Every node of the formula transforms [streams](stream): from the values
+//! of its operands on successive intervals it computes its own, up to where they suffice. A future operator
+//! is a sliding [window](until). Boolean truth goes through the same operations as robustness, as an infinite
+//! number ([`Levels`]).
 
 mod fold;
 mod levels;
@@ -25,23 +25,23 @@ use stream::{RobustPiece, Stream, take};
 use until::RobustUntil;
 
 use super::key::{self, Key};
-use super::leaf::Reach;
 use super::pending::Decision;
 use super::plan::{Formula, TooLarge};
+use super::until::Reach;
 use crate::ops::varying::Varying;
 
-/// How the robustness of a property with operators of the future is found. Immutable.
+/// Immutable evaluation plan of a property with future operators and robustness.
 #[derive(Clone, Debug)]
 pub(crate) struct DelayedPlan {
     pub(crate) time: TimeModel,
-    /// Operands before the nodes that have them; the last is the formula.
+    /// Nodes after their operands; the last one is the formula.
     nodes: Vec<Formula>,
-    /// For every node of which others it is an operand, and which of them.
+    /// Nodes that use each node as an operand, and the index of that operand.
     users: Vec<Vec<(usize, usize)>>,
-    /// By how much what is said lags behind what it is about.
+    /// Delay between a time point and its verdict, in axis units.
     horizon: i128,
-    /// By how much earlier than something happens what is said may change; in points, by how much later than an event
-    /// something may become certain.
+    /// Dense time: distances from a change of the input back to the places where the verdict may change.
+    /// Points: distances from an event to the time at which a verdict may become certain.
     lags: Vec<i128>,
 }
 
@@ -50,12 +50,12 @@ const FOREVER: i128 = 1 << 70;
 
 fn operands(node: &Formula) -> Vec<usize> {
     let operands = match *node {
-        // What is decided elsewhere has no robustness, and is refused before.
-        Formula::Past(_) | Formula::Given(_) => vec![],
+        // External truths have no robustness; translation refuses them.
+        Formula::Past(_) | Formula::External(_) => vec![],
         Formula::Not(x) | Formula::Definitely(x) | Formula::Next(x) => vec![x],
         Formula::And(x, y) | Formula::Or(x, y) | Formula::Same(x, y) => vec![x, y],
         Formula::If(condition, x, y) => vec![condition, x, y],
-        // Where there is no time to look at, it is false.
+        // Over an empty interval the operator is false.
         Formula::Until { lower, upper, right, .. } if upper < lower => vec![right],
         Formula::Until { left, right, .. } => [right].into_iter().chain(left).collect(),
     };
@@ -63,10 +63,10 @@ fn operands(node: &Formula) -> Vec<usize> {
 }
 
 impl DelayedPlan {
-    /// So many different lags there may be.
+    /// Maximum number of different lags.
     const LAGS: usize = 1000;
 
-    /// The plan of the last node of `nodes`.
+    /// Plans the last node of `nodes`.
     pub(crate) fn new(time: TimeModel, nodes: Vec<Formula>) -> Result<DelayedPlan, TooLarge> {
         let mut plan = DelayedPlan { time, nodes, users: Vec::new(), horizon: 0, lags: Vec::new() };
         plan.users.resize_with(plan.nodes.len(), Vec::new);
@@ -102,7 +102,7 @@ impl DelayedPlan {
         let by_position = plan.nodes.iter().any(|node| matches!(node, Formula::Next(_)));
         let lags: BTreeSet<i128> = match lags.pop() {
             Some(lags) if time == TimeModel::Dense => lags,
-            // What is asked of the next event looks ahead from there.
+            // `next` evaluates its operand at the next event, whose look-ahead starts there.
             Some(last) if by_position => lags.into_iter().flatten().chain(last).collect(),
             _ => BTreeSet::from([plan.horizon]),
         };
@@ -110,7 +110,7 @@ impl DelayedPlan {
         Ok(plan)
     }
 
-    /// How far a node looks ahead, if that is by time or by a number of steps.
+    /// Returns the bounds of a node, if they are in time or in steps.
     fn reach(&self, node: &Formula) -> Option<Reach> {
         let spans = self.time == TimeModel::Dense;
         let unit = if spans { 2 } else { 1 };
@@ -123,30 +123,31 @@ impl DelayedPlan {
     }
 }
 
-/// What a node has of its operands.
+/// Buffered operands of a node.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct RobustNode {
     operands: Vec<Stream>,
     until: RobustUntil,
-    /// The last event, for `next` in points.
+    /// Last event, for `next` in points.
     last: Option<Key>,
 }
 
 impl RobustNode {
-    /// Whether it has nothing more.
-    fn rests(&self) -> bool {
+    /// Whether nothing is buffered.
+    fn is_quiescent(&self) -> bool {
         self.last.is_none() && self.until.len() == 0 && self.operands.iter().all(|stream| stream.len() == 0)
     }
 
-    /// Adds what the node is where that has become known, and says up to where it is.
+    /// Adds the values of the node that have become known, and returns the last place up to which it is
+    /// known.
     fn decide(&mut self, node: &Formula, reach: Option<Reach>, out: &mut Vec<RobustPiece>) -> Key {
         let RobustNode { operands, until, last } = self;
         let known = operands.iter().map(|stream| stream.known).min().unwrap_or(key::START);
-        let mut say = |from, to, levels| out.push(RobustPiece { from, to, levels });
+        let mut emit = |from, to, levels| out.push(RobustPiece { from, to, levels });
         match (node, reach) {
             (_, Some(Reach { lower, upper, .. })) if upper < lower => {
                 while let Some((from, to, [_])) = take(operands) {
-                    say(from, to, Levels::FALSE);
+                    emit(from, to, Levels::FALSE);
                 }
             }
             (Formula::Until { left: Some(_), .. }, Some(reach)) => {
@@ -164,42 +165,42 @@ impl RobustNode {
             (Formula::Next(_), None) => {
                 while let Some((from, _, [x])) = take(operands) {
                     if let Some(before) = last.replace(from) {
-                        say(before, before, x);
+                        emit(before, before, x);
                     }
                 }
                 return last.map_or(key::START, |last| last - 1);
             }
             (Formula::Not(_), _) => {
                 while let Some((from, to, [x])) = take(operands) {
-                    say(from, to, x.not());
+                    emit(from, to, x.not());
                 }
             }
             (Formula::Definitely(_), _) => {
                 while let Some((from, to, [x])) = take(operands) {
-                    say(from, to, x.definitely());
+                    emit(from, to, x.definitely());
                 }
             }
             (Formula::If(..), _) => {
                 while let Some((from, to, [condition, x, y])) = take(operands) {
-                    say(from, to, condition.choose(x, y));
+                    emit(from, to, condition.choose(x, y));
                 }
             }
             (Formula::And(..), _) => {
                 while let Some((from, to, [x, y])) = take(operands) {
-                    say(from, to, x.and(y));
+                    emit(from, to, x.and(y));
                 }
             }
             (Formula::Or(..), _) => {
                 while let Some((from, to, [x, y])) = take(operands) {
-                    say(from, to, x.or(y));
+                    emit(from, to, x.or(y));
                 }
             }
             (Formula::Same(..), _) => {
                 while let Some((from, to, [x, y])) = take(operands) {
-                    say(from, to, x.same(y));
+                    emit(from, to, x.same(y));
                 }
             }
-            (Formula::Past(_) | Formula::Given(_) | Formula::Until { .. }, _) => {}
+            (Formula::Past(_) | Formula::External(_) | Formula::Until { .. }, _) => {}
         }
         known
     }
@@ -210,30 +211,30 @@ fn window(until: &mut RobustUntil, reach: Reach, known: Key, out: &mut Vec<Robus
     (key::first(key::axis(known + 1) - reach.upper) - 1).max(key::START)
 }
 
-/// What a property with operators of the future waits for, that also says its robustness: plain data.
+/// Pending state of a property with future operators and robustness: plain data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Delayed {
     nodes: Vec<RobustNode>,
-    /// The last place that has been seen, once there is one.
+    /// Last place seen.
     seen: Option<Key>,
-    /// How many moments had the time of the last one.
+    /// Number of time points at the time of the last one.
     number: u64,
-    /// The pasts in the time after the last moment (dense).
+    /// Pasts on the open interval after the last time point (dense time).
     after: Vec<Levels>,
-    /// The moments after which something is not decided, and what was noted of them.
-    moments: VecDeque<(Key, i64)>,
-    /// The last place about which there is a verdict, and that verdict.
+    /// Time points that are not decided, or are followed by an undecided place, with their tags.
+    points: VecDeque<(Key, i64)>,
+    /// Last place with a verdict, and that verdict.
     decided: Key,
     #[serde(with = "crate::ops::saved::verdict")]
     last: Option<Verdict>,
-    /// The robustness there.
+    /// Robustness there.
     level: Option<f64>,
-    /// How many places a node may have waiting.
+    /// Maximum number of places that a node may buffer.
     limit: usize,
     lost: u64,
 }
 
-/// Room to work in: nothing in it outlives a call.
+/// Working memory; nothing in it outlives a call.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Room {
     pieces: Vec<RobustPiece>,
@@ -251,7 +252,7 @@ impl Delayed {
             seen: None,
             number: 0,
             after: Vec::new(),
-            moments: VecDeque::new(),
+            points: VecDeque::new(),
             decided: key::START,
             last: None,
             level: None,
@@ -260,7 +261,7 @@ impl Delayed {
         }
     }
 
-    /// As it was when it was new, but that this was the verdict about what came before.
+    /// Resets the state, with `before` as the verdict about the time before.
     pub(crate) fn restart(&mut self, before: Option<Verdict>) {
         for node in &mut self.nodes {
             node.operands.iter_mut().for_each(|stream| *stream = Stream::new());
@@ -269,42 +270,43 @@ impl Delayed {
         (self.seen, self.number, self.decided) = (None, 0, key::START);
         (self.last, self.level, self.lost) = (before, None, 0);
         self.after.clear();
-        self.moments.clear();
+        self.points.clear();
     }
 
-    /// If nothing of what it has seen is asked for any more, since all verdicts about it are given, the last of them.
-    /// All operators look ahead only: one that is new goes on as this one would. In dense time there is always the time
-    /// after the last moment.
-    pub(crate) fn rests(&self, plan: &DelayedPlan) -> Option<Verdict> {
+    /// Returns the last verdict if every place so far has one. The state may then be freed: future operators
+    /// never read earlier places, so a new state continues in the same way. In dense time the interval after
+    /// the last time point is always open.
+    pub(crate) fn quiescent_verdict(&self, plan: &DelayedPlan) -> Option<Verdict> {
         let is_over = plan.time != TimeModel::Dense
-            && self.moments.back().is_none_or(|&(place, _)| place <= self.decided)
-            && self.nodes.iter().all(RobustNode::rests);
+            && self.points.back().is_none_or(|&(place, _)| place <= self.decided)
+            && self.nodes.iter().all(RobustNode::is_quiescent);
         self.last.filter(|_| is_over)
     }
 
-    /// Whether it is of the same property.
+    /// Whether the state belongs to the same property.
     pub(crate) fn fits(&self, other: &Delayed) -> bool {
         let same = |(a, b): (&RobustNode, &RobustNode)| a.operands.len() == b.operands.len();
         self.nodes.len() == other.nodes.len() && self.nodes.iter().zip(&other.nodes).all(same)
     }
 
-    /// How many places were given up because there were too many.
+    /// Number of places dropped because of the limit.
     pub(crate) fn lost(&self) -> u64 {
         self.lost
     }
 
-    /// How many intervals it keeps.
+    /// Number of stored intervals.
     pub(crate) fn kept(&self) -> usize {
         let of_node =
             |node: &RobustNode| node.until.len() + node.operands.iter().map(Stream::len).sum::<usize>();
-        self.moments.len() + self.nodes.iter().map(of_node).sum::<usize>()
+        self.points.len() + self.nodes.iter().map(of_node).sum::<usize>()
     }
 
-    /// An event, in steps or points.
+    /// Processes an event, in steps or points.
     pub(crate) fn event(
         &mut self,
         plan: &DelayedPlan,
-        (position, time): (u64, i64),
+        position: u64,
+        time: i64,
         pasts: &[Levels],
         room: &mut Room,
         out: &mut Vec<Decision>,
@@ -317,15 +319,17 @@ impl Delayed {
             }
         };
         self.begin(place);
-        self.moments.push_back((place, time));
-        self.feed(plan, Some((place, place, pasts)), (known, place), room, out);
+        self.points.push_back((place, time));
+        self.feed(plan, Some((place, place, pasts)), known, place, room, out);
     }
 
-    /// A moment in the dense model: the pasts at the instant, and after it until the next one.
-    pub(crate) fn moment(
+    /// Processes a time point in dense time: the pasts at the instant, and on the open interval up to the
+    /// next one.
+    pub(crate) fn dense_point(
         &mut self,
         plan: &DelayedPlan,
-        (time, tag): (i64, i64),
+        time: i64,
+        tag: i64,
         [at, after]: [&[Levels]; 2],
         room: &mut Room,
         out: &mut Vec<Decision>,
@@ -333,13 +337,13 @@ impl Delayed {
         let place = key::next(self.seen, &mut self.number, 2 * i128::from(time));
         self.begin(place);
         self.pass(plan, key::axis(place), room, out);
-        self.moments.push_back((place, tag));
-        self.feed(plan, Some((place, place, at)), (place, place), room, out);
+        self.points.push_back((place, tag));
+        self.feed(plan, Some((place, place, at)), place, place, room, out);
         self.after.clear();
         self.after.extend_from_slice(after);
     }
 
-    /// Nothing comes before `now`.
+    /// Advances time: no further event comes before `now`.
     pub(crate) fn advance(&mut self, plan: &DelayedPlan, now: i64, room: &mut Room, out: &mut Vec<Decision>) {
         let Some(seen) = self.seen else { return };
         match plan.time {
@@ -347,21 +351,21 @@ impl Delayed {
             TimeModel::Points => {
                 let now = key::first(now.into());
                 if now > seen + 1 {
-                    self.feed(plan, None, (now - 1, now), room, out);
+                    self.feed(plan, None, now - 1, now, room, out);
                 }
             }
             TimeModel::Dense => self.pass(plan, 2 * i128::from(now), room, out),
         }
     }
 
-    /// The trace is over: of what still waits nothing will be known.
+    /// Ends the trace: all open places become inconclusive.
     pub(crate) fn end(&mut self, out: &mut Vec<Decision>) {
         let Some(seen) = self.seen else { return };
-        let waiting = self.moments.partition_point(|&(place, _)| place <= self.decided);
-        self.moments.drain(..waiting);
-        let next = self.moments.front().map_or(seen + 1, |&(place, _)| place);
+        let waiting = self.points.partition_point(|&(place, _)| place <= self.decided);
+        self.points.drain(..waiting);
+        let next = self.points.front().map_or(seen + 1, |&(place, _)| place);
         let (has_begun, verdict) = (self.last.is_some(), Verdict::Inconclusive);
-        let mut tell = |from, to, is_fresh, tag| {
+        let mut emit = |from, to, is_fresh, tag| {
             let changed = self.last.replace(verdict) != Some(verdict);
             let moved = self.level.take().is_some();
             out.push(Decision {
@@ -376,74 +380,75 @@ impl Delayed {
                 tag,
             });
         };
-        // The time before the first of them, if there is any.
+        // Open interval before the first undecided time point, if any.
         if has_begun && self.decided + 1 < next && !self.after.is_empty() {
-            tell(self.decided + 1, next - 1, false, 0);
+            emit(self.decided + 1, next - 1, false, 0);
         }
-        for (place, tag) in self.moments.drain(..) {
-            tell(place, place, true, tag);
+        for (place, tag) in self.points.drain(..) {
+            emit(place, place, true, tag);
         }
         self.decided = seen;
     }
 
-    /// A time such that, at the first moment or [`advance`](Delayed::advance) later than it, there may be another
-    /// verdict by that alone; none while there is no such time.
+    /// Returns a time after which, at the first time point or [`advance`](Delayed::advance), a verdict may be
+    /// due by the passing of time alone.
     pub(crate) fn deadline(&self, plan: &DelayedPlan) -> Option<i64> {
         let seen = self.seen?;
-        let moment = |i: usize| self.moments.get(i).map(|&(place, _)| key::axis(place));
+        let point = |i: usize| self.points.get(i).map(|&(place, _)| key::axis(place));
         let next = match plan.time {
             TimeModel::Steps => None,
             TimeModel::Points => {
                 let open = key::axis(seen + 1);
-                let waiting = self.moments.partition_point(|&(place, _)| place <= self.decided);
+                let waiting = self.points.partition_point(|&(place, _)| place <= self.decided);
                 let due = plan.lags.iter().filter_map(|lag| {
-                    let past = self.moments.partition_point(|&(place, _)| key::axis(place) + lag < open);
-                    Some(moment(past.max(waiting))? + lag)
+                    let past = self.points.partition_point(|&(place, _)| key::axis(place) + lag < open);
+                    Some(point(past.max(waiting))? + lag)
                 });
                 due.min()
             }
             TimeModel::Dense => {
                 let decided = key::axis(self.decided + 1) - 1;
                 let changes = plan.lags.iter().filter_map(|lag| {
-                    // Something changes at a moment, and just after it.
-                    let past = self.moments.partition_point(|&(place, _)| key::axis(place) < decided + lag);
-                    let at = moment(past)?;
+                    // The input changes at a time point, and just after it.
+                    let past = self.points.partition_point(|&(place, _)| key::axis(place) < decided + lag);
+                    let at = point(past)?;
                     Some(if at > decided + lag { at - lag } else { at + 1 - lag })
                 });
                 changes.min().map(|about| (about + plan.horizon) >> 1)
             }
         };
-        // What is later than any time never comes.
+        // A deadline beyond the range of time never comes.
         next.and_then(|time| i64::try_from(time).ok())
     }
 
-    /// Of what comes before the first moment nothing is said.
+    /// Marks the time before the first time point as decided, without a verdict.
     fn begin(&mut self, first: Key) {
         if self.seen.is_none() {
             self.decided = first - 1;
         }
     }
 
-    /// Lets time pass to just before the instant at a coordinate, in the dense model.
+    /// Advances dense time to just before the instant at a coordinate.
     fn pass(&mut self, plan: &DelayedPlan, until: i128, room: &mut Room, out: &mut Vec<Decision>) {
         let Some(seen) = self.seen else { return };
-        // No other moment has the time of the last one.
+        // No other time point has the time of the last one.
         let from = key::first(key::ceil(seen + 1));
         let to = key::first(until) - 1;
         if from <= to {
             let after = std::mem::take(&mut self.after);
-            self.feed(plan, Some((from, to, &after)), (to, from), room, out);
+            self.feed(plan, Some((from, to, &after)), to, from, room, out);
             self.after = after;
         }
     }
 
-    /// Takes what the pasts are on an interval through all nodes. Then all is known up to a place; the second is
-    /// now.
+    /// Evaluates all nodes for the pasts on an interval, after which the trace is known up to `seen`; `now`
+    /// is the current place.
     fn feed(
         &mut self,
         plan: &DelayedPlan,
         chunk: Option<(Key, Key, &[Levels])>,
-        (seen, now): (Key, Key),
+        seen: Key,
+        now: Key,
         room: &mut Room,
         out: &mut Vec<Decision>,
     ) {
@@ -473,13 +478,13 @@ impl Delayed {
             let changed = self.last.replace(verdict) != Some(verdict);
             let robustness = levels.robustness();
             let moved = std::mem::replace(&mut self.level, robustness) != robustness;
-            let i = self.moments.partition_point(|&(place, _)| place < from);
-            let moment = self.moments.get(i).filter(|&&(place, _)| place == from && from == to);
+            let i = self.points.partition_point(|&(place, _)| place < from);
+            let point = self.points.get(i).filter(|&&(place, _)| place == from && from == to);
             let due = key::axis(from) + plan.horizon;
             let certain = match plan.time {
                 TimeModel::Points => now,
                 TimeModel::Steps => key::first(due).min(now),
-                // About an instant it is certain just after another one.
+                // A verdict about an instant is certain just after another one.
                 TimeModel::Dense => key::first(due | 1).min(seen + 1),
             };
             out.push(Decision {
@@ -489,19 +494,19 @@ impl Delayed {
                 robustness,
                 changed,
                 moved,
-                is_fresh: moment.is_some(),
+                is_fresh: point.is_some(),
                 certain,
-                tag: moment.map_or(0, |&(_, tag)| tag),
+                tag: point.map_or(0, |&(_, tag)| tag),
             });
         }
         self.decided = self.decided.max(decided);
         let decided = key::axis(self.decided + 1);
-        while self.moments.front().is_some_and(|&(place, _)| key::axis(place) + 1 < decided) {
-            self.moments.pop_front();
+        while self.points.front().is_some_and(|&(place, _)| key::axis(place) + 1 < decided) {
+            self.points.pop_front();
         }
     }
 
-    /// Gives up what a node has too much of: it is unknown. Says up to where it is then decided.
+    /// Drops places above the limit of a node, as unknown. Returns the last decided place.
     fn give_up(&mut self, node: usize, mut known: Key, out: &mut Vec<RobustPiece>) -> Key {
         while self.nodes[node].until.len() > self.limit
             && let Some(piece) = self.nodes[node].until.give_up()

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::levels::Levels;
 use crate::future::key::{self, Key};
 
-/// What a formula is on an interval: a single place at a moment, and whole coordinates in between.
+/// Value of a formula on an interval: a single place at a time point, whole coordinates in between.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct RobustPiece {
     pub(super) from: Key,
@@ -13,8 +13,8 @@ pub(super) struct RobustPiece {
     pub(super) levels: Levels,
 }
 
-/// What an operand of a node has become and the others not yet, in order, and up to where it is known. There is a piece
-/// for every moment; between them, in dense time, there are pieces without gaps.
+/// Buffered values of one operand that the other operands have not reached yet, in order, and the last known
+/// place. There is a piece for every time point; in dense time pieces without gaps lie between them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Stream {
     pieces: VecDeque<RobustPiece>,
@@ -28,7 +28,7 @@ impl Stream {
 
     pub(super) fn push(&mut self, piece: RobustPiece) {
         match self.pieces.back_mut() {
-            // Time that goes on in parts is one piece.
+            // An open interval that arrives in parts is one piece.
             Some(back)
                 if back.from < back.to
                     && piece.from < piece.to
@@ -46,7 +46,7 @@ impl Stream {
     }
 }
 
-/// Takes from streams what is there in all of them: an interval, and what each is there.
+/// Removes the first interval on which all streams have a value, and returns it with these values.
 pub(super) fn take<const N: usize>(streams: &mut [Stream]) -> Option<(Key, Key, [Levels; N])> {
     let mut levels = [Levels::UNKNOWN; N];
     let (mut from, mut to) = (key::START, Key::MAX);

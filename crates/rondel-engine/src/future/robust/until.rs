@@ -6,9 +6,9 @@ use super::fold::{Fold, Stretch};
 use super::levels::Levels;
 use super::stream::RobustPiece;
 use crate::future::key::{self, Key};
-use crate::future::leaf::Reach;
+use crate::future::until::Reach;
 
-/// An interval on which both operands are constant.
+/// Interval on which both operands are constant.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 struct Pair {
     from: Key,
@@ -18,44 +18,45 @@ struct Pair {
 }
 
 impl Pair {
-    /// A moment, or a single instant between moments.
+    /// Whether it is a time point, or a single instant between time points.
     fn is_instant(&self) -> bool {
         let at = key::axis(self.from);
         self.from == self.to || at & 1 == 0 && at == key::axis(self.to)
     }
 
-    /// A witness at an instant needs the left operand only before it. In a span there is more of the span before
-    /// every witness.
+    /// A witness at an instant needs the left operand only before it. In an open interval, part of the
+    /// interval precedes every witness.
     fn stretch(&self) -> Stretch {
         let until = if self.is_instant() { self.right } else { self.left.and(self.right) };
         Stretch { left: self.left, until }
     }
 }
 
-/// `p until[lower, upper] q`, about one place after the other, each when its whole window is known.
+/// `p until[lower, upper] q` at one place after the other, each when its whole window is known.
 ///
-/// Ahead of the place go two windows: what lies before the interval, in which `p` must hold, and the interval. What
-/// they come to is the same until one of them begins or ends with another pair: up to there it is said at once.
+/// Two windows lie ahead of the place: the part before the interval, in which `p` must hold, and the
+/// interval. Their values are constant until one of them gains or loses a pair; up to there the result is
+/// emitted at once.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct RobustUntil {
-    /// From the first place on about which nothing has been said.
+    /// Pairs from the first undecided place on.
     pairs: VecDeque<Pair>,
-    /// What lies before the interval: so many of the pairs, from the first on.
+    /// Fold of the first `near_len` pairs, which lie before the interval.
     near: Fold,
     near_len: usize,
-    /// The interval: the pairs from one number to another.
+    /// Fold of the pairs `far_start..far_end`, the interval.
     far: Fold,
     far_start: usize,
     far_end: usize,
 }
 
 impl RobustUntil {
-    /// How many pairs wait.
+    /// Number of buffered pairs.
     pub(super) fn len(&self) -> usize {
         self.pairs.len()
     }
 
-    /// Takes what the operands are next.
+    /// Adds the next values of the operands.
     pub(super) fn push(&mut self, RobustPiece { from, to, levels: right }: RobustPiece, left: Levels) {
         let mut pair = Pair { from, to, left, right };
         let same = |back: &&mut Pair| (back.left, back.right) == (left, right);
@@ -72,7 +73,7 @@ impl RobustUntil {
         }
     }
 
-    /// Says what it is about all places whose windows are `known` now, to the last.
+    /// Emits the values at all places whose windows are complete, where `known` is the last known place.
     pub(super) fn decide(
         &mut self,
         Reach { lower, upper, .. }: Reach,
@@ -104,7 +105,7 @@ impl RobustUntil {
                 self.far.push(next.stretch());
                 self.far_end += 1;
             }
-            // Where nothing lies before the interval, it begins with the place itself.
+            // With lower bound 0 the interval begins with the place itself.
             while lower > 0
                 && self.far_start < self.far_end
                 && let Some(next) = self.pairs.get(self.far_start)
@@ -117,7 +118,7 @@ impl RobustUntil {
                 self.far_start += 1;
             }
             let until = self.far.get().until;
-            // A witness that is now needs nothing else.
+            // A witness at the place itself needs no left operand.
             let levels = if lower == 0 { own.right.or(until) } else { self.near.get().left.and(until) };
             let to = own.to.min(key::last(to.max(here)));
             out(RobustPiece { from: own.from, to, levels });
@@ -125,14 +126,14 @@ impl RobustUntil {
         }
     }
 
-    /// Gives up the first place, if there is one.
+    /// Drops the first pair, if there is one.
     pub(super) fn give_up(&mut self) -> Option<RobustPiece> {
         let Pair { from, to, .. } = *self.pairs.front()?;
         self.leave(to);
         Some(RobustPiece { from, to, levels: Levels::UNKNOWN })
     }
 
-    /// Forgets all up to there, which is in the first pair.
+    /// Drops all places up to `to`, which lies in the first pair.
     fn leave(&mut self, to: Key) {
         let Some(own) = self.pairs.front_mut() else { return };
         if to < own.to {

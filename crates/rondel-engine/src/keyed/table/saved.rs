@@ -1,23 +1,23 @@
-//! A table as it goes into a snapshot. The index is not in it: it follows from the keys.
+//! Saved form of a table. The index is not saved, as it follows from the keys.
 
 use serde::{Deserialize, Serialize};
 
 use crate::exec::section::Section;
+use crate::keyed::heap::SavedHeap;
 use crate::keyed::keys::{self, KeptKey};
 use crate::keyed::record::{FREE, KEY, POSITION};
-use crate::keyed::sides::SavedSides;
 use crate::keyed::table::{TEMPLATE, Table};
 
-/// What of a [`Table`] goes into a snapshot.
+/// Saved form of a [`Table`].
 #[derive(Serialize, Deserialize)]
 pub(crate) struct SavedTable {
-    /// The records, one after the other.
+    /// Records, one after the other.
     pub(in crate::keyed) words: Vec<u64>,
     pub(in crate::keyed) free: Vec<u32>,
     pub(in crate::keyed) removed: Vec<u32>,
-    /// The keys, where they are several words.
+    /// Keys of several words, by record.
     pub(in crate::keyed) keys: Vec<Vec<u64>>,
-    pub(in crate::keyed) sides: SavedSides,
+    pub(in crate::keyed) heap: SavedHeap,
 }
 
 impl Table {
@@ -27,20 +27,19 @@ impl Table {
             free: self.free.clone(),
             removed: self.removed.clone(),
             keys: self.keys.iter().map(|key| key.parts().to_vec()).collect(),
-            sides: self.sides.saved(),
+            heap: self.heap.saved(),
         }
     }
 
-    /// Takes over what was saved, in a table with nothing but the template; false if it cannot be what was
-    /// saved of such a table.
+    /// Takes over a saved state, in a table that has only the template. Returns false if it does not fit.
     pub(crate) fn restore(&mut self, section: &Section, saved: SavedTable) -> bool {
-        let SavedTable { words, free, removed, keys, sides } = saved;
+        let SavedTable { words, free, removed, keys, heap } = saved;
         let len = self.layout.words;
         let Ok(used) = u32::try_from(words.len() / len) else { return false };
         if used == 0 || words.len() % len != 0 || keys.len() > used as usize {
             return false;
         }
-        if !self.sides.restore(section, sides) {
+        if !self.heap.restore(section, heap) {
             return false;
         }
         (self.records, self.used, self.free, self.removed) = (words, used, free, removed);
@@ -49,14 +48,14 @@ impl Table {
         self.has_sound_numbers() && (0..used).all(|number| self.adopt(number))
     }
 
-    /// Whether just the records that are nobody's will be used again.
+    /// Whether the free record numbers are exactly those of unused records.
     fn has_sound_numbers(&self) -> bool {
-        let mut nobodys = [&self.free[..], &self.removed].concat();
-        nobodys.sort_unstable();
-        self.is_live(TEMPLATE) && nobodys.into_iter().eq((0..self.used).filter(|&n| !self.is_live(n)))
+        let mut unused = [&self.free[..], &self.removed].concat();
+        unused.sort_unstable();
+        self.is_live(TEMPLATE) && unused.into_iter().eq((0..self.used).filter(|&n| !self.is_live(n)))
     }
 
-    /// Makes a record that is an instance's known by its key; false if it cannot be a record.
+    /// Adds an instance's record to the index. Returns false if the record is damaged.
     fn adopt(&mut self, number: u32) -> bool {
         let (record, places) = (self.record(number), &self.layout.places);
         if record[POSITION] == FREE {
@@ -64,14 +63,14 @@ impl Table {
         }
         let all =
             |words: &[u32], is: &dyn Fn(u64) -> bool| words.iter().all(|&word| is(record[word as usize]));
-        let sides = &self.sides;
-        let fits = all(&self.layout.texts, &|text| sides.may_be_text(text))
-            && sides.pools.may_be(record, &places.pools)
+        let heap = &self.heap;
+        let fits = all(&self.layout.texts, &|text| heap.is_text_or_empty(text))
+            && heap.pools.is_valid(record, &places.pools)
             && (0..)
                 .zip(&places.relations)
-                .all(|(k, &word)| sides.relations.may_be(k, record[word as usize]))
-            && (0..).zip(&places.pending).all(|(k, &word)| sides.pending.may_be(k, record[word as usize]))
-            && (0..).zip(&places.delayed).all(|(k, &word)| sides.delayed.may_be(k, record[word as usize]))
+                .all(|(k, &word)| heap.relations.is_valid(k, record[word as usize]))
+            && (0..).zip(&places.pending).all(|(k, &word)| heap.pending.is_valid(k, record[word as usize]))
+            && (0..).zip(&places.delayed).all(|(k, &word)| heap.delayed.is_valid(k, record[word as usize]))
             && (number == TEMPLATE
                 || self.word_keys
                 || keys::is_short_text(record[KEY])

@@ -3,7 +3,7 @@
 use rondel_event::{Block, Slot, TopicId};
 use rondel_spec::{Kernel, TimeModel, pattern as compiled};
 
-use super::{AheadStep, Assembly};
+use super::section::{AheadStep, Assembly};
 use crate::exec::section::{Deadline, Lasting};
 use crate::ir::instruction::Instruction;
 use crate::ir::node::{ComparisonKind, Constant, FieldId, Kind, Node, RobustReach};
@@ -74,9 +74,10 @@ impl Assembly<'_> {
         let place = &self.place;
         let wire = |wire: Wire| wire.moved_to(NodeId(place[wire.node().index()]));
         let operands = operands.map(|x| Halves { at: wire(x.at), after: wire(x.after) });
-        Some(Instruction::LookAhead { operands: push(&mut self.operands, operands), state })
+        Some(Instruction::LookAhead { operands: push(&mut self.operands.since, operands), state })
     }
 
+    #[expect(clippy::too_many_lines, reason = "one arm for each node")]
     fn instruction(&mut self, node: &Node, out: u32) -> Instruction {
         use Instruction as I;
         let Assembly { place, column, state, registers, .. } = self;
@@ -125,7 +126,7 @@ impl Assembly<'_> {
             }
             Node::TimedSince { p, q, lower, upper } => {
                 let halves = |halves: Halves| Halves { at: wire(halves.at), after: wire(halves.after) };
-                let operands = push(&mut self.operands, [halves(p), halves(q)]);
+                let operands = push(&mut self.operands.since, [halves(p), halves(q)]);
                 let state = push(&mut state.timed_since, TimedSince::new(lower, upper));
                 I::TimedSince { operands, state, second: add(&mut registers.seconds) }
             }
@@ -148,13 +149,13 @@ impl Assembly<'_> {
                     Node::TimedSince { lower, .. } => lower,
                     _ => 0,
                 };
-                self.shortest = self.shortest.min(soonest);
-                self.deadlines.push(deadline);
+                self.changes.shortest = self.changes.shortest.min(soonest);
+                self.changes.deadlines.push(deadline);
                 I::After { second }
             }
             Node::Lasting { from, known, span, open } => {
                 let span = distance(span).saturating_sub(open.into());
-                push(&mut self.lasting, Lasting { known: wire(known), span });
+                push(&mut self.operands.lasting, Lasting { known: wire(known), span });
                 let state = push(&mut state.lasting, NEVER);
                 I::Lasting { x: column(from), state, second: add(&mut registers.seconds) }
             }
@@ -169,8 +170,8 @@ impl Assembly<'_> {
                         guard.place(&wire, &column);
                     }
                     transition.assignments.iter_mut().for_each(|(_, value)| value.place(&wire, &column));
-                    self.shortest =
-                        self.shortest.min(transition.after.map_or(u64::MAX, |after| after.max(1)));
+                    self.changes.shortest =
+                        self.changes.shortest.min(transition.after.map_or(u64::MAX, |after| after.max(1)));
                 }
                 plan.kept.iter_mut().for_each(|value| value.place(&wire, &column));
                 push(&mut registers.machines, MachineRows::new(variables.len()));
@@ -178,7 +179,7 @@ impl Assembly<'_> {
                 let variables = variables.into_iter().map(Some).chain(kept).collect();
                 push(&mut state.machines, MachineState::new(initial, variables));
                 let machine = push(&mut self.machines, plan);
-                self.deadlines.push(Deadline::Machine(machine));
+                self.changes.deadlines.push(Deadline::Machine(machine));
                 I::Machine { machine, out }
             }
             Node::MachineAfter(of) => I::MachineAfter { machine: machine(of), out },
@@ -207,11 +208,11 @@ impl Assembly<'_> {
             Node::Window { measure, kind, x, samples, known, over, timed } => {
                 let operands =
                     WindowOperands { x: column(x), samples: wire(samples), known: wire(known), timed };
-                push(&mut self.windows, operands);
+                push(&mut self.operands.windows, operands);
                 let window = push(&mut state.values.windows, Window::new(measure, kind, over));
                 if timed {
-                    self.deadlines.push(Deadline::Window(window));
-                    self.shortest = self.shortest.min(over);
+                    self.changes.deadlines.push(Deadline::Window(window));
+                    self.changes.shortest = self.changes.shortest.min(over);
                 }
                 I::Window { window, out }
             }
@@ -228,12 +229,12 @@ impl Assembly<'_> {
                 I::RobustSince { p: column(p), q: column(q), timed, state, out }
             }
             Node::RobustDense { p, q, bounds: RobustReach { lower, upper, unknown, .. } } => {
-                let operands = push(&mut self.robust_operands, [p.map(column), q.map(column)]);
+                let operands = push(&mut self.operands.robust, [p.map(column), q.map(column)]);
                 let since = robust::DenseSince::new(lower, upper, f64::from_bits(unknown), LIMIT);
                 let state = push(&mut state.values.robust_dense, since);
-                self.deadlines.push(Deadline::Robust(state));
+                self.changes.deadlines.push(Deadline::Robust(state));
                 let soonest = if lower > 0 { lower } else { upper.unwrap_or(u64::MAX) };
-                self.shortest = self.shortest.min(soonest);
+                self.changes.shortest = self.changes.shortest.min(soonest);
                 I::RobustDense { operands, state, second: add(&mut registers.column_seconds), out }
             }
             Node::AfterFloat(of) => match self.instructions[place[of.index()] as usize] {
@@ -250,8 +251,8 @@ impl Assembly<'_> {
                 let relation = push(&mut self.relations, relation);
                 if dense {
                     // Its tables expire with time, also if its truth between events is never read.
-                    self.deadlines.push(Deadline::Relation(relation));
-                    self.shortest = self.shortest.min(soonest);
+                    self.changes.deadlines.push(Deadline::Relation(relation));
+                    self.changes.shortest = self.changes.shortest.min(soonest);
                 }
                 I::Quantified { relation, second: add(&mut registers.seconds) }
             }
@@ -282,10 +283,10 @@ impl Assembly<'_> {
                 }
             }
             Node::Constant(Constant::Int(value)) => {
-                I::ConstantInt { constant: push(&mut self.ints, value), out }
+                I::ConstantInt { constant: push(&mut self.constants.ints, value), out }
             }
             Node::Constant(Constant::Float(bits)) => {
-                I::ConstantFloat { constant: push(&mut self.floats, f64::from_bits(bits)), out }
+                I::ConstantFloat { constant: push(&mut self.constants.floats, f64::from_bits(bits)), out }
             }
             Node::Constant(Constant::Text(ref text)) => {
                 let buffer = push(&mut state.values.buffers, text.as_bytes().to_vec());
@@ -315,7 +316,9 @@ impl Assembly<'_> {
                             _ => None,
                         });
                         match pattern {
-                            Some(pattern) => I::Matches { x: a, pattern: push(&mut self.patterns, pattern) },
+                            Some(pattern) => {
+                                I::Matches { x: a, pattern: push(&mut self.constants.patterns, pattern) }
+                            }
                             // Cannot happen: the translator has compiled it before.
                             None => I::False,
                         }

@@ -29,7 +29,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use rondel_event::{Path, Read, TopicId, Value, ValueType};
-use rondel_spec::{Bounds, Expr, ExprId, TimeModel, VariableId};
+use rondel_spec::{Bounds, Class, Expr, ExprId, Temporal, TimeModel, VariableId};
 
 use super::{Meaning, Translator, Truth, TruthBounds};
 use crate::CompileError;
@@ -183,35 +183,33 @@ impl<'a> Search<'a> {
                 self.bind(id, *topic, fields)?;
                 Never
             }
-            Expr::Variable(..)
-            | Expr::ToFloat(_)
-            | Expr::Unary(..)
-            | Expr::Binary(..)
-            | Expr::Compare(..)
-            | Expr::StartsWith(..)
-            | Expr::Call(..)
-            | Expr::If(..) => Other,
+            Expr::Variable(..) => Other,
             Expr::Not(x) => not(of(x)),
             Expr::Definitely(x) => of(x),
             Expr::And(x, y) => both(of(x), of(y)),
             Expr::Or(x, y) => not(both(not(of(x)), not(of(y)))),
-            Expr::Once(bounds, x) => once(*bounds, of(x)).ok_or((*x, ELSEWHERE))?,
-            Expr::Historically(bounds, x) => not(once(*bounds, not(of(x))).ok_or((*x, ELSEWHERE))?),
-            Expr::Since(bounds, x, y) => {
-                if of(x) != Always {
-                    return Err((*x, ELSEWHERE));
-                }
-                if of(y) != Never {
-                    return Err((*y, ELSEWHERE));
-                }
-                once(*bounds, Never).unwrap_or(Other)
-            }
             Expr::Previously(x) if of(x) == Lasts(false) => Other,
             Expr::Previously(_) => return Err((id, "it refers to the previous event, whatever its values")),
-            Expr::Exists(..) | Expr::ForAll(..) => {
+            _ if expr.class() == Class::Function => Other,
+            _ if expr.class() == Class::Quantifier => {
                 return Err((id, "it is a quantifier that uses a variable of an outer quantifier"));
             }
-            _ => return Err((id, "it has variables")),
+            _ => match expr.past() {
+                Some(Temporal { bounds, guard: Some(p), operand, .. }) => {
+                    if of(&p) != Always {
+                        return Err((p, ELSEWHERE));
+                    }
+                    if of(&operand) != Never {
+                        return Err((operand, ELSEWHERE));
+                    }
+                    once(bounds, Never).unwrap_or(Other)
+                }
+                Some(Temporal { bounds, all, operand, .. }) => {
+                    let negated = |idle: Idle| if all { not(idle) } else { idle };
+                    negated(once(bounds, negated(of(&operand))).ok_or((operand, ELSEWHERE))?)
+                }
+                None => return Err((id, "it has variables")),
+            },
         })
     }
 
@@ -280,7 +278,7 @@ impl Translator<'_> {
         let scope = self.scope();
         let done = &self.done;
         let is_truth = |node: ExprId| matches!(done.get(node.index()), Some(Some((Meaning::Truth(_), _))));
-        let found = match self.by_relations[id.index()] {
+        let found = match self.demands.by_relations[id.index()] {
             // Instances of instances are not supported.
             _ if !self.keys.is_empty() => Err((id, "the property already has `for each`")),
             true => Err((id, "`@plan(relations)` is set")),
@@ -333,10 +331,10 @@ impl Translator<'_> {
                 what: "a quantifier over an expression that is not boolean",
             });
         };
-        inner.formulas.push(truth);
-        inner.robust.push(None);
+        inner.properties.formulas.push(truth);
+        inner.properties.robust.push(None);
         let section =
-            Ordered::new(inner.finish(), TimePoints::Events, false, (self.spec, &[])).assemble(vec![0], &[]);
+            Ordered::new(inner.finish(), TimePoints::Events, false, self.spec, &[]).assemble(vec![0], &[]);
         let mut fields = Vec::new();
         for (topic, paths) in &topics {
             for (path, &value_type) in paths.iter().zip(&types) {

@@ -3,10 +3,10 @@
 use std::collections::{HashMap, HashSet};
 
 use rondel_event::Comparison;
-use rondel_spec::{Bounds, Expr, ExprId, TimeModel};
+use rondel_spec::{Class, Expr, ExprId, Temporal, TimeModel, fold};
 
-use super::ask::Draft;
 use super::operands::Operands;
+use super::quantified_future::Draft;
 use super::{Robustness, Translator, Truth};
 use crate::CompileError;
 use crate::future::{DelayedPlan, Formula, Future, Plan, RobustFuture};
@@ -17,18 +17,15 @@ struct Cut {
     nodes: Vec<Formula>,
     pasts: Vec<(ExprId, Truth)>,
     /// Numbers of the obligations of tuples.
-    givens: Vec<u32>,
+    externals: Vec<u32>,
 }
 
 /// For every node whether it contains a future operator.
 pub(super) fn look_ahead(nodes: &[Expr]) -> Vec<bool> {
-    let mut ahead = Vec::with_capacity(nodes.len());
-    for expr in nodes {
-        let own = matches!(expr, Expr::Next(_) | Expr::Eventually(..) | Expr::Always(..) | Expr::Until(..));
+    fold(nodes, |_, expr, ahead: &[bool]| {
         let inherited = expr.operands().any(|operand| ahead.get(operand.index()) == Some(&true));
-        ahead.push(own || inherited);
-    }
-    ahead
+        expr.class() == Class::Future || inherited
+    })
 }
 
 impl Translator<'_> {
@@ -40,10 +37,15 @@ impl Translator<'_> {
         model: TimeModel,
         ahead: &[bool],
     ) -> Result<Future, CompileError> {
-        let Cut { nodes, pasts, givens } = self.cut(formula, ahead)?;
+        let Cut { nodes, pasts, externals } = self.cut(formula, ahead)?;
         let plan = Plan::new(model, &nodes).map_err(|_| too_large(formula))?;
         let pasts = pasts.into_iter().map(|(_, truth)| truth).collect();
-        Ok(Future { property, plan, pasts, givens: givens.into_iter().map(|number| (number, 0)).collect() })
+        Ok(Future {
+            property,
+            plan,
+            pasts,
+            externals: externals.into_iter().map(|number| (number, 0)).collect(),
+        })
     }
 
     /// Plans a property with future operators and robustness.
@@ -54,8 +56,8 @@ impl Translator<'_> {
         model: TimeModel,
         ahead: &[bool],
     ) -> Result<RobustFuture<Robustness>, CompileError> {
-        let Cut { nodes, pasts, givens } = self.cut(formula, ahead)?;
-        if !givens.is_empty() {
+        let Cut { nodes, pasts, externals } = self.cut(formula, ahead)?;
+        if !externals.is_empty() {
             return Err(CompileError::Unsupported { node: formula, what: error::ROBUST_QUANTIFIER });
         }
         let plan = DelayedPlan::new(model, nodes).map_err(|_| too_large(formula))?;
@@ -81,10 +83,10 @@ impl Translator<'_> {
                 }
             }
         }
-        let (nodes, pasts, givens) = (Vec::new(), Vec::new(), Vec::new());
-        let mut draft = Draft { ahead, place: HashMap::new(), nodes, pasts, givens };
+        let (nodes, pasts, externals) = (Vec::new(), Vec::new(), Vec::new());
+        let mut draft = Draft { ahead, place: HashMap::new(), nodes, pasts, externals };
         for id in needed {
-            let is_quantifier = matches!(self.spec.nodes[id.index()], Expr::Exists(..) | Expr::ForAll(..));
+            let is_quantifier = self.spec.nodes[id.index()].class() == Class::Quantifier;
             if is_quantifier && ahead[id.index()] {
                 let node = self.quantified_ahead(id, &mut draft)?;
                 draft.place.insert(id, node);
@@ -107,8 +109,8 @@ impl Translator<'_> {
         {
             draft.add(Formula::And(root, root));
         }
-        let Draft { nodes, pasts, givens, .. } = draft;
-        Ok(Cut { nodes, pasts, givens })
+        let Draft { nodes, pasts, externals, .. } = draft;
+        Ok(Cut { nodes, pasts, externals })
     }
 
     fn node(
@@ -125,11 +127,16 @@ impl Translator<'_> {
                 .truth(*operand)
                 .and(Err(CompileError::ForwardReference { node: id, operand: *operand })),
         };
-        let until = |bounds: &Bounds, left, right| {
+        let expr = &self.spec.nodes[id.index()];
+        if let Some(Temporal { bounds, all, guard, operand }) = expr.future() {
             let upper = bounds.upper.unwrap_or(u64::MAX);
-            Formula::Until { lower: bounds.lower, upper, left, right }
-        };
-        Ok(match &self.spec.nodes[id.index()] {
+            let left = guard.map(|guard| at(&guard)).transpose()?;
+            let of = at(&operand)?;
+            let right = if all { add(nodes, Formula::Not(of)) } else { of };
+            let until = Formula::Until { lower: bounds.lower, upper, left, right };
+            return Ok(if all { Formula::Not(add(nodes, until)) } else { until });
+        }
+        Ok(match expr {
             Expr::Not(x) => Formula::Not(at(x)?),
             Expr::And(x, y) => Formula::And(at(x)?, at(y)?),
             Expr::Or(x, y) => Formula::Or(at(x)?, at(y)?),
@@ -141,13 +148,6 @@ impl Translator<'_> {
                 Formula::Not(add(nodes, same))
             }
             Expr::Next(x) => Formula::Next(at(x)?),
-            Expr::Eventually(bounds, x) => until(bounds, None, at(x)?),
-            Expr::Always(bounds, x) => {
-                let not = Formula::Not(at(x)?);
-                let not = add(nodes, not);
-                Formula::Not(add(nodes, until(bounds, None, not)))
-            }
-            Expr::Until(bounds, x, y) => until(bounds, Some(at(x)?), at(y)?),
             _ => {
                 return Err(CompileError::Unsupported { node: id, what: error::FUTURE_INSIDE });
             }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use rondel_event::{Comparison, Path, Read, TopicId, Value, ValueType};
-use rondel_spec::{BinaryOp, Expr, ExprId, Spec, TimeModel, UnaryOp};
+use rondel_spec::{BinaryOp, Class, Expr, ExprId, Spec, TimeModel, UnaryOp, fold};
 
 use super::{FieldId, Translator, Truth, TruthBounds};
 use crate::CompileError;
@@ -163,19 +163,9 @@ impl Translator<'_> {
         let is_interpolated =
             |x: &ExprId| interpolated.get(x.index()).is_some_and(|interpolated| *interpolated);
         let refused = match expr {
-            Expr::Window { .. }
-            | Expr::Age(_)
-            | Expr::Latency(_)
-            | Expr::Jitter(_)
-            | Expr::Chain(..)
-            | Expr::Key(..)
-            | Expr::Exists(..)
-            | Expr::ForAll(..)
-            | Expr::InState(..)
-            | Expr::Ambiguous(_)
-            | Expr::MachineVariable(..) => true,
+            Expr::Key(..) => true,
             Expr::Prev(x) => is_interpolated(x) && !matches!(self.spec.nodes[x.index()], Expr::Field { .. }),
-            _ => false,
+            _ => matches!(expr.class(), Class::Measure | Class::Quantifier | Class::Machine),
         };
         if refused {
             return Err(CompileError::Unsupported { node: id, what: error::NOT_PIECEWISE_LINEAR });
@@ -365,12 +355,10 @@ fn is_interpolated(interpolated: &[bool], x: ExprId) -> bool {
 
 /// For every node whether it depends on a number of a message.
 fn interpolated(spec: &Spec) -> Vec<bool> {
-    let mut interpolated: Vec<bool> = Vec::with_capacity(spec.nodes.len());
-    for expr in &spec.nodes {
+    fold(&spec.nodes, |_, expr, interpolated: &[bool]| {
         let own = matches!(expr, Expr::Field { value_type: ValueType::Int | ValueType::Float, .. });
-        interpolated.push(own || expr.operands().any(|operand| is_interpolated(&interpolated, operand)));
-    }
-    interpolated
+        own || expr.operands().any(|operand| is_interpolated(interpolated, operand))
+    })
 }
 
 /// Whether a node compares a field with its value before the last message.

@@ -235,20 +235,7 @@ impl Translator<'_> {
 
     /// Whether an expression refers to data or the state of this machine.
     fn mentions(&self, machine: MachineId, expr: ExprId) -> bool {
-        let mut seen = BTreeSet::from([expr]);
-        let mut open = vec![expr];
-        while let Some(id) = open.pop() {
-            let Some(node) = self.spec.nodes.get(id.index()) else { continue };
-            let own = match node {
-                Expr::MachineVariable(m, ..) | Expr::InState(m, _) | Expr::Ambiguous(m) => *m == machine,
-                _ => false,
-            };
-            if own {
-                return true;
-            }
-            open.extend(node.operands().filter(|operand| *operand < id && seen.insert(*operand)));
-        }
-        false
+        self.spec.below(expr).any(|(_, node)| node.machine() == Some(machine))
     }
 
     /// Translates a node and its operands, unless that has been done.

@@ -11,16 +11,20 @@ use crate::ir::node::{ComparisonKind, Constant, Kind, Measure, Node};
 use crate::ir::wire::{Halves, NodeId, Wire};
 
 impl Translator<'_> {
+    #[expect(clippy::too_many_lines, reason = "one arm for each aggregate")]
     pub(super) fn window(
         &mut self,
         id: ExprId,
-        (aggregate, over, operand, topics): (Aggregate, u64, Option<ExprId>, &[TopicId]),
+        aggregate: Aggregate,
+        over: u64,
+        operand: Option<ExprId>,
+        topics: &[TopicId],
         operands: &Operands<'_>,
     ) -> Result<ValueColumns, CompileError> {
         let mut set = 0;
         for &topic in topics {
             let topic = self.topic_set(id, topic)?;
-            set = self.union(set, topic);
+            set = self.sets.union(set, topic);
         }
         let mut samples = self.clock(set);
         if let (true, Some(x)) = (aggregate.leaves_out_nan(), operand) {

@@ -93,7 +93,7 @@ impl Translator<'_> {
 
     /// The rows with a message of a set of topics; constantly true if it contains all topics of the section.
     pub(super) fn clock(&mut self, set: SetId) -> Wire {
-        let topics = &self.sets[set];
+        let topics = self.sets.topics(set);
         // Dense time has rows without an event.
         if topics.len() == self.topics && self.model != TimeModel::Dense {
             return Wire::TRUE;

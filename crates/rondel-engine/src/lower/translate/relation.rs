@@ -5,14 +5,14 @@ use std::collections::HashSet;
 use std::rc::Rc;
 
 use rondel_event::{Read, ValueType};
-use rondel_spec::{Expr, ExprId, TimeModel, VariableId};
+use rondel_spec::{Class, Expr, ExprId, TimeModel, VariableId};
 
 use super::{Meaning, Translator, Truth};
 use crate::CompileError;
 use crate::ir::node::Node;
 use crate::ir::wire::Halves;
 use crate::relation::literal::{Refusal, Scope};
-use crate::relation::plan::{Rail, RelationPlan};
+use crate::relation::plan::{RelationPlan, TruthBound};
 use crate::relation::safe::Compiler;
 use crate::relation::source::{Input, Relation};
 
@@ -26,7 +26,7 @@ impl<'a> Translator<'a> {
     /// Nodes that must be translated before a node: its operands, or the nodes without variables that the
     /// body of a quantifier refers to.
     pub(super) fn required_operands(&mut self, id: ExprId, expr: &Expr) -> Result<Vec<ExprId>, CompileError> {
-        if !matches!(expr, Expr::Exists(..) | Expr::ForAll(..)) {
+        if expr.class() != Class::Quantifier {
             return Ok(expr.operands().collect());
         }
         let scope = self.scope();
@@ -55,17 +55,7 @@ impl<'a> Translator<'a> {
     /// Whether the node is unknown where an operand is unknown, except where the operand does not affect it.
     pub(super) fn keeps_unknown(&mut self, id: ExprId, expr: &Expr) -> bool {
         match expr {
-            Expr::Not(_)
-            | Expr::And(..)
-            | Expr::Or(..)
-            | Expr::Once(..)
-            | Expr::Historically(..)
-            | Expr::Since(..)
-            | Expr::Previously(_)
-            | Expr::Next(_)
-            | Expr::Eventually(..)
-            | Expr::Always(..)
-            | Expr::Until(..) => true,
+            Expr::Definitely(_) | Expr::Prev(_) => false,
             Expr::Exists(..) | Expr::ForAll(..) => {
                 let scope = self.scope();
                 let (mut seen, mut open) = (HashSet::from([id]), vec![id]);
@@ -81,7 +71,7 @@ impl<'a> Translator<'a> {
                 true
             }
             // An operand that is not boolean contains no quantifier that could make it unknown.
-            _ => false,
+            _ => matches!(expr.class(), Class::Connective | Class::Past | Class::Future),
         }
     }
 
@@ -93,14 +83,15 @@ impl<'a> Translator<'a> {
                 Refusal::of(id, "no quantifier binds the variable", "put `exists` or `forall` before it");
             return Err(not_monitorable(refusal.about(Some(variable))));
         }
-        let (model, keep) = (self.model, self.keep[id.index()]);
+        let (model, keep) = (self.model, self.demands.keep[id.index()]);
         let done = &self.done;
         let two_valued = |node: ExprId| {
             done.get(node.index()).copied().flatten().is_some_and(|(meaning, _)| meaning.is_known())
         };
-        let plan =
-            |rail| Compiler::compile(&scope, id, rail, model, keep, &two_valued).map_err(not_monitorable);
-        let (certain, possible) = (plan(Rail::Certain)?, plan(Rail::Possible)?);
+        let plan = |truth_bound| {
+            Compiler::compile(&scope, id, truth_bound, model, keep, &two_valued).map_err(not_monitorable)
+        };
+        let (certain, possible) = (plan(TruthBound::Certain)?, plan(TruthBound::Possible)?);
         // Evaluation by value evicts nothing, so it is preferred wherever the plan would not evict either.
         if !certain.forgets()
             && let Some(division) = self.division(id)
@@ -137,9 +128,9 @@ impl<'a> Translator<'a> {
         for truth in &plan.truths {
             match meaning(truth.node)? {
                 Meaning::Truth(Truth { at, after }) => truths.push([at, after].map(|bounds| {
-                    let wire = match truth.rail {
-                        Rail::Certain => bounds.certain,
-                        Rail::Possible => bounds.possible,
+                    let wire = match truth.truth_bound {
+                        TruthBound::Certain => bounds.certain,
+                        TruthBound::Possible => bounds.possible,
                     };
                     if truth.negated { !wire } else { wire }
                 })),

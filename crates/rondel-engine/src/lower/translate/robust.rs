@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use rondel_event::{Comparison, ValueType};
-use rondel_spec::{BinaryOp, Bounds, Expr, ExprId, TimeModel, UnaryOp};
+use rondel_spec::{BinaryOp, Bounds, Class, Expr, ExprId, Temporal, TimeModel, UnaryOp};
 
 use super::{Column, Meaning, Translator, Truth, TruthBounds, ValueColumns, values};
 use crate::CompileError;
@@ -49,13 +49,9 @@ impl Translator<'_> {
     fn parts(&self, id: ExprId) -> Vec<ExprId> {
         let truths = |x: ExprId| matches!(self.meaning_of(x), Some(Meaning::Truth(_)));
         match &self.spec.nodes[id.index()] {
-            Expr::Not(x)
-            | Expr::Definitely(x)
-            | Expr::Previously(x)
-            | Expr::Once(_, x)
-            | Expr::Historically(_, x) => vec![*x],
-            Expr::And(x, y) | Expr::Or(x, y) | Expr::Since(_, x, y) => vec![*x, *y],
+            Expr::Prev(_) => Vec::new(),
             Expr::Compare(_, x, y) | Expr::If(_, x, y) if truths(*x) => vec![*x, *y],
+            node if matches!(node.class(), Class::Connective | Class::Past) => node.operands().collect(),
             _ => Vec::new(),
         }
     }
@@ -79,19 +75,15 @@ impl Translator<'_> {
     fn robustness_of(&mut self, id: ExprId) -> Result<Robustness, CompileError> {
         let spec = self.spec;
         let expr = &spec.nodes[id.index()];
-        match *expr {
-            Expr::Exists(..) | Expr::ForAll(..) => {
-                return Err(CompileError::Unsupported { node: id, what: error::ROBUST_QUANTIFIER });
-            }
-            Expr::Compare(comparison, x, y) => {
-                if let (Some(Meaning::Values(x)), Some(Meaning::Values(y))) =
-                    (self.meaning_of(x), self.meaning_of(y))
-                    && x.value_type != ValueType::String
-                {
-                    return Ok(self.margin_of_comparison(comparison, x, y));
-                }
-            }
-            _ => {}
+        if expr.class() == Class::Quantifier {
+            return Err(CompileError::Unsupported { node: id, what: error::ROBUST_QUANTIFIER });
+        }
+        if let Expr::Compare(comparison, x, y) = *expr
+            && let (Some(Meaning::Values(x)), Some(Meaning::Values(y))) =
+                (self.meaning_of(x), self.meaning_of(y))
+            && x.value_type != ValueType::String
+        {
+            return Ok(self.margin_of_comparison(comparison, x, y));
         }
         let parts = self.parts(id);
         if parts.iter().all(|part| matches!(self.margin(*part), Robustness::Truth(_))) {
@@ -104,13 +96,6 @@ impl Translator<'_> {
             (Expr::And(..), [x, y]) => self.joined(BinaryOp::Min, *x, *y),
             (Expr::Or(..), [x, y]) => self.joined(BinaryOp::Max, *x, *y),
             (Expr::Previously(_), [x]) => self.margin_before(*x),
-            (Expr::Once(bounds, _), [x]) => self.margin_once(*bounds, *x),
-            (Expr::Historically(bounds, _), [x]) => {
-                let x = self.negated(*x);
-                let once = self.margin_once(*bounds, x);
-                self.negated(once)
-            }
-            (Expr::Since(bounds, ..), [p, q]) => self.margin_since(*bounds, *p, *q),
             (Expr::If(condition, ..), [x, y]) => self.margin_choice(self.truth_of(*condition), *x, *y),
             (Expr::Compare(comparison, ..), [x, y]) => {
                 // Equality of truths: both are true or both are false.
@@ -120,7 +105,19 @@ impl Translator<'_> {
                 let equal = self.joined(BinaryOp::Min, left, right);
                 if *comparison == Comparison::Equal { equal } else { self.negated(equal) }
             }
-            _ => return Ok(Robustness::Truth(self.truth_of(id))),
+            _ => match (expr.past(), &parts[..]) {
+                (Some(Temporal { bounds, all: true, .. }), [x]) => {
+                    let x = self.negated(*x);
+                    let once = self.margin_once(bounds, x);
+                    self.negated(once)
+                }
+                (Some(Temporal { bounds, .. }), [x]) => self.margin_once(bounds, *x),
+                (Some(Temporal { bounds, .. }), [p, q]) => self.margin_since(bounds, *p, *q),
+                _ if expr.class() == Class::Past => {
+                    return Err(CompileError::Unsupported { node: id, what: error::ROBUST_OPERATOR });
+                }
+                _ => return Ok(Robustness::Truth(self.truth_of(id))),
+            },
         };
         Ok(Robustness::Levels { at: levels[0], after: levels[1] })
     }

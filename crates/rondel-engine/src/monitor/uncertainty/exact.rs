@@ -53,9 +53,11 @@ impl BeforeSpan<'_> {
     pub(super) fn miss(
         &self,
         uncertainty: &mut Uncertainty,
-        (property, is_new): (u32, bool),
+        property: u32,
+        is_new: bool,
         topics: &[TopicId],
-        (from, end): (i64, End),
+        from: i64,
+        end: End,
     ) {
         let plan = self.program.reaches().get(property as usize);
         let Some(plan) = plan.and_then(|plan| plan.kleene(self.program, property as usize)) else { return };
@@ -113,7 +115,8 @@ impl Uncertainties {
     pub(super) fn add_exact(
         &mut self,
         program: &Program,
-        (taken, reports): (&[Report], &mut Vec<Report>),
+        taken: &[Report],
+        reports: &mut Vec<Report>,
         call: &Call<'_>,
     ) {
         let Uncertainties { properties, blind, active, finals, .. } = self;
@@ -152,7 +155,8 @@ impl Uncertainties {
         &mut self,
         program: &Program,
         reports: &mut Vec<Report>,
-        (now, position): (i64, u64),
+        now: i64,
+        position: u64,
     ) {
         let uncertainties =
             (0..).zip(&mut self.properties).zip(program.reaches().iter().zip(&mut self.blind));

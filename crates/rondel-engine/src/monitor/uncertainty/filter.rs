@@ -12,6 +12,7 @@ use super::{Instance, KEYS, Uncertainties, Uncertainty};
 use crate::exec::report::Report;
 use crate::keyed::Instances;
 use crate::keyed::keys::Keys;
+use crate::keyed::plan::Sliced;
 use crate::monitor::Monitor;
 use crate::monitor::program::Program;
 
@@ -26,7 +27,18 @@ struct KeyedEvents<'a> {
     keys: Vec<(Keys, Rows, Rows)>,
 }
 
-impl KeyedEvents<'_> {
+impl<'a> KeyedEvents<'a> {
+    fn new(program: &Program, block: &'a Block, times: &'a [i64]) -> KeyedEvents<'a> {
+        let of = |sliced: &Sliced| {
+            let mut keys = Keys::new();
+            let whole = sliced.plan.whole(block);
+            let keyed = keys.read(&sliced.plan.keys, block, block.rows() & !whole);
+            let shared = sliced.plan.shared_rows(block, whole);
+            (keys, keyed & !shared, shared)
+        };
+        KeyedEvents { block, times, keys: program.sliced.iter().map(of).collect() }
+    }
+
     fn time(&self, row: usize) -> i64 {
         self.times.get(row).copied().unwrap_or_else(|| self.block.time(row).as_nanos())
     }
@@ -39,15 +51,8 @@ impl Monitor {
         let program = std::sync::Arc::clone(&self.program);
         let Monitor { uncertainties, reports, keys, instances, every_requested, times, noted, .. } = self;
         let events = block.map(|block| {
-            let of = |sliced: &crate::keyed::plan::Sliced| {
-                let mut keys = Keys::new();
-                let whole = sliced.plan.whole(block);
-                let keyed = keys.read(&sliced.plan.keys, block, block.rows() & !whole);
-                let shared = sliced.plan.shared_rows(block, whole);
-                (keys, keyed & !shared, shared)
-            };
             let times = if program.reads_time { &times[..block.len()] } else { &[][..] };
-            KeyedEvents { block, times, keys: program.sliced.iter().map(of).collect() }
+            KeyedEvents::new(&program, block, times)
         });
         if let Some(events) = &events {
             uncertainties.look_ahead(&program, events);
@@ -97,15 +102,7 @@ impl Monitor {
             is_kept
         });
         take(uncertainties, len);
-        for property in 0..uncertainties.properties.len() as u32 {
-            uncertainties.change_fresh_by_time(
-                &program,
-                property,
-                None,
-                Before { row: len, position: first_step },
-            );
-        }
-        uncertainties.fresh().for_each(|(_, fresh)| fresh.end_call());
+        uncertainties.end_fresh_calls(&program, Before { row: len, position: first_step });
         if block.is_none() {
             uncertainties.change_by_time(&program, self.time, Before { row: 0, position: first_step });
         }
@@ -117,7 +114,7 @@ impl Monitor {
             now,
             every_requested: *every_requested,
         };
-        uncertainties.add_exact(&program, (&taken, reports), &call);
+        uncertainties.add_exact(&program, &taken, reports, &call);
         let slice = |property: u32| program.reaches().get(property as usize)?.slice;
         reports.extend(uncertainties.take_timed_reports(|property, words| {
             keys.slice = slice(property)? as u32;
@@ -139,6 +136,14 @@ impl Uncertainties {
     fn fresh(&mut self) -> impl Iterator<Item = (usize, &mut Fresh)> {
         let uncertainties = self.properties.iter_mut().enumerate();
         uncertainties.filter_map(|(place, uncertainty)| Some((place, uncertainty.as_mut()?.fresh.as_mut()?)))
+    }
+
+    /// Ends the call of all fresh monitors.
+    fn end_fresh_calls(&mut self, program: &Program, place: Before) {
+        for property in 0..self.properties.len() as u32 {
+            self.change_fresh_by_time(program, property, None, place);
+        }
+        self.fresh().for_each(|(_, fresh)| fresh.end_call());
     }
 
     /// Advances the fresh monitor of a property to the time of a report.
@@ -249,7 +254,7 @@ impl Uncertainties {
         let state = own.and_then(|instance| instance.state.as_ref()).unwrap_or(&uncertainty.state);
         let was_shown =
             if key.is_some() { own.is_some_and(|own| own.is_shown) } else { uncertainty.whole.is_shown };
-        let seen = (report.verdict, state.begins(plan).is_some_and(|begins| begins <= time));
+        let has_begun = state.begins(plan).is_some_and(|begins| begins <= time);
         let agrees = uncertainty.fresh.as_mut().is_some_and(|fresh| fresh.agrees(report));
         if agrees || !state.is_uncertain(plan, time, report.back) {
             // A verdict independent of the span counts as one about the time after it.
@@ -257,7 +262,7 @@ impl Uncertainties {
             if was_shown {
                 report.changed = report.verdict != Verdict::Inconclusive;
             }
-            uncertainty.show(key, false, seen);
+            uncertainty.show(key, false, report.verdict, has_begun);
             if agrees && self.finals.note(&program.finality, report) {
                 self.properties[place] = None;
                 self.active -= 1;
@@ -271,7 +276,8 @@ impl Uncertainties {
             blind.verdicts += 1;
             blind.times += u64::from(!was_inconclusive);
         }
-        uncertainty.show(key, was_shown || seen.0 != Verdict::Inconclusive, seen);
+        let is_shown = was_shown || report.verdict != Verdict::Inconclusive;
+        uncertainty.show(key, is_shown, report.verdict, has_begun);
         sooner(&mut self.due, uncertainty.next(key, plan));
         (report.verdict, report.robustness, report.withheld) =
             (Verdict::Inconclusive, None, crate::exec::report::Withheld::Yes);
@@ -331,7 +337,7 @@ impl Uncertainty {
 
     /// Records the last verdict of an instance: whether it was withheld, its value, and whether it is about an
     /// uncertain or later time.
-    fn show(&mut self, key: Option<&[u64]>, is_shown: bool, (seen, has_begun): (Verdict, bool)) {
+    fn show(&mut self, key: Option<&[u64]>, is_shown: bool, seen: Verdict, has_begun: bool) {
         let instance = match key {
             None => Some(&mut self.whole),
             Some(key) if is_shown && !self.keys.contains_key(key) && self.keys.len() < KEYS => {

@@ -70,7 +70,7 @@ impl FreshPlan {
         let to = own.push(first, Timestamp::from_nanos(time));
         topics.for_each(|topic| own.extend(topic, 1 << to));
         for &(from, slot) in &self.columns {
-            copy((block, from, row), (own, slot, to));
+            copy(block, from, row, own, slot, to);
         }
         if let Some(arrival) = block.arrival(row) {
             own.set_arrival(to, arrival);
@@ -247,7 +247,7 @@ impl Fresh {
 }
 
 /// Copies a field of a row to a row of another block.
-pub(super) fn copy((from, slot, row): (&Block, Slot, usize), (to, own, at): (&mut Block, Slot, usize)) {
+pub(super) fn copy(from: &Block, slot: Slot, row: usize, to: &mut Block, own: Slot, at: usize) {
     if from.present(slot) >> row & 1 == 0 {
         return;
     }

@@ -343,7 +343,7 @@ impl Kleene {
                 }
             }
             self.begin_rows(plan, &begun, time, place);
-            self.end_rows(plan, (&seen, &found), time, place);
+            self.end_rows(plan, &seen, &found, time, place);
         }
     }
 
@@ -356,7 +356,7 @@ impl Kleene {
                 seen.push(span.topic);
             }
         }
-        self.end_rows(plan, (&seen, &[]), time, place);
+        self.end_rows(plan, &seen, &[], time, place);
     }
 
     /// Ends the spans that end at the time of an event, right after it.
@@ -367,7 +367,7 @@ impl Kleene {
                 found.push(span.topic);
             }
         }
-        self.end_rows(plan, (&[], &found), time, place);
+        self.end_rows(plan, &[], &found, time, place);
     }
 
     fn begin_rows(&mut self, plan: &KleenePlan, topics: &[u32], time: i64, place: InCall<'_>) {
@@ -391,7 +391,7 @@ impl Kleene {
         }
     }
 
-    fn end_rows(&mut self, plan: &KleenePlan, (seen, found): (&[u32], &[u32]), time: i64, place: InCall<'_>) {
+    fn end_rows(&mut self, plan: &KleenePlan, seen: &[u32], found: &[u32], time: i64, place: InCall<'_>) {
         if !seen.is_empty() {
             let row = self.row(plan, time, place);
             let Some((_, own)) = self.monitor.as_deref_mut() else { return };
@@ -433,7 +433,7 @@ impl Kleene {
         let to = own.push(plan.neutral(), Timestamp::from_nanos(time));
         (0..plan.first.0).map(TopicId).filter(is_on).for_each(|topic| own.extend(topic, 1 << to));
         for &(from, slot) in &plan.columns {
-            copy((block, from, row), (own, slot, to));
+            copy(block, from, row, own, slot, to);
         }
         if let Some(arrival) = block.arrival(row) {
             own.set_arrival(to, arrival);
@@ -567,6 +567,7 @@ mod tests {
             "rising(a.k)",
             "prev(a.x) < a.x",
             "(stable(a.k) for 1 s)",
+            "(debounce(a.k) for 1 s)",
             "hysteresis(a.x, 1, 3)",
             "once[0, 1 s] (on(a) and age(b) < 1 s)",
         ];

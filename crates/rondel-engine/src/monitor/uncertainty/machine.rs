@@ -6,10 +6,8 @@
 //! state at the same time, where that matters. This requires that no two transitions are ever enabled at once:
 //! otherwise the original may have halted within the span.
 
-use std::collections::HashSet;
-
 use rondel_event::{Comparison, TopicId, Value, ValueType};
-use rondel_spec::{Expr, ExprId, Machine, MachineId, Spec, State, TimeModel, Transition};
+use rondel_spec::{Below, Class, Expr, ExprId, Machine, MachineId, Spec, State, TimeModel, Transition};
 
 use super::unknown::Rewriter;
 
@@ -70,21 +68,14 @@ impl Rewriter<'_> {
     /// Formula: all fields that the guards read are known. A field without a message so far makes the guard not true,
     /// but possibly true; once known, it has the value of the messages.
     fn fields_are_known(&mut self, machine: &Machine) -> Option<ExprId> {
-        let mut open: Vec<ExprId> = machine.transitions.iter().filter_map(|t| t.guard).collect();
-        let mut seen: HashSet<ExprId> = open.iter().copied().collect();
+        let guards = machine.transitions.iter().filter_map(|t| t.guard);
         let mut all = self.add(Expr::Literal(Value::Bool(true)));
-        while let Some(id) = open.pop() {
-            let node = self.spec.nodes.get(id.index())?;
-            open.extend(node.operands().filter(|operand| seen.insert(*operand)));
-            let is_truth = match node {
-                Expr::Field { value_type, .. } => *value_type == ValueType::Bool,
-                Expr::Elements { quantifier, .. } => quantifier.value_type() == ValueType::Bool,
-                Expr::Length { .. } | Expr::Number { .. } => false,
-                Expr::IsNan { .. } => true,
-                _ => continue,
-            };
+        for (id, node) in Below::new(&self.spec.nodes, guards) {
+            if node.class() != Class::Held {
+                continue;
+            }
             let field = self.copied(id)?;
-            let known = if is_truth {
+            let known = if self.spec.value_type(id) == ValueType::Bool {
                 let not = self.add(Expr::Not(field));
                 self.add(Expr::Or(field, not))
             } else {
@@ -145,21 +136,20 @@ fn is_simple(spec: &Spec, root: ExprId) -> bool {
     let mut open = vec![(root, true)];
     for _ in 0..NODES {
         let Some((id, is_positive)) = open.pop() else { return true };
-        match &spec.nodes[id.index()] {
-            // The absence of a message becomes true just after one, not at an event.
-            Expr::On(_) | Expr::Carried { .. } if is_positive => {}
-            Expr::And(a, b) | Expr::Or(a, b) => open.extend([(*a, is_positive), (*b, is_positive)]),
-            Expr::Not(a) => open.push((*a, false)),
-            Expr::Compare(_, a, b) | Expr::StartsWith(a, b) => open.extend([(*a, false), (*b, false)]),
-            Expr::Field { .. }
-            | Expr::Literal(_)
-            | Expr::Length { .. }
-            | Expr::Number { .. }
-            | Expr::IsNan { .. }
-            | Expr::Elements { .. } => {}
-            Expr::ToFloat(a) | Expr::Unary(_, a) | Expr::Call(_, a, None) => open.push((*a, false)),
-            Expr::Binary(_, a, b) | Expr::Call(_, a, Some(b)) => open.extend([(*a, false), (*b, false)]),
-            _ => return false,
+        let node = &spec.nodes[id.index()];
+        let operands = |is_positive: bool| node.operands().map(move |operand| (operand, is_positive));
+        match node {
+            Expr::If(..) | Expr::Definitely(_) | Expr::Bind { .. } | Expr::Key(..) | Expr::Variable(..) => {
+                return false;
+            }
+            Expr::And(..) | Expr::Or(..) => open.extend(operands(is_positive)),
+            _ => match node.class() {
+                // The absence of a message becomes true just after one, not at an event.
+                Class::Event if is_positive => {}
+                Class::Constant | Class::Held => {}
+                Class::Connective | Class::Function => open.extend(operands(false)),
+                _ => return false,
+            },
         }
     }
     false

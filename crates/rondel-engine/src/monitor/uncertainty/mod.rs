@@ -414,14 +414,14 @@ impl Monitor {
             for state in states.chain([&mut uncertainty.state]) {
                 state.miss(plan, topics, time, until.end(), has_begun);
             }
-            seen.miss(uncertainty, (property, is_new), topics, (time, until.end()));
+            seen.miss(uncertainty, property, is_new, topics, time, until.end());
             uncertainty.is_passed = false;
             // Verdicts up to now have been withheld already, if they had to be.
             uncertainty.whole.has_begun =
                 uncertainty.state.begins(plan).is_some_and(|begins| begins <= self.time);
         }
         self.withhold_now(TimePoints::Dense, self.time());
-        self.uncertainties.begin_exact(&program, &mut self.reports, (self.time, self.position));
+        self.uncertainties.begin_exact(&program, &mut self.reports, self.time, self.position);
         self.uncertainties.find_timed_change(&program);
         self.choose_reports();
         &self.reports
@@ -468,6 +468,12 @@ impl Monitor {
     #[inline]
     pub fn has_uncertain(&self) -> bool {
         !self.uncertainties.begun.is_empty()
+    }
+
+    /// Whether verdicts on a property may be withheld because messages were missed.
+    #[inline]
+    pub fn is_uncertain(&self, property: u32) -> bool {
+        self.uncertainties.properties.get(property as usize).is_some_and(Option::is_some)
     }
 
     /// Number of inconclusive verdicts of a property that missed messages caused.

@@ -14,9 +14,9 @@
 use std::collections::{BTreeMap, HashMap};
 
 use rondel_event::{Comparison, Path, TopicId, Value, ValueType};
-use rondel_spec::{Aggregate, Bounds, Expr, ExprId, Property, Spec, TimeModel, Topic};
+use rondel_spec::{Aggregate, Bounds, Class, Expr, ExprId, Property, Spec, TimeModel, Topic};
 
-use super::unknown::{below, is_operator, is_plain, is_truth};
+use super::unknown::{below, is_operator, is_plain};
 
 /// Path of the field that is unknown while messages may be missing.
 pub(super) fn lost_path() -> Path {
@@ -153,10 +153,6 @@ impl PartialRewriter<'_> {
             *operand = *self.formulas.get(operand)?;
         }
         let remembers = match &node {
-            Expr::Once(bounds, _) | Expr::Historically(bounds, _) | Expr::Since(bounds, ..) => {
-                self.back = self.back.checked_add(bounds.upper.unwrap_or(bounds.lower))?;
-                bounds.upper.is_none()
-            }
             Expr::Previously(_) => {
                 // Truths at events only depend on simultaneous events of any topic.
                 let operand = self.spec.nodes[id.index()].operands().next()?;
@@ -165,8 +161,13 @@ impl PartialRewriter<'_> {
                 }
                 true
             }
-            Expr::Prev(_) => true,
-            _ => false,
+            _ => match node.bounds() {
+                Some(bounds) => {
+                    self.back = self.back.checked_add(bounds.upper.unwrap_or(bounds.lower))?;
+                    bounds.upper.is_none()
+                }
+                None => node.class() == Class::Past,
+            },
         };
         let mut new = self.add(node);
         if remembers {
@@ -280,23 +281,9 @@ impl PartialRewriter<'_> {
         for id in below(self.spec, root)? {
             let mut node = self.spec.nodes[id.index()].clone();
             match &node {
-                Expr::Literal(_)
-                | Expr::ToFloat(_)
-                | Expr::Unary(..)
-                | Expr::Binary(..)
-                | Expr::Compare(..)
-                | Expr::StartsWith(..)
-                | Expr::Call(..)
-                | Expr::If(..)
-                | Expr::Not(_)
-                | Expr::And(..)
-                | Expr::Or(..) => {}
-                Expr::Field { topic, .. }
-                | Expr::Elements { topic, .. }
-                | Expr::Length { topic, .. }
-                | Expr::Number { topic, .. } => {
-                    masks.insert(Mask::Held(*topic), ());
-                }
+                // It is false where its operand is unknown.
+                Expr::Definitely(_) => return None,
+                Expr::Literal(_) => {}
                 Expr::On(topic) => {
                     masks.insert(Mask::Lost(*topic), ());
                 }
@@ -319,7 +306,11 @@ impl PartialRewriter<'_> {
                     }
                     masks.extend(topics.iter().map(|topic| (Mask::Recently(*topic, *over), ())));
                 }
-                _ => return None,
+                _ => match node.class() {
+                    Class::Held => masks.extend(node.topics().iter().map(|topic| (Mask::Held(*topic), ()))),
+                    Class::Function | Class::Connective => {}
+                    _ => return None,
+                },
             }
             if self.plain.contains_key(&id) {
                 continue;
@@ -327,14 +318,11 @@ impl PartialRewriter<'_> {
             for operand in node.operands_mut() {
                 *operand = *self.plain.get(operand)?;
             }
-            let is_read = matches!(
-                node,
-                Expr::Field { .. } | Expr::Elements { .. } | Expr::Length { .. } | Expr::Number { .. }
-            );
+            let is_read = node.class() == Class::Held;
             let new = self.add(node);
             self.plain.insert(id, new);
             if is_read {
-                let known = if is_truth(self.spec, id) {
+                let known = if self.spec.value_type(id) == ValueType::Bool {
                     new
                 } else {
                     self.add(Expr::Compare(Comparison::Equal, new, new))
@@ -393,22 +381,9 @@ impl PartialRewriter<'_> {
 
 /// Whether a node depends on held values alone if its operands do.
 fn lasts(node: &Expr) -> bool {
-    matches!(
-        node,
-        Expr::Literal(_)
-            | Expr::Field { .. }
-            | Expr::Elements { .. }
-            | Expr::Length { .. }
-            | Expr::Number { .. }
-            | Expr::ToFloat(_)
-            | Expr::Unary(..)
-            | Expr::Binary(..)
-            | Expr::Compare(..)
-            | Expr::StartsWith(..)
-            | Expr::Call(..)
-            | Expr::If(..)
-            | Expr::Not(_)
-            | Expr::And(..)
-            | Expr::Or(..)
-    )
+    match node.class() {
+        Class::Constant | Class::Held | Class::Function => true,
+        Class::Connective => !matches!(node, Expr::Definitely(_)),
+        _ => false,
+    }
 }

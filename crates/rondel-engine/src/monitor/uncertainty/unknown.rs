@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 
 use rondel_event::{Comparison, Path, TopicId, Value, ValueType};
-use rondel_spec::{Aggregate, Bounds, Expr, ExprId, MachineId, Property, Spec, TimeModel, Topic};
+use rondel_spec::{Aggregate, Bounds, Class, Expr, ExprId, MachineId, Property, Spec, TimeModel, Topic};
 
 /// Larger formulas are not rewritten.
 const NODES: usize = 4096;
@@ -133,15 +133,15 @@ impl Rewriter<'_> {
         for operand in node.operands_mut() {
             *operand = *self.formulas.get(operand)?;
         }
-        let bounds = match &node {
-            Expr::Once(bounds, _) | Expr::Historically(bounds, _) | Expr::Since(bounds, ..) => Some(*bounds),
-            // In dense time `previously` also depends on simultaneous events of topics outside the formula.
-            Expr::Previously(_) if self.model == TimeModel::Dense => return None,
-            Expr::Previously(_) | Expr::Prev(_) => None,
-            _ => return Some(self.add(node)),
-        };
+        if node.class() != Class::Past {
+            return Some(self.add(node));
+        }
+        // In dense time `previously` also depends on simultaneous events of topics outside the formula.
+        if matches!(node, Expr::Previously(_)) && self.model == TimeModel::Dense {
+            return None;
+        }
+        let (bounds, of_all) = (node.bounds(), node.past().is_some_and(|past| past.all));
         self.operators += 1;
-        let is_historically = matches!(node, Expr::Historically(..));
         let new = self.add(node);
         let Some(Bounds { lower, upper }) = bounds else {
             self.atoms.push(new);
@@ -153,7 +153,7 @@ impl Rewriter<'_> {
             // In point-based time any number of unknown events may fall within the bounds.
             Some(upper) if self.model == TimeModel::Points => {
                 let pending = self.unknown_for(upper)?;
-                return Some(if is_historically {
+                return Some(if of_all {
                     let not = self.add(Expr::Not(pending));
                     self.add(Expr::And(new, not))
                 } else {
@@ -207,27 +207,9 @@ impl Rewriter<'_> {
         for id in below(self.spec, root)? {
             let mut node = self.spec.nodes[id.index()].clone();
             match &node {
-                Expr::Literal(_)
-                | Expr::Field { .. }
-                | Expr::Carried { .. }
-                | Expr::Elements { .. }
-                | Expr::Length { .. }
-                | Expr::Number { .. }
-                | Expr::IsNan { .. }
-                | Expr::On(_)
-                | Expr::ToFloat(_)
-                | Expr::Unary(..)
-                | Expr::Binary(..)
-                | Expr::Compare(..)
-                | Expr::StartsWith(..)
-                | Expr::Call(..)
-                | Expr::If(..)
-                | Expr::Not(_)
-                | Expr::And(..)
-                | Expr::Or(..)
-                | Expr::Age(_)
-                | Expr::Latency(_)
-                | Expr::Jitter(_) => {}
+                // The first is false where its operand is unknown.
+                Expr::Definitely(_) | Expr::Bind { .. } | Expr::Chain(..) => return None,
+                Expr::Literal(_) => {}
                 Expr::Prev(operand) => {
                     // The operand keeps a value from before the first event.
                     if !is_plain(self.spec, *operand) {
@@ -251,7 +233,10 @@ impl Rewriter<'_> {
                     self.plain.insert(id, new);
                 }
                 Expr::Ambiguous(machine) => node = Expr::Ambiguous(self.machine(*machine)?),
-                _ => return None,
+                _ => match node.class() {
+                    Class::Held | Class::Event | Class::Function | Class::Connective | Class::Measure => {}
+                    _ => return None,
+                },
             }
             if self.plain.contains_key(&id) {
                 continue;
@@ -316,65 +301,17 @@ pub(super) fn below(spec: &Spec, root: ExprId) -> Option<Vec<ExprId>> {
 /// Whether a node has formulas as operands.
 pub(super) fn is_operator(spec: &Spec, id: ExprId) -> bool {
     match &spec.nodes[id.index()] {
-        Expr::Not(_)
-        | Expr::And(..)
-        | Expr::Or(..)
-        | Expr::Previously(_)
-        | Expr::Once(..)
-        | Expr::Historically(..)
-        | Expr::Since(..) => true,
-        Expr::Prev(_) | Expr::If(..) => is_truth(spec, id),
-        _ => false,
-    }
-}
-
-/// Whether a node is a formula.
-pub(super) fn is_truth(spec: &Spec, mut id: ExprId) -> bool {
-    loop {
-        return match &spec.nodes[id.index()] {
-            Expr::Literal(value) => matches!(value, Value::Bool(_)),
-            Expr::Field { value_type, .. } => *value_type == ValueType::Bool,
-            Expr::IsNan { .. } => true,
-            Expr::Elements { quantifier, .. } => quantifier.value_type() == ValueType::Bool,
-            Expr::Prev(x) | Expr::If(_, x, _) => {
-                id = *x;
-                continue;
-            }
-            Expr::Call(function, ..) => function.result() == ValueType::Bool,
-            Expr::ToFloat(_)
-            | Expr::Length { .. }
-            | Expr::Number { .. }
-            | Expr::Unary(..)
-            | Expr::Binary(..)
-            | Expr::Window { .. }
-            | Expr::Age(_)
-            | Expr::Latency(_)
-            | Expr::Jitter(_)
-            | Expr::Chain(..)
-            | Expr::Key(..)
-            | Expr::Variable(..)
-            | Expr::MachineVariable(..) => false,
-            _ => true,
-        };
+        Expr::Prev(_) | Expr::If(..) => spec.value_type(id) == ValueType::Bool,
+        Expr::Definitely(_) => false,
+        node => matches!(node.class(), Class::Connective | Class::Past),
     }
 }
 
 /// Whether a value depends on held values alone.
 pub(super) fn is_plain(spec: &Spec, id: ExprId) -> bool {
-    let is_plain = |id: &ExprId| {
-        matches!(
-            spec.nodes[id.index()],
-            Expr::Literal(_)
-                | Expr::Field { .. }
-                | Expr::Length { .. }
-                | Expr::Number { .. }
-                | Expr::IsNan { .. }
-                | Expr::Elements { .. }
-                | Expr::ToFloat(_)
-                | Expr::Unary(..)
-                | Expr::Binary(..)
-                | Expr::Call(..)
-        )
+    let is_plain = |id: &ExprId| match &spec.nodes[id.index()] {
+        Expr::Compare(..) | Expr::StartsWith(..) | Expr::If(..) => false,
+        node => matches!(node.class(), Class::Constant | Class::Held | Class::Function),
     };
     below(spec, id).is_some_and(|nodes| nodes.iter().all(is_plain))
 }

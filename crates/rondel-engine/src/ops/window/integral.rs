@@ -22,7 +22,8 @@ pub(crate) struct Area(CompensatedSum);
 
 impl Aggregate for Area {
     #[inline(always)]
-    fn add_between(&mut self, (from, a): (i64, f64), (to, b): (i64, f64)) {
+    fn add_between(&mut self, earlier: (i64, f64), later: (i64, f64)) {
+        let ((from, a), (to, b)) = (earlier, later);
         let nanos = age(to, from) as f64;
         // Samples of the same time have no area between them, even if they are infinite.
         if nanos == 0.0 {

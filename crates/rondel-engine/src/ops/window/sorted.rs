@@ -169,6 +169,7 @@ impl Sorted {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use proptest::test_runner::FileFailurePersistence;
 
     fn check(sorted: &mut Sorted, keys: &[i64], ranks: &[usize]) {
         let mut naive = keys.to_vec();
@@ -184,8 +185,13 @@ mod tests {
         assert_eq!(sorted.distinct(), naive.len());
     }
 
+    fn config() -> ProptestConfig {
+        let kept = FileFailurePersistence::Direct("proptest-regressions/sorted.txt");
+        ProptestConfig { cases: 60, failure_persistence: Some(Box::new(kept)), ..ProptestConfig::default() }
+    }
+
     proptest! {
-        #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
+        #![proptest_config(config())]
 
         #[test]
         fn agrees_with_sorting(

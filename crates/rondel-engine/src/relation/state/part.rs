@@ -1,21 +1,22 @@
-//! A part of a plan at a tick.
+//! Evaluation of a part at a tick.
 
-use super::{Keyed, Own, PartState, Tick};
+use super::{KeyTuple, Own, PartState, Tick};
 use crate::relation::apart;
 use crate::relation::batch::Delta;
 use crate::relation::chain;
-use crate::relation::plan::{Part, PartId, PartOp, Rail, Side};
+use crate::relation::plan::{Condition, Part, PartId, PartOp, Side, TruthBound};
 use crate::relation::since::Since;
 use crate::relation::table::TupleTable;
 use crate::relation::term::Source;
 
 impl PartState {
-    /// What is taken for it, if it is not known any more which tuples it has.
+    /// Returns the approximation of the part, if it is vague.
     #[inline(always)]
-    pub(crate) fn vague(&self, part: &Part) -> Option<Rail> {
+    pub(crate) fn vague(&self, part: &Part) -> Option<TruthBound> {
         part.vague.filter(|_| self.is_vague)
     }
 
+    #[expect(clippy::too_many_lines, reason = "one arm for each operation")]
     pub(super) fn step<S: Source>(
         &mut self,
         part: &Part,
@@ -27,17 +28,17 @@ impl PartState {
         if !matches!(part.op, PartOp::Bind(_)) {
             self.out.clear();
         }
-        if matches!(part.op, PartOp::Ask { .. }) {
+        if matches!(part.op, PartOp::Obligation { .. }) {
             return;
         }
         if part.vague.is_some() {
             let mut is_vague = false;
             match &part.op {
-                // Of the others it is found out for each tuple.
+                // A chain determines this for each tuple.
                 PartOp::Chain { of, .. } => is_vague = earlier[of.index()].is_vague,
                 op => op.for_each_operand(|part, _| is_vague |= earlier[part.index()].is_vague),
             }
-            // What lasts may have been built up from what is not known.
+            // A lasting part may contain results of vague operands.
             self.is_vague = is_vague || part.lasts && self.is_vague;
             if is_vague || self.is_vague && !part.forgets() {
                 return;
@@ -45,7 +46,7 @@ impl PartState {
         }
         let mut is_settled = false;
         match &part.op {
-            PartOp::Bind(_) | PartOp::Ask { .. } => {}
+            PartOp::Bind(_) | PartOp::Obligation { .. } => {}
             PartOp::Unit => self.out.push(&[], 1),
             PartOp::Chain { of, stages, output, is_first } => {
                 let how = chain::TupleRoute { stages, output, is_first: *is_first };
@@ -73,7 +74,7 @@ impl PartState {
                 is_settled = true;
                 let Some(table) = &mut self.table else { return };
                 for (tuple, weight) in out_of(of).iter() {
-                    count(table, Keyed::new(tuple, columns).key(), weight);
+                    count(table, KeyTuple::new(tuple, columns).key(), weight);
                 }
                 settle(table, &mut self.out);
             }
@@ -125,37 +126,7 @@ impl PartState {
                 self.out.consolidate();
             }
             PartOp::Select(of, conditions) => {
-                let context = tick.context();
-                let passes = |tuple: &[u64]| conditions.iter().all(|c| context.holds(c, tuple));
-                let Own::Watch(watch) = &mut self.own else {
-                    for (tuple, weight) in out_of(of).iter().filter(|(tuple, _)| passes(tuple)) {
-                        self.out.push(tuple, weight);
-                    }
-                    self.finish(part, false);
-                    return;
-                };
-                is_settled = true;
-                let Some(table) = &mut self.table else { return };
-                let set = |table: &mut TupleTable, tuple: &[u64], present| {
-                    if present {
-                        let row = table.insert(tuple);
-                        table.touch(row);
-                        table.meta(row).present = true;
-                    } else if let Some(row) = table.find(tuple) {
-                        table.touch(row);
-                        table.meta(row).present = false;
-                    }
-                };
-                for (tuple, weight) in out_of(of).iter() {
-                    set(table, tuple, weight > 0 && passes(tuple));
-                }
-                if watch.has_changed(tick.source, tick.is_first) {
-                    let all = earlier[of.index()].table.as_ref();
-                    all.into_iter()
-                        .flat_map(TupleTable::present)
-                        .for_each(|tuple| set(table, tuple, passes(tuple)));
-                }
-                settle(table, &mut self.out);
+                is_settled = self.select(conditions, &earlier[of.index()], tick);
             }
             PartOp::Since { lower, upper, left, right, most } => {
                 is_settled = true;
@@ -167,31 +138,69 @@ impl PartState {
             }
             PartOp::Lasting(of, upper) => {
                 is_settled = true;
-                let Some(table) = &mut self.table else { return };
-                for (tuple, weight) in out_of(of).iter() {
-                    let row = table.insert(tuple);
-                    table.touch(row);
-                    let meta = table.meta(row);
-                    (meta.present, meta.time, meta.count) = (false, tick.before, u32::from(weight > 0));
-                    table.unlink(row);
-                    if weight > 0 {
-                        table.link_last(row);
-                    }
-                }
-                // It did not hold at the tick of its time, which must be beyond the bound.
-                let beyond = upper.map_or(i64::MIN + 1, |upper| tick.now.saturating_sub(upper));
-                while let Some((row, _)) = table.first().filter(|(_, meta)| meta.time < beyond) {
-                    table.touch(row);
-                    table.meta(row).present = true;
-                    table.unlink(row);
-                }
-                settle(table, &mut self.out);
+                self.last(out_of(of), *upper, tick);
             }
         }
         self.finish(part, is_settled);
     }
 
-    /// Counts the tuples, and keeps them for those that look them up.
+    /// Keeps the tuples for which the conditions hold. Returns whether the table is up to date: it is where conditions
+    /// depend on values that change.
+    fn select<S: Source>(&mut self, conditions: &[Condition], of: &PartState, tick: &Tick<'_, S>) -> bool {
+        let context = tick.context();
+        let passes = |tuple: &[u64]| conditions.iter().all(|c| context.holds(c, tuple));
+        let Own::Watch(watch) = &mut self.own else {
+            for (tuple, weight) in of.out.iter().filter(|(tuple, _)| passes(tuple)) {
+                self.out.push(tuple, weight);
+            }
+            return false;
+        };
+        let Some(table) = &mut self.table else { return true };
+        let set = |table: &mut TupleTable, tuple: &[u64], present| {
+            if present {
+                let row = table.insert(tuple);
+                table.touch(row);
+                table.meta(row).present = true;
+            } else if let Some(row) = table.find(tuple) {
+                table.touch(row);
+                table.meta(row).present = false;
+            }
+        };
+        for (tuple, weight) in of.out.iter() {
+            set(table, tuple, weight > 0 && passes(tuple));
+        }
+        if watch.has_changed(tick.source, tick.is_first) {
+            let all = of.table.iter().flat_map(TupleTable::present);
+            all.for_each(|tuple| set(table, tuple, passes(tuple)));
+        }
+        settle(table, &mut self.out);
+        true
+    }
+
+    /// Keeps the tuples that have held for longer than a bound, in nanoseconds.
+    fn last<S: Source>(&mut self, of: &Delta, upper: Option<i64>, tick: &Tick<'_, S>) {
+        let Some(table) = &mut self.table else { return };
+        for (tuple, weight) in of.iter() {
+            let row = table.insert(tuple);
+            table.touch(row);
+            let meta = table.meta(row);
+            (meta.present, meta.time, meta.count) = (false, tick.before, u32::from(weight > 0));
+            table.unlink(row);
+            if weight > 0 {
+                table.link_last(row);
+            }
+        }
+        // It did not hold at the tick of its time, which must lie beyond the bound.
+        let beyond = upper.map_or(i64::MIN + 1, |upper| tick.now.saturating_sub(upper));
+        while let Some((row, _)) = table.first().filter(|(_, meta)| meta.time < beyond) {
+            table.touch(row);
+            table.meta(row).present = true;
+            table.unlink(row);
+        }
+        settle(table, &mut self.out);
+    }
+
+    /// Updates the size, and the table used for lookups.
     pub(super) fn finish(&mut self, part: &Part, is_settled: bool) {
         if !part.lasts {
             self.size = self.out.len() as i64;
@@ -214,7 +223,7 @@ impl PartState {
 
     pub(super) fn previously(&mut self, of: &Delta, lasts: bool, is_span: bool) {
         let Own::Next(next) = &mut self.own else { return };
-        // In the time after a moment it is what its operand is.
+        // On an open interval it equals its operand.
         match (lasts, is_span) {
             (_, false) => {
                 std::mem::swap(&mut self.out, next);
@@ -248,20 +257,20 @@ impl PartState {
         self.out.consolidate();
     }
 
-    /// From here on all is done on trial.
-    pub(super) fn try_out(&mut self) {
-        self.table.iter_mut().for_each(TupleTable::try_out);
+    /// Starts a speculative step.
+    pub(super) fn begin_speculation(&mut self) {
+        self.table.iter_mut().for_each(TupleTable::begin_speculation);
         let own = match &mut self.own {
             Own::Nothing => Own::Nothing,
             Own::Next(next) => Own::Next(next.clone()),
             Own::Watch(watch) => Own::Watch(watch.clone()),
-            Own::Since(since) => Own::Since(since.try_out()),
+            Own::Since(since) => Own::Since(since.begin_speculation()),
             Own::Counts(counts) => {
-                counts.tables().into_iter().for_each(TupleTable::try_out);
+                counts.tables().into_iter().for_each(TupleTable::begin_speculation);
                 Own::Nothing
             }
             Own::Delayed(waiting) => {
-                waiting.try_out();
+                waiting.begin_speculation();
                 Own::Nothing
             }
         };
@@ -281,23 +290,23 @@ impl PartState {
         }
     }
 
-    pub(super) fn take_back(&mut self) {
+    pub(super) fn roll_back(&mut self) {
         let Some(before) = self.before.take() else { return };
         let (size, is_vague, own) = *before;
         (self.size, self.is_vague) = (size, is_vague);
-        self.table.iter_mut().for_each(TupleTable::take_back);
+        self.table.iter_mut().for_each(TupleTable::roll_back);
         match (&mut self.own, own) {
-            (Own::Since(since), Own::Since(before)) => since.take_back(before),
-            (Own::Delayed(waiting), _) => waiting.take_back(),
+            (Own::Since(since), Own::Since(before)) => since.roll_back(before),
+            (Own::Delayed(waiting), _) => waiting.roll_back(),
             (Own::Counts(counts), _) => {
-                counts.tables().into_iter().for_each(TupleTable::take_back);
+                counts.tables().into_iter().for_each(TupleTable::roll_back);
             }
             (own, before) => *own = before,
         }
     }
 }
 
-/// Adds to how often a tuple is derived.
+/// Adds to the number of derivations of a tuple.
 fn count(table: &mut TupleTable, tuple: &[u64], weight: i8) {
     let row = table.insert(tuple);
     table.touch(row);
@@ -310,8 +319,8 @@ fn settle(table: &mut TupleTable, out: &mut Delta) {
     table.settle(|tuple, weight| out.push(tuple, weight), |meta| meta.count > 0);
 }
 
-/// The changes of a product: what has changed on one side with all that the other side has now; where
-/// both have changed that counts it twice, and once is taken back.
+/// Emits the changes of a product: changes of each side joined with the current contents of the other. Pairs
+/// that changed on both sides are thus counted twice, and subtracted once.
 fn product(
     a: &PartState,
     b: &PartState,
@@ -321,11 +330,11 @@ fn product(
 ) {
     let (Some(table_a), Some(table_b)) = (&a.table, &b.table) else { return };
     for (tuple, weight) in a.out.iter() {
-        let key = Keyed::new(tuple, &left.columns);
+        let key = KeyTuple::new(tuple, &left.columns);
         table_b.tuples(right.access, key.key()).for_each(|other| emit(tuple, other, weight));
     }
     for (tuple, weight) in b.out.iter() {
-        let key = Keyed::new(tuple, &right.columns);
+        let key = KeyTuple::new(tuple, &right.columns);
         table_a.tuples(left.access, key.key()).for_each(|other| emit(other, tuple, weight));
     }
     if a.out.is_empty() || b.out.is_empty() {

@@ -1,17 +1,19 @@
-//! A state that was in a snapshot becomes what it was.
+//! Restoring a state from a snapshot.
 
 use super::{Own, PartState, RelationPlan, RelationState, TupleTable};
 
 impl RelationState {
-    /// Adds what is not in a snapshot, given a state of the same plan before the first event; false if it
-    /// cannot have been one of that plan.
+    /// Rebuilds what a snapshot omits, given the initial state of the same plan. Returns false if the state
+    /// does not fit that plan.
     pub(crate) fn complete(&mut self, own: &RelationState, plan: &RelationPlan) -> bool {
-        let asks = match (&mut self.asking, &plan.ask, self.parts.last()) {
-            (Some(asking), Some(ask), Some(part)) => asking.complete(ask, part.table.as_ref()),
-            (None, ..) => own.asking.is_none(),
+        let fits = match (&mut self.obligations, &plan.obligation, self.parts.last()) {
+            (Some(obligations), Some(obligation), Some(part)) => {
+                obligations.complete(obligation, part.table.as_ref())
+            }
+            (None, ..) => own.obligations.is_none(),
             _ => false,
         };
-        asks && self.parts.len() == own.parts.len()
+        fits && self.parts.len() == own.parts.len()
             && self.texts.complete(&own.texts)
             && self.parts.iter_mut().zip(&own.parts).all(|(part, own)| part.complete(own))
     }
@@ -31,7 +33,7 @@ impl PartState {
                 (Own::Counts(counts), Own::Counts(own)) => counts.complete(own),
                 _ => true,
             }
-            // Queues and counts are taken back on their own.
+            // Queues and counts roll back by themselves.
             && before.is_none_or(|before| match before {
                 Own::Nothing => matches!(own.own, Own::Nothing | Own::Delayed(_) | Own::Counts(_)),
                 before => before.fits(own, self.table.as_ref()),
@@ -40,7 +42,7 @@ impl PartState {
 }
 
 impl Own {
-    /// Whether it can have been what such a part had, beside this table.
+    /// Whether it fits the state of such a part, beside this table.
     fn fits(&self, of: &PartState, table: Option<&TupleTable>) -> bool {
         match (self, &of.own) {
             (Own::Nothing, Own::Nothing) | (Own::Counts(_), Own::Counts(_)) => true,

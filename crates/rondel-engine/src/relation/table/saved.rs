@@ -1,10 +1,10 @@
-//! A table that was in a snapshot: how rows are found by their values follows from the rows.
+//! Restoring a table from a snapshot: hash table and indexes follow from the rows.
 
 use super::{ColumnIndex, Journal, Meta, NONE, TupleTable, Undo};
 
 impl TupleTable {
-    /// Makes the rows known that were in a snapshot of a table like the empty one that is given; false if
-    /// they cannot be.
+    /// Rebuilds the indexes after a snapshot was read, given an empty table of the same kind. Returns false
+    /// if the rows do not fit it.
     pub(crate) fn complete(&mut self, own: &TupleTable) -> bool {
         let len = self.meta.len();
         let sizes = self.arity == own.arity
@@ -20,11 +20,11 @@ impl TupleTable {
         };
         self.indexes = own.indexes.iter().map(index).collect();
         let live: Vec<u32> = self.rows().collect();
-        live.into_iter().for_each(|row| self.know(row));
+        live.into_iter().for_each(|row| self.index_row(row));
         true
     }
 
-    /// Whether a row of this number is there.
+    /// Whether a row of this number exists.
     pub(crate) fn has_row(&self, row: u32) -> bool {
         (row as usize) < self.meta.len()
     }
@@ -48,7 +48,7 @@ impl TupleTable {
             && self.is_one_list()
     }
 
-    /// Whether the rows that are linked are one list.
+    /// Whether the linked rows form one list.
     fn is_one_list(&self) -> bool {
         let (mut before, mut row) = (NONE, self.first);
         for _ in 0..=self.meta.len() {
@@ -58,7 +58,7 @@ impl TupleTable {
             }
             (before, row) = (row, meta.after);
         }
-        // A list that comes back to its beginning does not end.
+        // A cyclic list never ends.
         row == NONE && before == self.last
     }
 }

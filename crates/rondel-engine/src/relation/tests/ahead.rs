@@ -1,6 +1,5 @@
-//! Quantified formulas that look ahead: what they say, and when, is what the definitions say. Of each event a
-//! formula is evaluated with what is known by each later moment: where that leaves something open, either may
-//! come of it.
+//! Quantified formulas with future operators: verdicts and their times equal the definitions. For each event
+//! a formula is evaluated with the knowledge at each later time point; open parts may become either truth.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,7 +14,7 @@ use super::write;
 use crate::monitor::witness::parts;
 use crate::{CompileError, Monitor, Program, Report};
 
-/// On both rails what a truth is for the worse and for the better.
+/// Lower and upper truth, each in the worst and in the best case.
 type Range = [[bool; 2]; 2];
 
 const TRUE: Range = [[true; 2]; 2];
@@ -27,7 +26,7 @@ fn not(x: Range) -> Range {
 }
 
 fn zip(x: Range, y: Range, f: impl Fn(bool, bool) -> bool) -> Range {
-    [0, 1].map(|rail| [0, 1].map(|side| f(x[rail][side], y[rail][side])))
+    [0, 1].map(|truth_bound| [0, 1].map(|side| f(x[truth_bound][side], y[truth_bound][side])))
 }
 
 fn and(x: Range, y: Range) -> Range {
@@ -38,7 +37,7 @@ fn or(x: Range, y: Range) -> Range {
     zip(x, y, |x, y| x || y)
 }
 
-/// What is known: so many positions, and that nothing comes before a place.
+/// Knowledge: the number of known positions, and a place before which no further one comes.
 #[derive(Clone, Copy)]
 struct Known {
     positions: usize,
@@ -127,7 +126,8 @@ impl Ahead<'_> {
         for j in i..self.known.positions {
             let within = place(j) >= place(i) + lower && place(j) <= place(i) + upper;
             if within {
-                // A witness within a span has a part of that span before it, unless it is the present itself.
+                // A witness in an open interval has part of it before itself, unless the interval is the
+                // present.
                 let is_present = j == i && lower == 0;
                 let before = if self.definition.is_span(j) && !is_present { left(j) } else { TRUE };
                 found = or(found, and(and(so_far, before), right(j)));
@@ -150,11 +150,12 @@ fn verdict(range: Range) -> Option<Verdict> {
     })
 }
 
-/// A verdict about an event: the time of the event, when it is certain, and what it is.
+/// Verdict about an event: the time of the event, the time at which it is certain, and the verdict.
 type Said = (i64, i64, Verdict);
 
-/// What there is to say about every event, up to a time, by the position of the event. In dense time nothing comes within
-/// a span after it has begun: with `knows_spans` what is true up to its end is known there, and otherwise at the end.
+/// Returns the verdicts about every event up to a time, by the position of the event. In dense time nothing
+/// comes within an open interval once it has begun: with `knows_spans` its truths are known at its beginning,
+/// and otherwise at its end.
 fn defined(definition: &Definition<'_>, ahead: &[bool], end: i64, knows_spans: bool) -> Vec<(usize, Said)> {
     let root = ExprId(definition.spec.nodes.len() as u32 - 1);
     let mut out = Vec::new();
@@ -196,7 +197,7 @@ fn defined(definition: &Definition<'_>, ahead: &[bool], end: i64, knows_spans: b
     out
 }
 
-/// What a monitor says, up to a time.
+/// Returns the verdicts of a monitor, up to a time.
 fn found(program: &Arc<Program>, trace: &[Message], cuts: &[usize], end: i64) -> Vec<Said> {
     let mut monitor = Monitor::new(Arc::clone(program));
     monitor.report_every(true);
@@ -223,7 +224,7 @@ fn found(program: &Arc<Program>, trace: &[Message], cuts: &[usize], end: i64) ->
             monitor.report_every(true);
         }
         if cut == 3 && program_is_dense(program) {
-            // Nothing depends on whether somebody says how late it is.
+            // Explicit advances change nothing.
             collect(&mut said, monitor.advance(Timestamp::from_nanos(next.time)));
         }
     }
@@ -245,11 +246,11 @@ fn program_is_dense(program: &Program) -> bool {
     program.sections.iter().any(|section| section.time_points == crate::exec::section::TimePoints::Dense)
 }
 
-/// The program of a formula that may look ahead, if it can be monitored, and for every node whether it looks ahead.
+/// Returns the program of a formula, if it can be monitored, and whether each node contains future operators.
 fn program_of(spec: &Spec, model: TimeModel) -> Option<(Arc<Program>, Vec<bool>)> {
     let root = ExprId(spec.nodes.len() as u32 - 1);
     if model == TimeModel::Dense && spec.nodes.iter().any(|node| matches!(node, Expr::Next(_))) {
-        // In dense time nothing is next.
+        // `next` is not defined in dense time.
         return None;
     }
     let property = Property { time: model, ..Property::new("p", root) };
@@ -268,7 +269,7 @@ fn program_of(spec: &Spec, model: TimeModel) -> Option<(Arc<Program>, Vec<bool>)
     Some((program, ahead))
 }
 
-/// Whether it could be monitored.
+/// Returns whether the formula could be monitored.
 fn assert_agreement(spec: &Spec, trace: &[Message], model: TimeModel, cuts: &[usize]) -> bool {
     let root = ExprId(spec.nodes.len() as u32 - 1);
     let Some((program, ahead)) = program_of(spec, model) else { return false };
@@ -280,7 +281,7 @@ fn assert_agreement(spec: &Spec, trace: &[Message], model: TimeModel, cuts: &[us
     expected.sort_by_key(|(about, when, verdict)| (*about, *when, format!("{verdict:?}")));
     let mut found = found(&program, trace, cuts, end);
     if model == TimeModel::Points {
-        // Between the last event and the end nobody knows when somebody asks.
+        // Between the last event and the end there is no advance.
         let last = trace[trace.len() - 1].time;
         for said in expected.iter_mut().chain(&mut found).filter(|said| said.1 > last) {
             said.1 = end;
@@ -292,7 +293,7 @@ fn assert_agreement(spec: &Spec, trace: &[Message], model: TimeModel, cuts: &[us
     if model == TimeModel::Dense {
         let earliest: HashMap<usize, Said> = defined(true).into_iter().collect();
         for (i, said) in &expected_at {
-            // It may be said as soon as it is certain, and no later than at the end of the span.
+            // A verdict may come as soon as it is certain, and no later than at the end of the open interval.
             let from = earliest[i].1;
             let is_said =
                 |other: &Said| (other.0, other.2) == (said.0, said.2) && (from..=said.1).contains(&other.1);
@@ -303,7 +304,7 @@ fn assert_agreement(spec: &Spec, trace: &[Message], model: TimeModel, cuts: &[us
             });
             found.remove(at);
         }
-        // What else is said is about times without an event, or about the span after a time.
+        // Other verdicts are about times without an event, or about the open interval after a time.
         let known = Known { positions: definition.positions.len(), passed: 2 * end };
         let after = Ahead { definition: &definition, ahead, known };
         for (about, when, said) in found {
@@ -323,7 +324,7 @@ fn assert_agreement(spec: &Spec, trace: &[Message], model: TimeModel, cuts: &[us
 }
 
 #[test]
-fn what_looks_ahead_agrees_with_the_definitions() {
+fn future_operators_agree_with_definitions() {
     let mut runner = runner(3000);
     let cuts = proptest::collection::vec(1..5_usize, 1..4);
     let counts = [const { std::cell::Cell::new((0, 0)) }; 3];
@@ -345,7 +346,7 @@ fn what_looks_ahead_agrees_with_the_definitions() {
     }
 }
 
-/// Checks the values of every violation; returns how many had some, and how many had none.
+/// Checks the values of every violation. Returns the numbers of violations with and without values.
 fn assert_witnesses(spec: &Spec, trace: &[Message], model: TimeModel, cuts: &[usize]) -> [u32; 2] {
     let Some((program, ahead)) = program_of(spec, model) else { return [0; 2] };
     let definition = Definition::new(spec, trace, model);
@@ -359,7 +360,7 @@ fn assert_witnesses(spec: &Spec, trace: &[Message], model: TimeModel, cuts: &[us
         for report in reports.iter().filter(|report| report.verdict == Verdict::Violated && report.changed) {
             let mut values = Vec::new();
             monitor.write_witness(report, block, &mut values);
-            // Without values there is none to name, or no formula fails because of one.
+            // Without values, no value alone makes a formula fail.
             if values.is_empty() {
                 counts[1] += u32::from(!parts(spec, root).is_empty());
                 continue;
@@ -373,7 +374,7 @@ fn assert_witnesses(spec: &Spec, trace: &[Message], model: TimeModel, cuts: &[us
             };
             let valuation: Valuation = values.iter().cloned().collect();
             let violates = parts(spec, root).into_iter().any(|(mut node, positive)| {
-                // Behind the quantifiers whose values are named.
+                // Body of the quantifiers whose values are reported.
                 while let Expr::Exists(variable, body) | Expr::ForAll(variable, body) =
                     &spec.nodes[node.index()]
                     && valuation.contains_key(variable)
@@ -412,7 +413,7 @@ fn assert_witnesses(spec: &Spec, trace: &[Message], model: TimeModel, cuts: &[us
 }
 
 #[test]
-fn only_values_that_meet_the_whole_part_are_named() {
+fn only_values_that_meet_whole_part_are_reported() {
     let named = |part: &str| {
         let text = format!("topic t {{ a: int }} topic u property p = on(u) and (forall x. {part})");
         let spec = rondel_spec::parse(&text).spec.unwrap();
@@ -428,15 +429,15 @@ fn only_values_that_meet_the_whole_part_are_named() {
     };
     let three = [(VariableId(0), Value::Int(3))];
     assert_eq!(named("t{a: x} -> eventually[0, 0] (on(u) and t{a: x})"), three);
-    // What is known at once says that the part holds.
+    // The known conjunct shows that the whole part is met.
     assert_eq!(named("t{a: x} and on(u) -> eventually[0, 0] (on(u) and t{a: x})"), []);
     assert_eq!(named("t{a: x} and on(t) -> eventually[0, 0] (on(u) and t{a: x})"), three);
-    // Of what looks ahead itself that is not known, and none is named.
+    // The truth of a future operator alone is not known, so no value is reported.
     assert_eq!(named("t{a: x} and eventually[0, 0] on(t) -> eventually[0, 0] (on(u) and t{a: x})"), []);
 }
 
 #[test]
-fn named_values_violate_by_the_definitions() {
+fn reported_values_violate_by_definitions() {
     let mut runner = runner(3000);
     let cuts = proptest::collection::vec(1..5_usize, 1..4);
     let counts = std::cell::Cell::new([0; 2]);
@@ -454,10 +455,11 @@ fn named_values_violate_by_the_definitions() {
     assert!(named > 100 && named > unnamed, "{named} violations named their values, {unnamed} did not");
 }
 
-/// The times of a verdict, the verdict, and the values that it names.
+/// Times of a verdict, the verdict, and its values.
 type Named = ((i64, i64, bool), Verdict, Vec<(VariableId, Value)>);
 
-/// The reports of the first property in order: their times, those they are about, and the values that they name.
+/// Returns the reports of the first property in order: their own times, the times that they are about, and
+/// their values.
 fn reports_with_values(
     program: &Arc<Program>,
     trace: &[Message],
@@ -498,8 +500,8 @@ fn reports_with_values(
     found
 }
 
-/// A program of a formula, with a second one as another property if that can be monitored; its first property is that of
-/// the first formula.
+/// Returns a program of two formulas, if the second one can be monitored; its first property is that of the
+/// first formula.
 fn program_beside(spec: &Spec, other: Option<&Spec>, model: TimeModel) -> Option<Arc<Program>> {
     let property = |name: &str, formula: u32, time: TimeModel| Property {
         time,
@@ -563,7 +565,7 @@ fn reports_depend_neither_on_cuts_nor_on_other_properties() {
 }
 
 #[test]
-fn values_are_named_after_time_has_brought_moments() {
+fn values_are_reported_after_deadlines() {
     let text = "topic a { id: string } @time(dense)
         property p = not exists x. a{id: x} and eventually[0 ms, 2 ms] (once[0 ms, 3 ms] a{id: x})";
     let program = Arc::new(Program::compile(&rondel_spec::parse(text).spec.unwrap()).unwrap());

@@ -6,7 +6,7 @@ use super::witness::assert_witnesses;
 use super::*;
 
 #[test]
-fn pairs_that_differ_agree_with_the_definition() {
+fn pairs_that_differ_agree_with_definition() {
     let mut runner = runner(2000);
     let cuts = proptest::collection::vec(1..5_usize, 1..4);
     let counts = std::cell::Cell::new([0; 3]);
@@ -14,7 +14,7 @@ fn pairs_that_differ_agree_with_the_definition() {
         let model = [TimeModel::Steps, TimeModel::Points, TimeModel::Dense][model];
         let [monitored, counted, named] = counts.get();
         let is_monitored = assert_agreement(&spec, &trace, model, &cuts);
-        let plan = compile(&spec, Rail::Certain, model, Keep::All);
+        let plan = compile(&spec, TruthBound::Certain, model, Keep::All);
         let is_counted =
             plan.is_ok_and(|plan| plan.parts.iter().any(|part| matches!(part.op, PartOp::Apart { .. })));
         let [is_named, _] = assert_witnesses(&spec, &trace, model, "relations", &cuts);
@@ -28,7 +28,8 @@ fn pairs_that_differ_agree_with_the_definition() {
     assert!(monitored > 1000 && counted > 500 && named > 50, "{monitored} {counted} {named}");
 }
 
-/// The most tuples that a message of a thousand costs, each with a value of its own.
+/// Returns the maximum number of tuples handled for a message, over a thousand messages with different
+/// values.
 fn cost(formula: &str) -> usize {
     let text = format!("topic t0 {{ a: int }} topic t1 {{ a: int }} property p = {formula}");
     let spec = rondel_spec::parse(&text).spec.unwrap();
@@ -40,19 +41,19 @@ fn cost(formula: &str) -> usize {
             fields: vec![("a", Value::Int(i.into()))],
         })
         .collect();
-    let plan = compile(&spec, Rail::Certain, TimeModel::Points, Keep::All).unwrap();
+    let plan = compile(&spec, TruthBound::Certain, TimeModel::Points, Keep::All).unwrap();
     let mut state = RelationState::new(&plan);
     let one = |message: &Message| {
         let definition = Definition::new(&spec, std::slice::from_ref(message), TimeModel::Points);
-        let told = Told::new(&definition, &plan, 0);
-        state.tick(&plan, (message.time, message.time - 1), false, &told);
+        let source = DefinitionSource::new(&definition, &plan, 0);
+        state.tick(&plan, message.time, message.time - 1, false, &source);
         state.handled()
     };
     trace.iter().map(one).max().unwrap()
 }
 
 #[test]
-fn a_message_costs_no_more_the_more_values_are_kept() {
+fn cost_of_message_is_independent_of_stored_values() {
     for formula in [
         "exists x. exists y. once[0, 1 h] t0{a: x} and once[0, 1 h] t1{a: y} and x != y",
         "forall x. forall y. once[0, 1 h] t0{a: x} and once[0, 1 h] t0{a: y} -> x == y",

@@ -1,15 +1,15 @@
-//! What is evaluated by value says what relations say, and the definition.
+//! Evaluation by value agrees with relations and with the definition.
 
 use super::random::by_value_spec;
 use super::*;
 use crate::Evaluation;
 
-/// All that is reported, of changes only: also what changes by itself, and when.
+/// Returns all reports of changes, including the times of those caused by time alone.
 fn reported(program: &Arc<Program>, trace: &[Message], cuts: &[usize]) -> Vec<String> {
     let mut monitor = Monitor::new(Arc::clone(program));
     let mut block = Block::new(program.layout());
     let (mut found, mut rest) = (Vec::new(), trace);
-    let told = |report: &crate::Report, at: usize| {
+    let reported = |report: &crate::Report, at: usize| {
         let (row, about) = (report.row.map(|row| at + usize::from(row)), report.about);
         format!("{:?} {:?} {row:?} {about:?} {}", report.verdict, report.time, report.step)
     };
@@ -18,7 +18,7 @@ fn reported(program: &Arc<Program>, trace: &[Message], cuts: &[usize]) -> Vec<St
         let (now, later) = rest.split_at(cut.min(rest.len()));
         block.clear();
         now.iter().for_each(|message| write(program, &mut block, message));
-        found.extend(monitor.step(&block).iter().map(|report| told(report, at)));
+        found.extend(monitor.step(&block).iter().map(|report| reported(report, at)));
         at += now.len();
         rest = later;
         if rest.is_empty() {
@@ -26,13 +26,15 @@ fn reported(program: &Arc<Program>, trace: &[Message], cuts: &[usize]) -> Vec<St
         }
     }
     let last = trace.last().map_or(0, |message| message.time);
-    found.extend(monitor.advance(Timestamp::from_nanos(last + 1)).iter().map(|report| told(report, at)));
-    found.extend(monitor.advance(Timestamp::from_nanos(last + 1000)).iter().map(|report| told(report, at)));
-    found.extend(monitor.end().iter().map(|report| told(report, at)));
+    found.extend(monitor.advance(Timestamp::from_nanos(last + 1)).iter().map(|report| reported(report, at)));
+    found.extend(
+        monitor.advance(Timestamp::from_nanos(last + 1000)).iter().map(|report| reported(report, at)),
+    );
+    found.extend(monitor.end().iter().map(|report| reported(report, at)));
     found
 }
 
-/// Whether it is evaluated by value, if it can be monitored.
+/// Returns whether the formula is evaluated by value, if it can be monitored.
 fn assert_agreement(spec: &Spec, trace: &[Message], model: TimeModel, cuts: &[usize]) -> Option<bool> {
     let [planned, relations] = ["", "relations"].map(|plan| program_of(spec, model, plan));
     let (planned, relations) = (planned?, relations?);
@@ -51,7 +53,7 @@ fn assert_agreement(spec: &Spec, trace: &[Message], model: TimeModel, cuts: &[us
 }
 
 #[test]
-fn by_value_agrees_with_relations_and_the_definition() {
+fn by_value_agrees_with_relations_and_definition() {
     let mut runner = runner(3000);
     let cuts = proptest::collection::vec(1..5_usize, 1..4);
     let (tried, by_value) = (std::cell::Cell::new(0), std::cell::Cell::new(0));
@@ -69,7 +71,7 @@ fn by_value_agrees_with_relations_and_the_definition() {
     assert!(3 * by_value.get() > tried.get(), "only {} of {}", by_value.get(), tried.get());
 }
 
-/// The programs of a property over three topics, planned, and by relations.
+/// Returns the programs of a property over three topics, as planned and by relations.
 fn both(formula: &str, model: &str) -> [Arc<Program>; 2] {
     let formula = formula.replace('#', if model == "steps" { "" } else { " ns" });
     ["", "@plan(relations)"].map(|plan| {
@@ -82,7 +84,7 @@ fn both(formula: &str, model: &str) -> [Arc<Program>; 2] {
     })
 }
 
-/// Messages about many values, of which most come again before long or never.
+/// Messages about many values, most of which recur soon or never.
 fn many(count: u64) -> Vec<Message> {
     let mut random = 0x9E37_79B9_7F4A_7C15_u64;
     let mut next = |n: u64| {
@@ -104,7 +106,7 @@ fn many(count: u64) -> Vec<Message> {
 }
 
 #[test]
-fn values_that_are_forgotten_make_no_difference() {
+fn evicted_values_change_no_report() {
     let trace = many(3000);
     for formula in [
         "forall x. t1{a: x} -> once[0#, 25#] t0{a: x}",
@@ -129,7 +131,7 @@ fn values_that_are_forgotten_make_no_difference() {
 }
 
 #[test]
-fn memory_follows_the_values_that_count() {
+fn memory_follows_live_values() {
     let [planned, _] = both("forall x. t1{a: x} -> once[0#, 25#] t0{a: x}", "points");
     let mut monitor = Monitor::new(Arc::clone(&planned));
     let mut block = Block::new(planned.layout());
@@ -144,7 +146,7 @@ fn memory_follows_the_values_that_count() {
 }
 
 #[test]
-fn what_more_than_the_values_of_a_message_can_decide_is_by_relations() {
+fn formulas_decided_by_other_values_use_relations() {
     let always = "values that the current message";
     for (formula, reason) in [
         ("exists x. once[0, 5#] t0{a: x}", always),

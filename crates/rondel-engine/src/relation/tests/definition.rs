@@ -1,12 +1,12 @@
-//! The meaning of formulas with variables, straight from the definitions: a quantifier tries every
-//! value of the trace and of the formula, and one that is in neither.
+//! Semantics of formulas with variables, straight from the definitions: a quantifier tries every value of the
+//! trace and of the formula, and one that is in neither.
 
 use std::collections::HashMap;
 
 use rondel_event::{Comparison, Path, TopicId, Value, ValueType};
 use rondel_spec::{BinaryOp, Bounds, Expr, ExprId, Spec, TimeModel, VariableId};
 
-/// A message.
+/// Message.
 #[derive(Clone, Debug)]
 pub(super) struct Message {
     pub(super) topic: u32,
@@ -30,13 +30,13 @@ pub(super) struct Definition<'a> {
     pub(super) positions: Vec<Position>,
 }
 
-/// Where there is truth: at a message, or, in dense time, at an instant or on the span after it.
+/// Position with a truth: a message, or in dense time an instant or the open interval after it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Position {
-    /// A step, a time, or in dense time twice the time; one more on the span after that.
+    /// A step, a time, or in dense time twice the time, plus one on the open interval after it.
     pub(super) place: i64,
     pub(super) message: Option<usize>,
-    /// How many messages there were up to here.
+    /// Number of messages up to this position.
     pub(super) seen: usize,
 }
 
@@ -73,7 +73,7 @@ impl<'a> Definition<'a> {
             Value::Bool(true),
             Value::Int(987_654),
             Value::Float(0.125),
-            Value::String("nobody".into()),
+            Value::String("unseen".into()),
         ];
         let of_trace = trace.iter().flat_map(|m| m.fields.iter().map(|(_, value)| value.clone()));
         let of_spec = spec.nodes.iter().filter_map(|node| match node {
@@ -112,6 +112,7 @@ impl<'a> Definition<'a> {
         })
     }
 
+    #[expect(clippy::too_many_lines, reason = "one arm for each operator")]
     pub(super) fn value(&self, node: ExprId, variables: &Valuation, now: usize) -> Option<Value> {
         let truth = |x: ExprId, i: usize| self.truth(x, variables, i);
         let value = |x: ExprId| self.value(x, variables, now);
@@ -188,12 +189,12 @@ impl<'a> Definition<'a> {
             }
             Expr::Since(bounds, p, q) => {
                 let holds = |i: usize| {
-                    // From a witness within a span on some of the span is left.
+                    // Part of the open interval remains after a witness in it.
                     let first = if self.is_span(i) && i < now { i } else { i + 1 };
                     let since = (first..=now).map(|j| truth(*p, j)).fold(Some(true), and);
                     and(truth(*q, i), since)
                 };
-                // Up to the end of a span, and `p` from there on.
+                // Up to the end of an open interval, with `p` from there on.
                 let ended = |i: usize| {
                     let since = (i + 1..=now).map(|j| truth(*p, j)).fold(Some(true), and);
                     and(truth(*q, i), since)
@@ -217,7 +218,7 @@ impl<'a> Definition<'a> {
         }
     }
 
-    /// The truth for every value of the variable.
+    /// Returns the truth for every value of the variable.
     fn tried<'b>(
         &'b self,
         variable: VariableId,
@@ -232,7 +233,7 @@ impl<'a> Definition<'a> {
         })
     }
 
-    /// What a variable is tried with.
+    /// Returns the values that a variable is tried with.
     pub(super) fn values_of(&self, variable: VariableId) -> impl Iterator<Item = &Value> {
         let value_type = self.spec.nodes.iter().find_map(|node| match node {
             Expr::Variable(other, value_type) if *other == variable => Some(*value_type),

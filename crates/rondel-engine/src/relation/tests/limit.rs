@@ -1,4 +1,4 @@
-//! With a limit on the values that are kept, verdicts are those of the definition, or inconclusive.
+//! With a limit on stored values, verdicts are those of the definition, or inconclusive.
 
 use super::random::by_value_spec;
 use super::*;
@@ -16,7 +16,7 @@ fn limited(spec: &Spec, model: TimeModel, limit: u64) -> Option<Arc<Program>> {
 }
 
 #[test]
-fn a_limit_makes_no_verdict_wrong() {
+fn limit_makes_no_verdict_wrong() {
     let mut runner = runner(3000);
     let cuts = proptest::collection::vec(1..5_usize, 1..4);
     let counts = [const { std::cell::Cell::new(0_usize) }; 4];
@@ -47,7 +47,7 @@ fn a_limit_makes_no_verdict_wrong() {
             spec.print(root)
         );
         let withheld = found.iter().zip(&expected).filter(|(found, expected)| found != expected).count();
-        // Whoever keeps enough says all of it.
+        // A sufficient limit changes no verdict.
         let enough = limited(&spec, model, 1000).unwrap();
         assert_eq!(run_program(&enough, &trace, &cuts), expected);
         [1, usize::from(withheld > 0), withheld, found.len()]
@@ -61,18 +61,18 @@ fn a_limit_makes_no_verdict_wrong() {
     }
     let [tried, with, withheld, all] = counts.map(|count| count.get());
     println!("{tried} formulas need a limit, {with} lack a verdict: {withheld} of {all}");
-    // About 24 lack a verdict; 7 were seen.
+    // About 24 lack a verdict; 7 were observed.
     assert!(tried > 100 && with > 0 && 3 * withheld < all, "{tried} {with} {withheld} {all}");
 }
 
-/// Whether it can be monitored without a limit.
+/// Whether the formula can be monitored without a limit.
 fn program_of_bounds(spec: &Spec, model: TimeModel) -> bool {
     let property = Property { time: model, ..Property::new("p", ExprId(spec.nodes.len() as u32 - 1)) };
     Program::compile(&Spec { properties: vec![property], ..spec.clone() }).is_ok()
 }
 
 #[test]
-fn no_more_values_are_kept_than_the_limit() {
+fn stored_values_stay_within_limit() {
     let text = "topic a { id: int } topic b { id: int }
         @limit(10) property p = forall x. b{id: x} -> once a{id: x}";
     let spec = rondel_spec::parse(text).spec.unwrap();
@@ -99,12 +99,12 @@ fn no_more_values_are_kept_than_the_limit() {
         assert_eq!(verdicts, [Verdict::Satisfied]);
         assert!(kept < 40, "{kept} values are kept");
     }
-    // Of a value that is still kept it is known that it came, of others it is not known.
+    // The presence of a stored value is known, that of an evicted one is unknown.
     let (verdicts, _, forgotten) = say(1, 995, 1000);
     assert_eq!((verdicts, forgotten), (vec![Verdict::Satisfied], 990));
     assert_eq!(say(1, 3, 1001).0, [Verdict::Inconclusive]);
     assert_eq!(say(1, 2000, 1002).0, [Verdict::Inconclusive]);
-    // Whatever was before, this is not about it.
+    // Evicted values do not affect this verdict.
     assert_eq!(say(0, 1, 1003).0, [Verdict::Satisfied]);
     assert_eq!(say(1, 1, 1004).0, [Verdict::Satisfied]);
 }

@@ -1,4 +1,4 @@
-//! Plans say what the definitions say.
+//! Plans agree with the definitions.
 
 mod ahead;
 mod apart;
@@ -20,29 +20,29 @@ use rondel_event::{Block, Read, Slot, Timestamp, TopicId, Value, Verdict};
 use rondel_spec::{Expr, ExprId, Property, Spec, TimeModel};
 
 use super::literal::{Refusal, Scope};
-use super::plan::{FieldColumn, Keep, Rail, RelationPlan};
+use super::plan::{FieldColumn, Keep, RelationPlan, TruthBound};
 use super::safe::Compiler;
 use super::state::RelationState;
 use super::term::{Cell, Source, float_cell};
 use crate::{CompileError, Monitor, Program};
 
-/// What a plan is told, from the definition.
-struct Told<'a> {
+/// Inputs of a plan, taken from the definition.
+struct DefinitionSource<'a> {
     definition: &'a Definition<'a>,
     plan: &'a RelationPlan,
     row: usize,
-    /// What values are, kept so that texts can be lent.
+    /// Values, stored so that texts can be borrowed.
     fields: Vec<Option<Value>>,
     values: Vec<Option<Value>>,
 }
 
-impl<'a> Told<'a> {
-    fn new(definition: &'a Definition<'a>, plan: &'a RelationPlan, row: usize) -> Told<'a> {
+impl<'a> DefinitionSource<'a> {
+    fn new(definition: &'a Definition<'a>, plan: &'a RelationPlan, row: usize) -> DefinitionSource<'a> {
         let message = definition.positions[row].message.map(|i| &definition.trace[i]);
         let field = |f: &FieldColumn| message?.get(f.topic, &f.path, f.value_type);
         let fields = plan.fields.iter().map(field).collect();
         let values = plan.values.iter().map(|x| definition.value(*x, &HashMap::new(), row)).collect();
-        Told { definition, plan, row, fields, values }
+        DefinitionSource { definition, plan, row, fields, values }
     }
 }
 
@@ -55,7 +55,7 @@ fn cell(value: &Value) -> Option<Cell<'_>> {
     })
 }
 
-impl Source for Told<'_> {
+impl Source for DefinitionSource<'_> {
     fn on(&self, topic: TopicId) -> bool {
         let message = self.definition.positions[self.row].message;
         message.is_some_and(|i| self.definition.trace[i].topic == topic.0)
@@ -68,7 +68,7 @@ impl Source for Told<'_> {
     fn truth(&self, truth: u32) -> bool {
         let truth = self.plan.truths[truth as usize];
         let found = self.definition.truth(truth.node, &HashMap::new(), self.row);
-        found.unwrap_or(truth.rail == Rail::Possible) != truth.negated
+        found.unwrap_or(truth.truth_bound == TruthBound::Possible) != truth.negated
     }
 
     fn value(&self, value: u32) -> Option<Cell<'_>> {
@@ -76,13 +76,18 @@ impl Source for Told<'_> {
     }
 }
 
-fn compile(spec: &Spec, rail: Rail, model: TimeModel, keep: Keep) -> Result<RelationPlan, Refusal> {
+fn compile(
+    spec: &Spec,
+    truth_bound: TruthBound,
+    model: TimeModel,
+    keep: Keep,
+) -> Result<RelationPlan, Refusal> {
     let scope = Scope::new(spec);
     let known = |node: ExprId| matches!(spec.nodes[node.index()], Expr::Literal(_) | Expr::On(_));
-    Compiler::compile(&scope, ExprId(spec.nodes.len() as u32 - 1), rail, model, keep, &known)
+    Compiler::compile(&scope, ExprId(spec.nodes.len() as u32 - 1), truth_bound, model, keep, &known)
 }
 
-/// The truth of the last node at every message.
+/// Returns the truth of the last node at every message.
 fn run(plan: &RelationPlan, definition: &Definition<'_>) -> Vec<bool> {
     let mut state = RelationState::new(plan);
     let trace = definition.trace;
@@ -93,12 +98,12 @@ fn run(plan: &RelationPlan, definition: &Definition<'_>) -> Vec<bool> {
     let mut found = Vec::new();
     for (row, &now) in times.iter().enumerate() {
         let before = if row == 0 { i64::MIN } else { times[row - 1] };
-        found.push(state.tick(plan, (now, before), false, &Told::new(definition, plan, row)));
+        found.push(state.tick(plan, now, before, false, &DefinitionSource::new(definition, plan, row)));
     }
     found
 }
 
-/// The truth at every position in dense time, from moments at messages and deadlines.
+/// Returns the truth at every position in dense time, with time points at messages and deadlines.
 fn run_dense(plan: &RelationPlan, definition: &Definition<'_>) -> Vec<Option<bool>> {
     let mut state = RelationState::new(plan);
     let mut found = vec![None; definition.positions.len()];
@@ -108,10 +113,10 @@ fn run_dense(plan: &RelationPlan, definition: &Definition<'_>) -> Vec<Option<boo
             continue;
         }
         let time = position.place.div_euclid(2);
-        // What does not change between events in the definition is told at deadlines all the same.
+        // Truths that are constant between events are still evaluated at deadlines.
         let inputs_change = |i: usize| {
-            let told = |i| Told::new(definition, plan, i);
-            let (now, before) = (told(i), told(i - 1));
+            let source = |i| DefinitionSource::new(definition, plan, i);
+            let (now, before) = (source(i), source(i - 1));
             (0..plan.truths.len() as u32).any(|truth| now.truth(truth) != before.truth(truth))
                 || now.values != before.values
         };
@@ -126,8 +131,9 @@ fn run_dense(plan: &RelationPlan, definition: &Definition<'_>) -> Vec<Option<boo
         for between in found.iter_mut().take(i).skip(spans_since) {
             *between = span;
         }
-        let (at, after) = (Told::new(definition, plan, i), Told::new(definition, plan, i + 1));
-        let (holds, holds_after) = state.dense_moment(plan, time, &at, &after);
+        let (at, after) =
+            (DefinitionSource::new(definition, plan, i), DefinitionSource::new(definition, plan, i + 1));
+        let (holds, holds_after) = state.dense_point(plan, time, &at, &after);
         found[i] = Some(holds);
         (span, spans_since) = (Some(holds_after), i + 1);
     }
@@ -137,12 +143,12 @@ fn run_dense(plan: &RelationPlan, definition: &Definition<'_>) -> Vec<Option<boo
     found
 }
 
-/// The same, of a property of a program.
+/// Returns the same truths from a property of a program.
 fn by_program(spec: &Spec, trace: &[Message], model: TimeModel, cuts: &[usize]) -> Option<Vec<Option<bool>>> {
     Some(run_program(&program_of(spec, model, "")?, trace, cuts))
 }
 
-/// A program, evaluated as it says; one that keeps every value only if that must be.
+/// Compiles a program with the given evaluation; it stores every value only if it must.
 fn program_of(spec: &Spec, model: TimeModel, plan: &str) -> Option<Arc<Program>> {
     let compiled = |unbounded: &[(String, String)]| {
         let mut property = Property::new("p", ExprId(spec.nodes.len() as u32 - 1));
@@ -152,7 +158,7 @@ fn program_of(spec: &Spec, model: TimeModel, plan: &str) -> Option<Arc<Program>>
         let spec = Spec { properties: vec![property], ..spec.clone() };
         match Program::compile(&spec) {
             Ok(program) => Some(Arc::new(program)),
-            // A closed part can be one that cannot be monitored.
+            // A closed subformula may be one that cannot be monitored.
             Err(CompileError::NotMonitorable { .. }) => None,
             Err(error) => panic!("{error}"),
         }
@@ -160,7 +166,7 @@ fn program_of(spec: &Spec, model: TimeModel, plan: &str) -> Option<Arc<Program>>
     compiled(&[]).or_else(|| compiled(&[("unbounded".into(), String::new())]))
 }
 
-/// What it says at every message.
+/// Returns the verdict of the program at every message.
 fn run_program(program: &Arc<Program>, trace: &[Message], cuts: &[usize]) -> Vec<Option<bool>> {
     let mut monitor = Monitor::new(Arc::clone(program));
     monitor.report_every(true);
@@ -184,7 +190,7 @@ fn run_program(program: &Arc<Program>, trace: &[Message], cuts: &[usize]) -> Vec
             break;
         }
         if cut % 2 == 0 {
-            // Nothing depends on a snapshot in between.
+            // A snapshot in between changes nothing.
             monitor = Monitor::restore(Arc::clone(program), &monitor.snapshot()).unwrap();
             monitor.report_every(true);
         }
@@ -207,18 +213,21 @@ fn write(program: &Program, block: &mut Block, message: &Message) {
     }
 }
 
-/// Whether it could be monitored.
+/// Returns whether the formula could be monitored.
 fn assert_agreement(spec: &Spec, trace: &[Message], model: TimeModel, cuts: &[usize]) -> bool {
-    // With bounds other plans may be made than without.
-    let bounded = [Rail::Certain, Rail::Possible].map(|rail| compile(spec, rail, model, Keep::Bounded));
-    let rails = match bounded {
+    // With bounds the plan may differ from the one without.
+    let bounded = [TruthBound::Certain, TruthBound::Possible]
+        .map(|truth_bound| compile(spec, truth_bound, model, Keep::Bounded));
+    let plans = match bounded {
         [Ok(certain), Ok(possible)] => [certain, possible],
-        _ => match [Rail::Certain, Rail::Possible].map(|rail| compile(spec, rail, model, Keep::All)) {
+        _ => match [TruthBound::Certain, TruthBound::Possible]
+            .map(|truth_bound| compile(spec, truth_bound, model, Keep::All))
+        {
             [Ok(certain), Ok(possible)] => [certain, possible],
             _ => return false,
         },
     };
-    let [certain, possible] = rails;
+    let [certain, possible] = plans;
     let definition = Definition::new(spec, trace, model);
     let root = ExprId(spec.nodes.len() as u32 - 1);
     let expected: Vec<_> =
@@ -249,7 +258,7 @@ fn assert_agreement(spec: &Spec, trace: &[Message], model: TimeModel, cuts: &[us
     is_monitored
 }
 
-/// A runner of so many random cases, or of as many as `RONDEL_CASES` says. A failing case prints the seed;
+/// Creates a runner of `cases` random cases, or of `RONDEL_CASES`. A failing case prints the seed;
 /// `RONDEL_SEED` repeats it.
 fn runner(cases: u32) -> TestRunner {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
@@ -268,7 +277,7 @@ fn runner(cases: u32) -> TestRunner {
 }
 
 #[test]
-fn what_can_be_monitored_agrees_with_the_definitions() {
+fn monitorable_formulas_agree_with_definitions() {
     let mut runner = runner(3000);
     let cuts = proptest::collection::vec(1..5_usize, 1..4);
     let (tried, monitored) = (std::cell::Cell::new(0), std::cell::Cell::new(0));

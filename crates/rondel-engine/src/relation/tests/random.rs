@@ -1,4 +1,4 @@
-//! Random formulas with variables, mostly such as can be monitored, and random traces.
+//! Random formulas with variables, most of which can be monitored, and random traces.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -33,7 +33,7 @@ pub(super) fn trace() -> impl Strategy<Value = Vec<Message>> {
     })
 }
 
-/// Choices, one after the other; zeros when there are no more.
+/// Source of choices; zeros once they are used up.
 struct Kitchen {
     choices: std::vec::IntoIter<u8>,
     nodes: Vec<Expr>,
@@ -54,19 +54,19 @@ pub(super) fn spec() -> impl Strategy<Value = Spec> {
     written(|kitchen| _ = kitchen.quantified())
 }
 
-/// A quantified formula that most often can be evaluated by value: atoms have the variables in the same fields.
+/// Quantified formula that can mostly be evaluated by value: atoms have the variables in the same fields.
 pub(super) fn by_value_spec() -> impl Strategy<Value = Spec> {
     written(Kitchen::touched)
 }
 
-/// Two relations of which some pair must differ, with what else may be said of the pair.
+/// Formula over two relations, of which some pair must differ and meet further conditions.
 #[allow(dead_code, reason = "the tests of instances read this file, too")]
 pub(super) fn apart_spec() -> impl Strategy<Value = Spec> {
     written(Kitchen::apart)
 }
 
 impl Kitchen {
-    /// A closed formula: the last node.
+    /// Adds a closed formula as the last node.
     #[allow(dead_code, reason = "likewise")]
     fn apart(&mut self) {
         self.variables = vec![ValueType::Int; 3];
@@ -109,7 +109,7 @@ impl Kitchen {
         }
     }
 
-    /// A closed formula that is decided by the values of the message: the last node.
+    /// Adds a closed formula that the values of the message decide, as the last node.
     fn touched(&mut self) {
         let x = self.variable();
         let variables = if self.choose(3) == 2 { vec![x, self.variable()] } else { vec![x] };
@@ -144,7 +144,7 @@ impl Kitchen {
         }
     }
 
-    /// A message that has the variables.
+    /// Adds a message with the variables.
     fn message(&mut self, variables: &[VariableId]) -> ExprId {
         let names = if self.choose(12) == 0 { ["b", "a"] } else { ["a", "b"] };
         let fields: Vec<(&str, VariableId)> = variables
@@ -156,7 +156,7 @@ impl Kitchen {
         self.bind(topic, &fields)
     }
 
-    /// False wherever no message has the variables.
+    /// Adds a formula that is false at messages without the variables.
     fn idle(&mut self, variables: &[VariableId], depth: u8) -> ExprId {
         let depth = depth.saturating_sub(1);
         match self.choose(if depth == 0 { 3 } else { 6 }) {
@@ -176,7 +176,7 @@ impl Kitchen {
         }
     }
 
-    /// What mostly stays as it is where no message has the variables.
+    /// Adds a formula that mostly keeps its truth at messages without the variables.
     fn lasting(&mut self, variables: &[VariableId], depth: u8) -> ExprId {
         let depth = depth.saturating_sub(1);
         match self.choose(if depth == 0 { 2 } else { 7 }) {
@@ -209,7 +209,7 @@ impl Kitchen {
         }
     }
 
-    /// What can be said where a message has the variables.
+    /// Adds a formula for messages with the variables.
     fn seen(&mut self, variables: &[VariableId], depth: u8) -> ExprId {
         let depth = depth.saturating_sub(1);
         let bounds = self.bounds();
@@ -243,7 +243,7 @@ impl Kitchen {
                 }
             }
             7 => self.comparison(variables),
-            // Such as relations alone can evaluate, most of them.
+            // Most of these can only be evaluated by relations.
             10 => {
                 let x = match self.choose(2) {
                     0 => self.seen(variables, depth),
@@ -292,7 +292,7 @@ impl Kitchen {
         self.variables[variable.0 as usize] == ValueType::Int
     }
 
-    /// A closed formula: the last node.
+    /// Adds a closed formula as the last node.
     fn quantified(&mut self) -> ExprId {
         let x = self.variable();
         match self.choose(4) {
@@ -332,7 +332,7 @@ impl Kitchen {
         self.add(Expr::Bind { topic: TopicId(topic), fields })
     }
 
-    /// Binds just these variables.
+    /// Adds an atom that binds exactly these variables.
     fn atom(&mut self, variables: &[VariableId]) -> ExprId {
         let topic = u32::from(self.choose(3));
         match *variables {
@@ -378,7 +378,7 @@ impl Kitchen {
         self.add(Expr::Field { topic, path: Path::keys(["a"]), value_type: ValueType::Int })
     }
 
-    /// Finitely many valuations satisfy it.
+    /// Adds a formula that finitely many valuations satisfy.
     fn safe(&mut self, variables: &[VariableId], depth: u8) -> ExprId {
         if depth == 0 {
             return self.atom(variables);
@@ -439,7 +439,7 @@ impl Kitchen {
         }
     }
 
-    /// Its free variables are among these.
+    /// Adds a formula whose free variables are among these.
     fn any(&mut self, variables: &[VariableId], depth: u8) -> ExprId {
         if depth == 0 || variables.is_empty() {
             return self.closed();

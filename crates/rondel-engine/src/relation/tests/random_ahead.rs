@@ -1,4 +1,4 @@
-//! Random quantified formulas that look ahead.
+//! Random quantified formulas with future operators.
 
 use proptest::prelude::*;
 use rondel_event::{Comparison, Value};
@@ -6,17 +6,17 @@ use rondel_spec::{Bounds, Expr, ExprId, Spec, VariableId};
 
 use super::{Kitchen, written};
 
-/// A quantified formula that looks ahead.
+/// Quantified formula with future operators.
 pub(in super::super) fn ahead_spec() -> impl Strategy<Value = Spec> {
     written(|kitchen| {
-        let formula = kitchen.asked_ahead();
+        let formula = kitchen.formula_ahead();
         kitchen.around(formula);
     })
 }
 
 impl Kitchen {
-    /// A closed formula that looks ahead: the last node.
-    fn asked_ahead(&mut self) -> ExprId {
+    /// Adds a closed formula with future operators as the last node.
+    fn formula_ahead(&mut self) -> ExprId {
         let x = self.variable();
         let variables = if self.choose(4) == 3 { vec![x, self.variable()] } else { vec![x] };
         let mut guard = if self.choose(2) == 0 { self.atom(&variables) } else { self.safe(&variables, 2) };
@@ -40,7 +40,7 @@ impl Kitchen {
         formula
     }
 
-    /// `variable in (…)`, with two values.
+    /// Adds `variable in (…)`, with two values.
     fn one_of_two(&mut self, variable: VariableId) -> ExprId {
         let values = match self.is_int(variable) {
             true => [Value::Int(1), Value::Int(2)],
@@ -55,7 +55,7 @@ impl Kitchen {
         self.add(Expr::Or(x, y))
     }
 
-    /// Something with a quantified formula in it, or that formula alone.
+    /// Adds a formula that contains a quantified one, or is that one.
     fn around(&mut self, formula: ExprId) {
         match self.choose(12) {
             0 => {
@@ -66,7 +66,7 @@ impl Kitchen {
                 self.add(Expr::Or(other, formula));
             }
             2 => {
-                let other = self.asked_ahead();
+                let other = self.formula_ahead();
                 self.add(Expr::And(formula, other));
             }
             3 => {
@@ -86,7 +86,7 @@ impl Kitchen {
         Bounds { lower, upper: Some(lower + u64::from(self.choose(4))) }
     }
 
-    /// A formula that looks ahead, of which the free variables are among these.
+    /// Adds a formula with future operators whose free variables are among these.
     fn later(&mut self, variables: &[VariableId], depth: u8) -> ExprId {
         let bounds = self.ahead_bounds();
         let depth = depth.saturating_sub(1);

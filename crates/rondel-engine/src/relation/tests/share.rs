@@ -1,6 +1,7 @@
-//! How many random formulas can be monitored, and why others are refused.
+//! Share of random formulas that can be monitored, and the reasons for which others are refused.
 //!
-//! `RONDEL_CASES=3000 cargo test -p rondel-engine --lib share -- --nocapture` prints the shares of so many formulas.
+//! `RONDEL_CASES=3000 cargo test -p rondel-engine --lib share -- --nocapture` prints the shares of that many
+//! formulas.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +11,7 @@ use proptest::test_runner::TestRunner;
 use super::random::{ahead_spec, by_value_spec, spec};
 use super::*;
 
-/// Why the last node of a specification cannot be monitored, if it cannot.
+/// Returns the reason for which the last node of a specification cannot be monitored, if it cannot.
 fn refusal(spec: &Spec, model: TimeModel, unbounded: bool) -> Option<&'static str> {
     let mut property = Property::new("p", ExprId(spec.nodes.len() as u32 - 1));
     property.time = model;
@@ -26,7 +27,7 @@ fn refusal(spec: &Spec, model: TimeModel, unbounded: bool) -> Option<&'static st
 fn most_formulas_can_be_monitored() {
     let cases = std::env::var("RONDEL_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(300);
     let mut runner = TestRunner::deterministic();
-    // Of a quarter of the formulas of the past nothing binds the variable.
+    // In a quarter of the past formulas nothing binds the variable.
     let kinds = [
         ("past", spec().boxed(), 25),
         ("by value", by_value_spec().boxed(), 25),
@@ -36,7 +37,7 @@ fn most_formulas_can_be_monitored() {
         let specs: Vec<Spec> =
             (0..cases).map(|_| strategy.new_tree(&mut runner).unwrap().current()).collect();
         for model in [TimeModel::Steps, TimeModel::Points, TimeModel::Dense] {
-            // In dense time nothing is next.
+            // `next` is not defined in dense time.
             let is_next = |spec: &&Spec| spec.nodes.iter().any(|node| matches!(node, Expr::Next(_)));
             let specs: Vec<&Spec> =
                 specs.iter().filter(|spec| model != TimeModel::Dense || !is_next(spec)).collect();

@@ -1,10 +1,10 @@
-//! The values named in a violation are values that violate.
+//! The values of a violation violate the formula.
 
 use super::random::by_value_spec;
 use super::*;
 use crate::monitor::witness::parts;
 
-/// Checks the values of every violation; returns how many had some, and how many had none.
+/// Checks the values of every violation. Returns the numbers of violations with and without values.
 pub(super) fn assert_witnesses(
     spec: &Spec,
     trace: &[Message],
@@ -41,7 +41,7 @@ pub(super) fn assert_witnesses(
             });
             let valuation: HashMap<_, _> = values.iter().cloned().collect();
             let violates = parts(spec, root).into_iter().any(|(mut node, positive)| {
-                // Behind the quantifiers whose values are named.
+                // Body of the quantifiers whose values are reported.
                 while let Expr::Exists(variable, body) | Expr::ForAll(variable, body) =
                     &spec.nodes[node.index()]
                     && valuation.contains_key(variable)
@@ -61,7 +61,7 @@ pub(super) fn assert_witnesses(
 }
 
 #[test]
-fn named_values_violate_by_the_definition() {
+fn reported_values_violate_by_definition() {
     let mut runner = runner(3000);
     let cuts = proptest::collection::vec(1..5_usize, 1..4);
     let counts = std::cell::Cell::new([0; 2]);

@@ -33,7 +33,8 @@ impl Mistakes {
 
 /// Reads a file and converts its content.
 fn read<T>(
-    (setting, path): (&'static str, &Path),
+    setting: &'static str,
+    path: &Path,
     mistakes: &mut Mistakes,
     made: impl FnOnce(&[u8]) -> Result<T, String>,
 ) -> Option<T> {
@@ -52,9 +53,9 @@ fn read<T>(
 /// Checks all files.
 pub(super) fn check(files: &Security, domain: u32) -> Result<Protection, Vec<SecurityError>> {
     let mut mistakes = Mistakes::default();
-    let authority = read(("identity_ca", &files.identity_ca), &mut mistakes, certificate);
-    let own = read(("certificate", &files.certificate), &mut mistakes, certificate);
-    let key = read(("key", &files.key), &mut mistakes, private_key);
+    let authority = read("identity_ca", &files.identity_ca, &mut mistakes, certificate);
+    let own = read("certificate", &files.certificate, &mut mistakes, certificate);
+    let key = read("key", &files.key, &mut mistakes, private_key);
     if let Some((authority, own)) = authority.zip(own.as_ref())
         && let Err(reason) = is_signed(own, &authority)
     {
@@ -66,9 +67,9 @@ pub(super) fn check(files: &Security, domain: u32) -> Result<Protection, Vec<Sec
     {
         mistakes.add("key", &files.key, "it is not the key of the certificate");
     }
-    let signer = read(("permissions_ca", &files.permissions_ca), &mut mistakes, certificate);
+    let signer = read("permissions_ca", &files.permissions_ca, &mut mistakes, certificate);
     let mut document = |setting, path: &Path| {
-        read((setting, path), &mut mistakes, |bytes| match &signer {
+        read(setting, path, &mut mistakes, |bytes| match &signer {
             Some(signer) => content(bytes, signer).map(Some),
             // A document without a valid signature is not read.
             None => Ok(None),

@@ -2,6 +2,7 @@
 
 use quick_xml::Reader;
 use quick_xml::events::Event;
+use rondel_event::calendar::{self, Precision};
 
 use super::Protection;
 
@@ -185,37 +186,9 @@ fn walk(
 
 /// Parses a time such as `2027-01-31T12:00:00Z`, in seconds since the Unix epoch. Without a zone it is UTC.
 fn seconds(text: &str) -> Result<i64, String> {
-    let wrong = || format!("'{text}' is no time: write it as 2027-01-31T12:00:00Z");
-    let number = |part: Option<&str>, range: std::ops::RangeInclusive<i64>| {
-        let is_number = |part: &&str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
-        let value = part.filter(is_number).and_then(|part| part.parse::<i64>().ok());
-        value.filter(|value| range.contains(value)).ok_or_else(wrong)
-    };
-    let (date, time) = text.split_once('T').ok_or_else(wrong)?;
-    let mut parts = date.splitn(3, '-');
-    let (year, month, day) =
-        (number(parts.next(), 1..=9999)?, number(parts.next(), 1..=12)?, number(parts.next(), 1..=31)?);
-    let end = time.find(['Z', '+', '-']).unwrap_or(time.len());
-    let (time, zone) = time.split_at(end);
-    let time = time.split_once('.').map_or(time, |(whole, _)| whole);
-    let mut parts = time.splitn(3, ':');
-    let (hour, minute, second) =
-        (number(parts.next(), 0..=24)?, number(parts.next(), 0..=59)?, number(parts.next(), 0..=60)?);
-    let offset = match zone.split_at_checked(1) {
-        None | Some(("Z", "")) => 0,
-        Some((sign, zone)) => {
-            let (hours, minutes) = zone.split_once(':').ok_or_else(wrong)?;
-            let offset = number(Some(hours), 0..=14)? * 3600 + number(Some(minutes), 0..=59)? * 60;
-            if sign == "-" { -offset } else { offset }
-        }
-    };
-    // Days since the epoch, counting years from March.
-    let year_of_march = if month <= 2 { year - 1 } else { year };
-    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    let days =
-        365 * year_of_march + year_of_march / 4 - year_of_march / 100 + year_of_march / 400 + day_of_year
-            - 719_468;
-    Ok(days * 86_400 + hour * 3600 + minute * 60 + second - offset)
+    let time = calendar::parse(text.as_bytes()).filter(|time| time.precision == Precision::Second);
+    time.map(|time| time.seconds)
+        .ok_or_else(|| format!("'{text}' is no time: write it as 2027-01-31T12:00:00Z"))
 }
 
 #[cfg(test)]

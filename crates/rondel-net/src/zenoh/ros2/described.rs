@@ -2,17 +2,15 @@
 //! offer since ROS 2 Jazzy.
 
 use std::collections::BTreeMap;
-use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use ::zenoh::Wait;
-use ::zenoh::query::{ConsolidationMode, QueryTarget};
 use rondel_decode::schema::{Library, Schema};
 
-use super::{Ros2Node, gid, graph, network};
+use super::service::{self, NoAnswer};
+use super::{Ros2Node, gid, graph};
 use crate::adapter::now;
 use crate::ros2::{Attachment, Endpoint, MessageType, NodeName, TopicName, TypeHash, keys};
-use crate::zenoh::{DeclareError, parse_key};
+use crate::zenoh::DeclareError;
 
 /// Pause before another attempt if there was no answer.
 const AGAIN: Duration = Duration::from_millis(100);
@@ -38,19 +36,21 @@ impl Ros2Node {
         limit: Duration,
         fits: impl Fn(&Schema) -> bool,
     ) -> Result<Option<DescribedType>, DeclareError> {
-        discovered_type((&self.session, self.domain), topic, message_type, limit, fits)
+        discovered_type(&self.session, self.domain, topic, message_type, limit, fits)
     }
 }
 
 /// Finds publishers of a topic, and requests its type from their nodes.
 pub(in crate::zenoh) fn discovered_type(
-    (session, domain): (&::zenoh::Session, u32),
+    session: &::zenoh::Session,
+    domain: u32,
     topic: &TopicName,
     message_type: Option<&MessageType>,
     limit: Duration,
     fits: impl Fn(&Schema) -> bool,
 ) -> Result<Option<DescribedType>, DeclareError> {
     let deadline = Instant::now() + limit;
+    let mut found: Option<DescribedType> = None;
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
         let graph = graph(session, domain, left)?;
@@ -59,12 +59,14 @@ pub(in crate::zenoh) fn discovered_type(
         let ends = ends.filter(|(_, end)| message_type.is_none_or(|wanted| end.message_type == *wanted));
         // Each node is queried once.
         let nodes: BTreeMap<NodeName, Endpoint> = ends.collect();
-        let mut found: Option<DescribedType> = None;
         for (node, end) in &nodes {
-            let schema = described((session, domain), node, end, deadline)?;
+            let schema = described(session, domain, node, end, deadline)?;
             let is_fit = schema.as_ref().is_ok_and(&fits);
-            let is_better = found.as_ref().is_none_or(|found| found.schema.is_err());
+            // The last request has little time: that it has no answer says less than an earlier answer.
+            let has_no_answer = matches!(schema, Err(Undescribed::NoAnswer { .. }));
+            let is_better = found.as_ref().is_none_or(|found| found.schema.is_err() && !has_no_answer);
             if is_fit || is_better {
+                let schema = schema.map_err(|error| error.to_string());
                 found = Some(DescribedType { message_type: end.message_type.clone(), schema });
             }
             if is_fit {
@@ -79,50 +81,60 @@ pub(in crate::zenoh) fn discovered_type(
     }
 }
 
+/// A node gives no definition of a type.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Undescribed {
+    /// There was no answer before the deadline.
+    #[error(
+        "no definition of {message_type} is known, and its node {node} does not answer on ~/get_type_description"
+    )]
+    NoAnswer {
+        /// Type of the publisher.
+        message_type: MessageType,
+        /// Node of the publisher.
+        node: NodeName,
+    },
+    /// The service is not offered, or its answer cannot be used.
+    #[error("{0}")]
+    Refused(String),
+}
+
 /// Requests the type of a publisher from its node; returns the reason if it cannot be used.
 pub(super) fn described(
-    (session, domain): (&::zenoh::Session, u32),
+    session: &::zenoh::Session,
+    domain: u32,
     node: &NodeName,
     end: &Endpoint,
     deadline: Instant,
-) -> Result<Result<Schema, String>, DeclareError> {
+) -> Result<Result<Schema, Undescribed>, DeclareError> {
     let Endpoint { message_type, hash, .. } = end;
     let Some(hash) = hash else {
-        return Ok(Err(format!("the node {node} gives {message_type} without a hash, as before ROS 2 Iron")));
+        let why = format!("the node {node} gives {message_type} without a hash, as before ROS 2 Iron");
+        return Ok(Err(Undescribed::Refused(why)));
     };
-    let (sender, answers) = mpsc::channel();
-    let attachment = Attachment { sequence: 1, source_time: now(), gid: gid(session, 0) }.write();
+    let attachment = Attachment { sequence: 1, source_time: now(), gid: gid(session, 0) };
     let left = deadline.saturating_duration_since(Instant::now());
-    session
-        .get(parse_key(&keys::description_key(domain, node))?)
-        .payload(request(&message_type.to_string(), &hash.to_string()))
-        .attachment(&attachment[..])
-        .target(QueryTarget::All)
-        .consolidation(ConsolidationMode::None)
-        .timeout(left)
-        .callback(move |reply| {
-            if let Ok(sample) = reply.result() {
-                // The receiver may have stopped waiting.
-                _ = sender.send(sample.payload().to_bytes().into_owned());
-            }
-        })
-        .wait()
-        .map_err(network)?;
-    let answer = match answers.recv_timeout(left) {
+    let key = keys::description_key(domain, node);
+    let payload = request(&message_type.to_string(), &hash.to_string());
+    let answer = match service::request(session, &key, payload, &attachment, left)? {
         Ok(answer) => answer,
-        Err(error) => {
-            let why = match error {
-                RecvTimeoutError::Disconnected => "does not offer the service",
-                RecvTimeoutError::Timeout => "does not answer on",
-            };
-            return Ok(Err(format!(
-                "no definition of {message_type} is known, and its node {node} {why} ~/get_type_description"
-            )));
+        Err(NoAnswer::Timeout) => {
+            let (message_type, node) = (message_type.clone(), node.clone());
+            return Ok(Err(Undescribed::NoAnswer { message_type, node }));
+        }
+        Err(NoAnswer::NoServer) => {
+            return Ok(Err(Undescribed::Refused(format!(
+                "no definition of {message_type} is known, and its node {node} does not offer the service \
+                 ~/get_type_description"
+            ))));
         }
     };
     let schema = read(&answer, message_type, hash);
-    Ok(schema
-        .map_err(|why| format!("the description of {message_type} by the node {node} cannot be used: {why}")))
+    Ok(schema.map_err(|why| {
+        Undescribed::Refused(format!(
+            "the description of {message_type} by the node {node} cannot be used: {why}"
+        ))
+    }))
 }
 
 /// Parses an answer; only a type with the hash of the publisher is used.

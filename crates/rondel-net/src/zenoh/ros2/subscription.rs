@@ -15,7 +15,7 @@ use super::types::{Resolver, Resolving};
 use super::{Others, declare_token, network};
 use crate::adapter::{self, Problems, Receiver};
 use crate::ros2::{Token, keys};
-use crate::zenoh::envelope::{Ros2Envelope, publisher_of};
+use crate::zenoh::envelope::{PublisherId, Ros2Envelope, publisher_of};
 use crate::zenoh::recovery::Numbers;
 use crate::zenoh::{DeclareError, Subscription, advanced, parse_key};
 
@@ -39,14 +39,25 @@ struct Announced {
     watchers: Vec<Subscriber<()>>,
 }
 
+/// A subscription as the graph shows it.
+pub(super) struct AnnouncedSubscription {
+    pub(super) domain: u32,
+    pub(super) key: KeyExpr<'static>,
+    pub(super) token: Token,
+    /// Whether messages kept for later subscriptions are fetched.
+    pub(super) wants_history: bool,
+}
+
 impl Ros2Subscription {
     pub(super) fn declare<R: Receiver + ?Sized>(
         session: &::zenoh::Session,
-        (domain, key, token): (u32, KeyExpr<'static>, Token),
-        (topic, receiver): (TopicId, Arc<R>),
-        (numbers, wants_history): (Arc<Numbers<R>>, bool),
+        announced: AnnouncedSubscription,
+        topic: TopicId,
+        receiver: Arc<R>,
+        numbers: Arc<Numbers<R>>,
         envelope: Arc<Ros2Envelope>,
     ) -> Result<Ros2Subscription, DeclareError> {
+        let AnnouncedSubscription { domain, key, token, wants_history } = announced;
         let mut watchers = Vec::new();
         let mut watch = |expression: &str, callback: Box<dyn Fn(&str) + Send + Sync>| {
             let callback = move |sample: Sample| {
@@ -102,7 +113,7 @@ impl Ros2Subscription {
                         return;
                     }
                 }
-                numbers.announce(key, (&session, entity));
+                numbers.announce(key, PublisherId { session: &session, entity });
             };
             watch(&advanced::detection(key.as_str()), Box::new(announce))?;
         }

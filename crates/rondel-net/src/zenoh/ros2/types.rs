@@ -12,6 +12,7 @@ use super::Others;
 use super::described::described;
 use crate::adapter::Receiver;
 use crate::ros2::{Endpoint, NodeName};
+use crate::zenoh::envelope::PublisherId;
 use crate::zenoh::recovery::Numbers;
 
 /// Limit of the types of a topic.
@@ -162,8 +163,9 @@ impl Resolver {
         }
         let began = Instant::now();
         let schema = loop {
-            let found = described((&of.session, of.domain), node, endpoint, Instant::now() + ANSWER);
-            match found.map_err(|error| error.to_string()).and_then(|schema| schema) {
+            let found = described(&of.session, of.domain, node, endpoint, Instant::now() + ANSWER);
+            let schema = found.map_err(|error| error.to_string());
+            match schema.and_then(|schema| schema.map_err(|error| error.to_string())) {
                 Ok(schema) => break Ok(schema),
                 Err(why) if began.elapsed() >= DESCRIBE || self.ended.load(Ordering::Acquire) => {
                     break Err(why);
@@ -179,7 +181,7 @@ impl Resolver {
             Ok(of_type) => {
                 of.types.set(hash.clone(), of_type);
                 for (key, session, entity) in lock(&self.keeping).remove(&hash).unwrap_or_default() {
-                    of.numbers.announce(&key, (&session, entity));
+                    of.numbers.announce(&key, PublisherId { session: &session, entity });
                 }
             }
             Err(_) if self.ended.load(Ordering::Acquire) => {}

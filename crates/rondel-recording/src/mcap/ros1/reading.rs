@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::super::chunk::LARGEST;
 use super::super::index::{Index, Section};
 use super::records::{Record, Records, connection_id, field, kind, op, text, time, u32_at, u64_of};
-use super::{Connections, MAGIC, VERSION, decompress};
+use super::{Connections, ROS1_MAGIC, VERSION, decompress};
 use crate::pieces::Pieces;
 use crate::recording::{RecordedSchema, RecordedTopic, RecordingError};
 
@@ -85,10 +85,10 @@ pub(in super::super) fn index(file: &mut Pieces) -> Result<(Index, Connections),
         |file: &Pieces, reason: String| RecordingError::Form { path: file.path().to_owned(), reason };
     if !start.starts_with(VERSION) {
         let line = start.split(|byte| *byte == b'\n').next().unwrap_or_default();
-        let reason = match start.starts_with(MAGIC) {
+        let reason = match start.starts_with(ROS1_MAGIC) {
             true => format!(
                 "this bag of ROS 1 has the format {}, and 2.0 is read: `rosbag fix` converts it",
-                text(&line[MAGIC.len() - 1..])
+                text(&line[ROS1_MAGIC.len() - 1..])
             ),
             false if VERSION.starts_with(&start) => {
                 format!("this bag of ROS 1 is cut off after {} bytes", start.len())

@@ -321,7 +321,8 @@ impl Scan {
 
     pub(super) fn into_rows(
         self,
-        (file, separator): (Arc<File>, u8),
+        file: Arc<File>,
+        separator: u8,
         consumed: &Arc<AtomicU64>,
         temporary: Option<Temporary>,
     ) -> InfluxRows {

@@ -96,13 +96,13 @@ impl Search<'_> {
             (Kind::Not, &[operand]) => self.add(operand, at, truth.map(|truth| !truth)),
             (Kind::Definitely, &[operand]) => self.add(operand, at, truth.filter(|truth| *truth)),
             (Kind::Back(wanted, bounds), &[operand]) => {
-                self.witness(operand, at, bounds, (wanted, truth), false)
+                self.witness(operand, at, bounds, wanted, truth, false)
             }
             (Kind::Ahead(wanted, bounds), &[operand]) => {
-                self.witness(operand, at, bounds, (wanted, truth), true)
+                self.witness(operand, at, bounds, wanted, truth, true)
             }
-            (Kind::Since(bounds), &[left, right]) => self.since((left, right), at, bounds, truth),
-            (Kind::Until(bounds), &[left, right]) => self.until((left, right), at, bounds, truth),
+            (Kind::Since(bounds), &[left, right]) => self.since(left, right, at, bounds, truth),
+            (Kind::Until(bounds), &[left, right]) => self.until(left, right, at, bounds, truth),
             (Kind::If, &[condition, yes, no]) => match self.truth(condition, at) {
                 Some(chosen) => {
                     self.add(condition, at, None);
@@ -224,7 +224,8 @@ impl Search<'_> {
         operand: usize,
         at: Place,
         bounds: Bounds,
-        (wanted, truth): (bool, Option<bool>),
+        wanted: bool,
+        truth: Option<bool>,
         ahead: bool,
     ) {
         let span = self.past.span(at, bounds, ahead);
@@ -255,7 +256,7 @@ impl Search<'_> {
         places.into_iter().find(|place| self.truth(node, *place) == Some(wanted))
     }
 
-    fn since(&mut self, (left, right): (usize, usize), at: Place, bounds: Bounds, truth: Option<bool>) {
+    fn since(&mut self, left: usize, right: usize, at: Place, bounds: Bounds, truth: Option<bool>) {
         let span = self.past.span(at, bounds, false);
         let begun = self.find(&[left, right], right, span, at, false, true);
         let Some(begun) = begun.filter(|_| truth.is_some()) else {
@@ -275,7 +276,7 @@ impl Search<'_> {
         }
     }
 
-    fn until(&mut self, (left, right): (usize, usize), at: Place, bounds: Bounds, truth: Option<bool>) {
+    fn until(&mut self, left: usize, right: usize, at: Place, bounds: Bounds, truth: Option<bool>) {
         let span = self.past.span(at, bounds, true);
         if truth == Some(true) {
             if let Some(ended) = self.find(&[left, right], right, span, at, true, true) {

@@ -401,10 +401,10 @@ impl<'a> Past<'a> {
                 next.map_or(Truth::Open, |next| self.truth(operand, next, below))
             }
             (Kind::Ahead(wanted, bounds), &[operand]) => {
-                let found = self.ahead(at, bounds, None, (operand, wanted), below);
+                let found = self.ahead(at, bounds, None, operand, wanted, below);
                 if wanted { found } else { found.not() }
             }
-            (Kind::Until(bounds), &[left, right]) => self.ahead(at, bounds, Some(left), (right, true), below),
+            (Kind::Until(bounds), &[left, right]) => self.ahead(at, bounds, Some(left), right, true, below),
             _ => Truth::Open,
         };
         self.truths.insert((node, at), truth);
@@ -418,7 +418,8 @@ impl<'a> Past<'a> {
         at: Place,
         bounds: Bounds,
         left: Option<usize>,
-        (right, wanted): (usize, bool),
+        right: usize,
+        wanted: bool,
         depth: u32,
     ) -> Truth {
         let span = self.span(at, bounds, true);
@@ -439,7 +440,7 @@ impl<'a> Past<'a> {
             let axis = self.axis(place);
             let stays = left.map_or(Truth::True, |left| self.truth(left, place, depth));
             let ends = if axis < span.from { Truth::False } else { self.truth(right, place, depth) };
-            ahead.moment(axis, stays.bounds(), if wanted { ends } else { ends.not() }.bounds());
+            ahead.time_point(axis, stays.bounds(), if wanted { ends } else { ends.not() }.bounds());
             let found = Truth::from_bounds(ahead.known());
             if found != Truth::Open {
                 return found;

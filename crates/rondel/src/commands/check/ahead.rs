@@ -1,7 +1,7 @@
-//! Decoding beside evaluation: pieces of JSON lines are decoded on several threads and used in their order.
+//! Parallel decoding: pieces of JSON lines are decoded on several threads and evaluated in their order.
 //!
-//! Whoever is free takes the next piece: threads that only decode, and the one that evaluates, while the piece that it
-//! needs is not ready. So all of them work, whatever the ratio of decoding to evaluating is.
+//! Each idle thread takes the next piece: the decoding threads, and the evaluating thread while its next piece is not
+//! ready. This keeps all threads busy for any ratio of decoding to evaluation.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -10,10 +10,10 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use rondel_decode::lines::{Ahead, Decoded};
 use rondel_recording::{ReadError, TraceReader};
 
-/// How many pieces may be taken and not used yet, for each thread.
+/// Maximum number of pieces taken and not used yet, per thread.
 const WAITING: u64 = 3;
 
-/// How many bytes of text they may have, if they are several.
+/// Maximum total size of these pieces in bytes; a single piece may be larger.
 const WAITING_BYTES: usize = 16 << 20;
 
 /// A piece with more bytes was a long line, and its memory is given back.
@@ -22,13 +22,13 @@ const KEPT_BYTES: usize = 1 << 20;
 /// A piece of a trace: some whole lines.
 #[derive(Default)]
 pub(super) struct Piece {
-    /// What the lines stand in.
+    /// Buffer that contains the lines.
     pub(super) text: Vec<u8>,
-    /// Where they stand.
+    /// Range of the lines in `text`, in bytes.
     pub(super) lines: Range<usize>,
-    /// What was decoded of them ahead.
+    /// Messages decoded ahead of evaluation.
     pub(super) decoded: Decoded,
-    /// Whether anything was.
+    /// Whether any message was.
     pub(super) is_decoded: bool,
 }
 
@@ -38,7 +38,7 @@ pub(super) struct Shared {
     reading: Mutex<(TraceReader, u64)>,
     state: Mutex<State>,
     changed: Condvar,
-    /// How many pieces may be taken and not used yet.
+    /// Maximum number of pieces taken and not used yet.
     waiting: u64,
 }
 
@@ -46,17 +46,18 @@ pub(super) struct Shared {
 struct State {
     /// The pieces that are ready, by their numbers.
     ready: BTreeMap<u64, Piece>,
-    /// Pieces that were used, whose memory is used again.
+    /// Used pieces, whose memory is reused.
     used: Vec<Piece>,
-    /// How many pieces are taken and not used, and their bytes.
+    /// Number of pieces taken and not used yet, and their size in bytes.
     taken: (u64, usize),
-    /// The number of pieces in all, and why there are no more, once the trace was read to its end.
+    /// Total number of pieces, and the error that ended reading, once the trace was read.
     end: Option<(u64, Option<ReadError>)>,
-    /// Whether nobody needs what is left.
+    /// Whether the remaining pieces are no longer needed.
     is_over: bool,
 }
 
-/// A piece that someone decodes. It is ready when this is dropped: even if decoding panics, nobody waits for it in vain.
+/// A piece that a thread decodes. Dropping this marks the piece as ready: even if decoding panics, no thread waits for
+/// it forever.
 struct Taken<'s> {
     shared: &'s Shared,
     number: u64,
@@ -82,7 +83,7 @@ impl Drop for Taken<'_> {
 }
 
 impl Shared {
-    /// Prepares a trace for so many threads, of which one evaluates.
+    /// Prepares a trace for `threads` threads, one of which evaluates.
     pub(super) fn new(reader: TraceReader, threads: usize) -> Shared {
         Shared {
             reading: Mutex::new((reader, 0)),
@@ -133,7 +134,7 @@ impl Shared {
         }
     }
 
-    /// Decodes pieces until there are no more, or nobody needs them.
+    /// Decodes pieces until there are no more, or they are no longer needed.
     pub(super) fn work(&self, mut decoder: Ahead) {
         loop {
             let mut state = self.state();
@@ -154,7 +155,7 @@ impl Shared {
     }
 }
 
-/// The pieces of a trace in their order, for the one who evaluates. When this is dropped, the threads end.
+/// Pieces of a trace in their order, for the evaluating thread. Dropping this ends the other threads.
 pub(super) struct Pieces<'s> {
     shared: &'s Shared,
     decoder: Ahead,
@@ -171,7 +172,7 @@ impl<'s> Pieces<'s> {
     /// The next piece; `None` at the end of the trace.
     ///
     /// # Errors
-    /// As [`TraceReader::lines`].
+    /// The errors of [`TraceReader::lines`].
     pub(super) fn next(&mut self) -> Result<Option<Piece>, ReadError> {
         loop {
             let mut state = self.shared.state();
@@ -191,7 +192,7 @@ impl<'s> Pieces<'s> {
             if taken.number == self.number
                 && let Some(piece) = taken.piece.take()
             {
-                // Nobody is ahead: it is decoded as it is evaluated.
+                // No thread decodes ahead: the piece is decoded while it is evaluated.
                 self.number += 1;
                 return Ok(Some(piece));
             }

@@ -16,17 +16,21 @@ use rondel_runtime::{Emit, Session, SessionPlan};
 
 use super::Check;
 use super::parallel::{Found, Row};
+use super::stored::CheckStore;
+use crate::commands::reports::{Ended, Reports};
+use crate::live::pipeline;
+use crate::output::summary::{Reasons, never_stamped, not_evaluated, standing, unstamped};
+use crate::output::terminal;
 use crate::output::{Format, Output, VerdictWriter};
-use crate::reports::{Ended, Reports};
 use crate::schemas::Schemas;
+use crate::sinks::driven::DestinationFeed;
 use crate::specification::is_deployment;
-use crate::summary::{Reasons, never_stamped, not_evaluated, standing, unstamped};
-use crate::{complain, exit, pipeline, terminal, warn};
+use crate::{complain, exit, warn};
 
-/// A recording was not read to its end, or not whole, for this reason, which has been shown.
+/// Reason why a recording was not read completely; it has been shown.
 pub(super) struct Stopped {
     pub(super) reason: String,
-    /// Whether what was asked for does not fit the recording, which itself may be in order.
+    /// Whether the options do not fit the recording, which itself may be valid.
     pub(super) is_misuse: bool,
 }
 
@@ -44,9 +48,9 @@ impl Stopped {
 /// The kinds of notices that were shown, by topic.
 pub(super) type Notices = HashSet<(&'static str, Option<u32>)>;
 
-/// What is known about a recording once it was read.
+/// Facts about a recording after it was read.
 pub(super) struct Read {
-    /// What could not be used, in sentences.
+    /// Sentences about parts that could not be used.
     pub(super) remarks: Vec<String>,
     /// The topics that the specification does not read, with their numbers of messages.
     pub(super) others: Vec<(String, u64)>,
@@ -54,7 +58,7 @@ pub(super) struct Read {
     pub(super) is_whole: bool,
 }
 
-/// Standard output, or what becomes a part of it.
+/// Standard output, or a writer to the thread that writes to it.
 type Out = BufWriter<Box<dyn Write>>;
 
 /// The state over all recordings.
@@ -67,25 +71,30 @@ pub(super) struct Checking<'a> {
     pub(super) is_deployment: bool,
     pub(super) out: Output<Out>,
     pub(super) colour: bool,
-    /// What was found so far.
+    /// Results so far.
     pub(super) found: Found,
     /// The name of the recording, if it stands before its first verdict.
     pub(super) unnamed: Option<String>,
-    /// The reports that are wanted.
+    /// Requested reports.
     pub(super) reports: Option<Reports>,
     /// The state from which the first recording continues.
     pub(super) restored: Option<Session>,
-    /// Whether others are checked at the same time.
+    /// Whether other recordings are checked at the same time.
     pub(super) is_part: bool,
+    /// The store of verdicts.
+    store: Option<Arc<CheckStore>>,
+    /// The run of the present recording in the store.
+    feed: Option<DestinationFeed>,
 }
 
-/// What a thread needs to check recordings.
+/// State of a thread that checks recordings.
 pub(super) struct Part<'a> {
     options: &'a Check,
     plan: SessionPlan,
     printed: Emit,
     schemas: Arc<Schemas>,
     reports: Option<Reports>,
+    store: Option<Arc<CheckStore>>,
 }
 
 impl<'a> Part<'a> {
@@ -93,7 +102,9 @@ impl<'a> Part<'a> {
     pub(super) fn start(&self, out: Out) -> Checking<'a> {
         let (plan, schemas, reports) = (self.plan.clone(), Arc::clone(&self.schemas), self.reports.clone());
         let out = Output::new(out);
-        Checking { is_part: true, out, ..Checking::new(self.options, plan, self.printed, schemas, reports) }
+        let store = self.store.clone();
+        let all = Checking::new(self.options, plan, self.printed, schemas, reports);
+        Checking { is_part: true, out, store, ..all }
     }
 }
 
@@ -118,13 +129,22 @@ impl<'a> Checking<'a> {
             reports,
             restored: None,
             is_part: false,
+            store: None,
+            feed: None,
         }
     }
 
-    /// The same check for another thread.
+    /// Keeps verdicts in a store.
+    pub(super) fn stored_in(mut self, store: Option<Arc<CheckStore>>) -> Checking<'a> {
+        self.store = store;
+        self
+    }
+
+    /// Creates the same check for another thread.
     pub(super) fn part(&self) -> Part<'a> {
         let (plan, schemas, reports) = (self.plan.clone(), Arc::clone(&self.schemas), self.reports.clone());
-        Part { options: self.options, plan, printed: self.printed, schemas, reports }
+        let store = self.store.clone();
+        Part { options: self.options, plan, printed: self.printed, schemas, reports, store }
     }
 
     /// Checks all recordings, the first from a restored state if there is one, and returns the exit status.
@@ -163,13 +183,24 @@ impl<'a> Checking<'a> {
                 self.out.write(format!("{name}\n").as_bytes());
             }
         }
-        match opened {
+        if let Some(store) = &self.store {
+            let resumes = self.options.resume.is_some();
+            self.feed = store.begin(&name, resumes, self.plan.properties());
+        }
+        if let Some((feed, session)) = self.feed.as_mut().zip(restored.as_ref()) {
+            feed.continue_from(&session.summary());
+        }
+        let read = match opened {
             Opened::Lines(reader) => self.lines(&name, reader, restored),
             Opened::Messages(recording) => self.messages(path, recording, restored),
+        };
+        if let Some(feed) = self.feed.take() {
+            feed.end(if read.is_ok() { "finished" } else { "unread" });
         }
+        read
     }
 
-    /// Evaluates what is left of a recording, or writes the snapshot.
+    /// Evaluates the rest of a recording, or writes the snapshot.
     pub(super) fn end(
         &mut self,
         session: &mut Session,
@@ -199,15 +230,20 @@ impl<'a> Checking<'a> {
     }
 
     /// Adds a recording to the summary and the reports, warns of values and messages that could not be used, after
-    /// `remarks`, and notes the topics that are not read. `unit` is what a message is in.
+    /// `remarks`, and notes the topics that are not read. `unit` names a message in this form of
+    /// recording.
     pub(super) fn account(
         &mut self,
         name: &str,
-        (session, started): (&Session, Instant),
+        session: &Session,
+        started: Instant,
         unit: &str,
         read: Read,
     ) {
         let summary = session.summary();
+        if let Some(feed) = &mut self.feed {
+            feed.account(|| &summary, true);
+        }
         let (events, seconds) = (session.events(), started.elapsed().as_secs_f64());
         let Read { mut remarks, others, is_whole } = read;
         self.found.events += events;
@@ -223,11 +259,11 @@ impl<'a> Checking<'a> {
             unusable = unusable.or(Some(sentence).filter(|_| several));
         }
         let omitted = not_evaluated(&summary);
-        // The summary in text says so of one recording.
+        // The summary of one recording in text contains it already.
         if several || self.options.quiet || self.options.summary == Format::Json {
             omitted.iter().for_each(|sentence| warn(&format!("{name}: {sentence}")));
         }
-        remarks.extend(summary.omissions.iter().cloned());
+        remarks.extend(summary.left_out());
         if summary.counts.received == 0 && !others.is_empty() {
             remarks.push(format!("no {unit} is on a topic of the specification"));
             unusable = remarks.last().cloned();
@@ -247,21 +283,20 @@ impl<'a> Checking<'a> {
                 warn(&format!("{name}: {values} of further fields or instances are not drawn"));
             }
             let signals = signals.iter().map(Signal::from).collect();
-            let doubt = unusable;
-            reports.end(name, &reasons, Ended { doubt, remarks, events, seconds, signals });
+            reports.end(name, &reasons, Ended { inconclusive: unusable, remarks, events, seconds, signals });
         }
         self.found.summary.merge(summary);
     }
 
-    /// Whether the check is interrupted, or nobody would see the rest: standard output is closed, and no file with a
-    /// report depends on it.
+    /// Whether the check is interrupted, or further results would be lost: standard output is closed, and no report is
+    /// written to a file.
     pub(super) fn has_ended(&self) -> bool {
         let is_interrupted = self.options.interrupted.load(Ordering::Relaxed);
         is_interrupted || self.out.is_closed() && !self.outlives_output()
     }
 
-    /// Whether the check goes on without standard output: its results go to files. What a snapshot contains must have
-    /// been printed.
+    /// Whether the check continues without standard output because its results go to files. A snapshot must not contain
+    /// results that were not printed.
     fn outlives_output(&self) -> bool {
         self.options.snapshot_to.is_none() && self.reports.as_ref().is_some_and(Reports::are_in_files)
     }
@@ -286,9 +321,15 @@ impl<'a> Checking<'a> {
                     Emit::Change => report.changed(),
                     Emit::Violations => report.changed() && report.verdict() == Verdict::Violated,
                 };
+                if is_printed && let Some(feed) = &mut self.feed {
+                    feed.verdict(&report);
+                }
                 if !self.options.draws && is_printed {
                     writer.write(&report, text);
                 }
+            }
+            if let Some(feed) = &mut self.feed {
+                feed.send();
             }
             if !text.is_empty()
                 && let Some(name) = self.unnamed.take()
@@ -314,11 +355,15 @@ impl<'a> Checking<'a> {
     fn snapshot(&mut self, file: &Path, session: &mut Session) -> Result<(), Stopped> {
         self.out.flush();
         if self.out.failure().is_some() {
-            // A run that resumes there would never print what could not be printed here.
+            // A run that resumes there would never print the results lost here.
             warn(&format!(
                 "no snapshot was written to {}: the verdicts could not be written",
                 file.display()
             ));
+            return Ok(());
+        }
+        if self.store.as_ref().is_some_and(|store| !store.is_stored()) {
+            warn(&format!("no snapshot was written to {}: the verdicts could not be stored", file.display()));
             return Ok(());
         }
         rondel_recording::durable::replace(file, &session.snapshot(&self.options.times())).map_err(|error| {
@@ -326,7 +371,7 @@ impl<'a> Checking<'a> {
         })
     }
 
-    /// A bar for files of this size, if someone may see it.
+    /// Progress bar for files of this size, if standard error is a terminal.
     pub(super) fn progress_bar(&self, size: u64) -> Option<ProgressBar> {
         if self.is_part || self.options.quiet || !io::stderr().is_terminal() {
             return None;
@@ -346,7 +391,7 @@ impl<'a> Checking<'a> {
         let parts = if is_one_by_one { &[][..] } else { &self.found.parts };
         for sentence in SplitPart::missing(parts) {
             warn(&sentence);
-            // Whether what is there satisfies something does not tell about the rest.
+            // Satisfaction of the readable part implies nothing for the rest.
             self.found.unusable |= self.plan.withholds();
         }
         for sentence in unstamped(&self.found.summary) {
@@ -374,7 +419,7 @@ impl<'a> Checking<'a> {
         }
         self.out.flush();
         let outlives_output = self.outlives_output();
-        // Reports of a part would pass for those of the whole.
+        // Reports of a part would be mistaken for those of the whole.
         let is_cut_off = self.has_ended();
         let unwritten =
             self.reports.take().filter(|_| !is_cut_off).and_then(|reports| {
@@ -383,7 +428,12 @@ impl<'a> Checking<'a> {
         if let Some(error) = &unwritten {
             complain(error);
         }
-        // Where nothing could be read for that reason, the command is wrong and not a recording.
+        let stored = self.store.take().map(|store| store.close());
+        let unstored = stored.filter(|stored| !stored.is_complete());
+        if let Some(stored) = &unstored {
+            complain(&stored.sentence());
+        }
+        // If nothing could be read for that reason, the command is wrong and not a recording.
         let is_misuse = stopped && self.found.misused == self.found.rows.len();
         let status = if is_misuse { exit::USAGE } else { self.standing(&self.found.summary) };
         match self.out.finish() {
@@ -393,7 +443,7 @@ impl<'a> Checking<'a> {
             }
             // The reader, such as `head`, has seen enough: no reason for an error message.
             Err(_) if !outlives_output => exit::TRACE,
-            _ if stopped && !is_misuse || unwritten.is_some() => exit::TRACE,
+            _ if stopped && !is_misuse || unwritten.is_some() || unstored.is_some() => exit::TRACE,
             _ => status,
         }
     }
@@ -409,7 +459,7 @@ impl<'a> Checking<'a> {
         sentences.collect()
     }
 
-    /// Why properties are vacuous.
+    /// Sentences that explain vacuous properties.
     pub(super) fn reasons(&self) -> Reasons<'_> {
         let spec = &self.plan.specification().spec;
         Reasons { summary: &self.found.summary, spec, unused: Some(&self.found.unused) }

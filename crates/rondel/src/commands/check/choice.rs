@@ -1,4 +1,4 @@
-//! Whether what was chosen fits the recordings, before and when they are opened.
+//! Checks that the selected messages and options fit the recordings, before and when they are opened.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use rondel_recording::{OpenError, RecordingError, Selection, TableOptions, is_ta
 
 use super::Check;
 use crate::commands::selecting::span;
-use crate::table_arguments::need_table;
+use crate::commands::table_arguments::need_table;
 use crate::{complain, exit};
 
 impl Check {
@@ -19,10 +19,10 @@ impl Check {
         span([("--from", self.from.as_deref()), ("--to", self.to.as_deref())], first)
     }
 
-    /// Finds what is wrong with the options that choose messages before any recording is checked.
+    /// Checks the options that select messages before any recording is opened.
     ///
     /// # Errors
-    /// A sentence.
+    /// A sentence about the first invalid option.
     pub(super) fn check_choice(&self) -> Result<(), String> {
         self.span(Timestamp::default())?;
         let given = [
@@ -48,8 +48,8 @@ impl Check {
         Err(format!("{option} is for MCAP files, bags and tables, but {} has JSON lines{more}", shown(first)))
     }
 
-    /// Names the recordings that cannot be opened, and returns the status: without the types that they have, a
-    /// specification may look wrong.
+    /// Reports the recordings that cannot be opened, and returns the status: without their types, a valid specification may
+    /// seem to have errors.
     pub(super) fn unopened(&self) -> Option<u8> {
         let options = TableOptions {
             topic: self.topic.as_deref(),
@@ -73,7 +73,7 @@ impl Check {
     }
 }
 
-/// Where a recording is cut off, if it is: no message is read.
+/// Returns the place at which a recording is cut off, without reading messages; `None` if it is complete.
 pub(super) fn cut_off(path: &Path) -> Option<RecordingError> {
     let mut recording = rondel_recording::open_messages(path).ok()??;
     recording.select(Selection::of_topics(Vec::new()));
@@ -86,7 +86,7 @@ pub(super) fn cut_off(path: &Path) -> Option<RecordingError> {
     }
 }
 
-/// That topics and types may be defined behind a cut.
+/// Sentence: topics and types that are defined behind a cut are unknown.
 pub(super) fn behind(cut: &RecordingError) -> String {
     format!("{cut}; topics and types that are defined behind that are not known")
 }

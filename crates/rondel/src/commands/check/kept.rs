@@ -7,7 +7,7 @@ use rondel_event::Timestamp;
 use rondel_net::ros2::qos::{Durability, History};
 use rondel_recording::{RecordedTopic, Recording, RecordingError, Selection};
 
-use crate::offered::{PROFILES, offered};
+use crate::schemas::offered::{PROFILES, offered};
 
 /// The most messages that are kept of one topic, also where its publisher keeps all.
 const MOST: usize = 1000;
@@ -22,7 +22,7 @@ pub(super) struct Kept {
     pub(super) payload: Vec<u8>,
 }
 
-/// How many messages the publishers of a topic keep for later subscribers; 0 if none is kept, or that is not known.
+/// Number of messages that the publishers of a topic keep for later subscribers; 0 if none or unknown.
 fn depth(topic: &RecordedTopic) -> usize {
     let profiles = topic.metadata.iter().find(|(name, _)| name == PROFILES);
     let Some(Ok(Some(quality))) = profiles.map(|(_, text)| offered(text)) else { return 0 };
@@ -35,11 +35,11 @@ fn depth(topic: &RecordedTopic) -> usize {
     }
 }
 
-/// The messages of the recording before `from` that publishers kept, in their order, of the topics that are read; of a
-/// recording whose messages were not read yet.
+/// Returns the messages before `from` that publishers kept, on the topics that are read, in their order. The recording
+/// must be at its beginning.
 ///
 /// # Errors
-/// What cannot be read: messages may be missing.
+/// An unreadable part: messages may be missing.
 pub(super) fn kept_before(
     recording: &mut dyn Recording,
     is_read: &[bool],

@@ -17,7 +17,7 @@ use super::checking::{Checking, Notices, Read, Stopped};
 use crate::output::VerdictWriter;
 use crate::warn;
 
-/// A recording with fewer bytes is read before another thread would have helped.
+/// Size in bytes below which a recording is decoded by one thread: starting others would take longer.
 const WORTHWHILE: u64 = 1 << 20;
 
 /// The most threads that decode one recording: more than evaluation can follow.
@@ -28,11 +28,11 @@ struct Run<'r> {
     name: &'r str,
     session: Session,
     lines: Lines,
-    /// What takes packs of SenML in lines apart, and the lines that it writes.
+    /// Splitter of SenML packs into lines, and its output buffer.
     packs: Option<(PackLines, Vec<u8>)>,
     writer: VerdictWriter,
     reported: Notices,
-    /// What is printed, while it is written.
+    /// Buffer of the text to print.
     text: Vec<u8>,
     bar: Option<ProgressBar>,
     consumed: Arc<AtomicU64>,
@@ -82,7 +82,7 @@ impl Checking<'_> {
         self.found.empty += lines.empty();
         let others = lines.other_topics().map(|(topic, count)| (topic.to_owned(), count)).collect();
         let read = Read { remarks: Vec::new(), others, is_whole: stopped.is_ok() };
-        self.account(name, (&session, started), "line", read);
+        self.account(name, &session, started, "line", read);
         stopped
     }
 
@@ -110,7 +110,7 @@ impl Checking<'_> {
         }
     }
 
-    /// The same, with so many threads that decode beside.
+    /// Evaluates all lines, with `helpers` further threads that decode.
     fn beside(&mut self, run: &mut Run<'_>, reader: TraceReader, helpers: usize) -> Result<(), Stopped> {
         let shared = Shared::new(reader, helpers + 1);
         thread::scope(|scope| {
@@ -118,7 +118,7 @@ impl Checking<'_> {
             let mut pieces = Pieces::new(&shared, run.session.ahead(&run.lines));
             for _ in 0..helpers {
                 let (decoder, shared) = (run.session.ahead(&run.lines), &shared);
-                // Where no thread can be had, this one does it all.
+                // If no thread can be started, this one decodes everything.
                 let _ = thread::Builder::new().spawn_scoped(scope, move || shared.work(decoder));
             }
             loop {
@@ -152,7 +152,7 @@ impl Checking<'_> {
         })
     }
 
-    /// How many threads may decode beside this one.
+    /// Number of further threads that may decode.
     fn helpers(&self) -> usize {
         if self.is_part { 0 } else { self.options.helpers() }
     }
@@ -184,7 +184,7 @@ impl Checking<'_> {
         Ok(())
     }
 
-    /// Takes note that a recording cannot be read on.
+    /// Handles an error that ends reading.
     fn unreadable(&mut self, run: &mut Run<'_>, error: &ReadError) -> Result<(), Stopped> {
         if self.options.on_error == OnError::Skip && error.is_cut() {
             warn(&format!("{error}; it is checked up to there"));

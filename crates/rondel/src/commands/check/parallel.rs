@@ -13,15 +13,16 @@ use rondel_recording::SplitPart;
 use rondel_runtime::{PropertyStatistics, Summary};
 
 use super::checking::{Checking, Stopped};
-use crate::reports::Reports;
-use crate::summary::{Unused, standing, status};
-use crate::{exit, say, terminal};
+use crate::commands::reports::Reports;
+use crate::output::summary::{Unused, standing, status};
+use crate::output::terminal;
+use crate::{exit, say};
 
-/// The pieces of one recording that may wait until the recordings before it are complete; a piece is of at most 64 KiB
-/// or one write. Then its thread waits.
+/// Maximum number of pieces of one recording that are buffered until the recordings before it are complete; its thread
+/// then waits. A piece has at most 64 KiB or one write.
 const WAITING: usize = 64;
 
-/// What was found in some recordings.
+/// Results of checking some recordings.
 #[derive(Default)]
 pub(super) struct Found {
     pub(super) summary: Summary,
@@ -29,7 +30,7 @@ pub(super) struct Found {
     pub(super) events: u64,
     /// The recordings that were not read to their end.
     pub(super) unread: Vec<String>,
-    /// How many of them what was asked for does not fit.
+    /// Number of recordings that the options do not fit.
     pub(super) misused: usize,
     /// The lines that were skipped.
     pub(super) skipped: u64,
@@ -48,16 +49,16 @@ pub(super) struct Found {
     pub(super) unused: Unused,
     /// For the reports.
     pub(super) recordings: Vec<rondel_report::Recording>,
-    /// How each recording turned out.
+    /// Result of each recording.
     pub(super) rows: Vec<Row>,
 }
 
-/// How one recording turned out.
+/// Result of one recording.
 #[derive(Clone, Debug)]
 pub(super) struct Row {
     pub(super) name: String,
     pub(super) events: u64,
-    /// The exit status that it would have alone.
+    /// Exit status of a check of this recording alone.
     pub(super) status: u8,
     /// The properties and asserts that are violated in it and decide.
     pub(super) violated: usize,
@@ -66,7 +67,7 @@ pub(super) struct Row {
 }
 
 impl Row {
-    /// Of something that could not be opened.
+    /// Row of a recording that could not be opened.
     pub(super) fn unread(name: &str) -> Row {
         Row { name: name.to_owned(), events: 0, status: exit::TRACE, violated: 0, judgements: Vec::new() }
     }
@@ -83,7 +84,7 @@ impl Row {
 }
 
 impl Found {
-    /// Adds what was found in the recordings that follow.
+    /// Adds the results of the next recordings.
     fn add(&mut self, further: Found) {
         let Found {
             summary,
@@ -118,11 +119,11 @@ impl Found {
     }
 }
 
-/// What a thread says about the recording that it checks.
+/// Output of a thread about the recording that it checks.
 enum Piece {
     /// For standard output.
     Text(Vec<u8>),
-    /// The end: what was written to standard error, and what was found.
+    /// The end: lines for standard error, and results.
     End(Vec<String>, Box<Found>),
 }
 
@@ -131,7 +132,7 @@ struct Sending(SyncSender<Piece>);
 
 impl Write for Sending {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        // Nobody takes it once standard output is closed.
+        // The receiver is gone once standard output is closed.
         let sent = self.0.send(Piece::Text(bytes.to_vec()));
         sent.map_err(|_| io::Error::from(io::ErrorKind::BrokenPipe))?;
         Ok(bytes.len())
@@ -143,7 +144,7 @@ impl Write for Sending {
 }
 
 impl Checking<'_> {
-    /// Checks one recording after the other, and keeps what was found.
+    /// Checks one recording after the other, and keeps the results.
     pub(super) fn one_by_one(&mut self, recordings: &[PathBuf]) {
         let (mut found, plan) = (Found::default(), self.plan.clone());
         for recording in recordings {
@@ -157,7 +158,7 @@ impl Checking<'_> {
         self.keep(found);
     }
 
-    /// Checks recordings with this many threads, and keeps what was found.
+    /// Checks recordings with `threads` threads, and keeps the results.
     pub(super) fn all_at_once(&mut self, recordings: &[PathBuf], threads: usize) {
         let (senders, receivers): (Vec<_>, Vec<Receiver<Piece>>) = recordings
             .iter()
@@ -214,7 +215,7 @@ impl Checking<'_> {
         self.keep(found);
     }
 
-    /// Checks one recording, and returns what was found in it.
+    /// Checks one recording, and returns its results.
     fn one(&mut self, path: &Path) -> Found {
         let name = self.options.name(path);
         let restored = self.restored.take();
@@ -224,7 +225,7 @@ impl Checking<'_> {
             if let Some(reports) = &mut self.reports {
                 reports.unread(&name, reason);
             }
-            // Of recordings that are merged, those that are cut are named already.
+            // Merged recordings that are cut off are named already.
             if self.found.unread.is_empty() {
                 self.found.unread.push(name.clone());
             }
@@ -247,7 +248,7 @@ impl Checking<'_> {
         found
     }
 
-    /// Makes what was found in all recordings the state of the whole check.
+    /// Stores the results of all recordings as those of the whole check.
     fn keep(&mut self, mut found: Found) {
         if let Some(reports) = &mut self.reports {
             reports.set_recordings(std::mem::take(&mut found.recordings));

@@ -1,4 +1,4 @@
-//! How the topics of a recording are read: which topics of the specification they are, and with which types.
+//! Mapping of the topics of a recording to topics of the specification, with their types.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,13 +13,13 @@ use rondel_runtime::{PublisherType, SessionPlan, TimeSource};
 use super::Check;
 use crate::commands::selecting::{is_named, no_such_topic};
 use crate::deployment::time_source;
-use crate::recorded_types::{encoding, message_type, type_name};
 use crate::recorder::{EVENTS, VERDICTS};
 use crate::schemas::Schemas;
+use crate::schemas::recorded_types::{encoding, message_type, type_name};
 use crate::specification::is_deployment;
 use crate::warn;
 
-/// How the topics of a recording are read.
+/// Mapping of the topics of a recording to those of the specification.
 pub(super) struct Reading {
     /// For each recorded topic the topic of the specification, if it is read.
     pub(super) topics: Vec<Option<TopicId>>,
@@ -30,10 +30,10 @@ pub(super) struct Reading {
 }
 
 impl Reading {
-    /// Finds the topics of the specification in a recording, and sets their encodings and types in the plan.
+    /// Maps the topics of a recording to those of the specification, and sets their encodings and types in the plan.
     ///
     /// # Errors
-    /// A sentence, if it is not clear which topic a formula is about.
+    /// A sentence if the topic of a formula is ambiguous.
     pub(super) fn new(
         check: &Check,
         plan: &mut SessionPlan,
@@ -95,7 +95,7 @@ impl Reading {
             }
         }
         for (target, channels) in of_target {
-            reading.describe(plan, schemas, target, (recorded, &channels));
+            reading.describe(plan, schemas, target, recorded, &channels);
             if let Some(field) = &check.time_field {
                 let is_read = channels.iter().all(|channel| recorded[*channel].time_field.is_some());
                 plan.set_time(target, if is_read { TimeSource::Source } else { time_source(field) });
@@ -110,7 +110,8 @@ impl Reading {
         plan: &mut SessionPlan,
         schemas: &Schemas,
         target: TopicId,
-        (recorded, channels): (&[RecordedTopic], &[usize]),
+        recorded: &[RecordedTopic],
+        channels: &[usize],
     ) {
         // Channels that have the same type are read alike.
         let mut types: Vec<(&RecordedTopic, Vec<usize>)> = Vec::new();
@@ -130,7 +131,7 @@ impl Reading {
         let is_alone = types.len() == 1;
         let (mut found, mut of_found) = (Vec::new(), Vec::new());
         for (topic, channels) in types {
-            match publisher_type(schemas, declared.as_deref(), (topic, stated), is_alone) {
+            match publisher_type(schemas, declared.as_deref(), topic, stated, is_alone) {
                 Ok(of) => {
                     found.push(of);
                     of_found.push(channels);
@@ -151,12 +152,13 @@ impl Reading {
     }
 }
 
-/// The encoding and the type of a recorded topic, for which a deployment may state an encoding. Where it is not the only one
-/// of its topic, the definition in the recording is used even if a file has another one.
+/// Encoding and type of a recorded topic; a deployment may override the encoding. If several recorded topics feed one
+/// topic, the definition in the recording takes precedence over that of a file.
 fn publisher_type(
     schemas: &Schemas,
     declared: Option<&str>,
-    (topic, stated): (&RecordedTopic, Encoding),
+    topic: &RecordedTopic,
+    stated: Encoding,
     is_alone: bool,
 ) -> Result<PublisherType, String> {
     let encoding = refined(encoding(topic), stated).ok_or_else(|| match topic.encoding.as_str() {
@@ -209,7 +211,7 @@ pub(super) fn wanted(plan: &SessionPlan, topic: TopicId) -> Vec<WantedField> {
     let field = |field: &Field| {
         let kind = match &field.read {
             ReadAs::Value(kind) | ReadAs::Number(kind) => Some(*kind),
-            // Of a text; an array is no cell.
+            // The length of a text; an array cannot be a cell.
             ReadAs::Length | ReadAs::LengthOf(Countable::Text) => Some(ValueType::String),
             ReadAs::IsNan => Some(ValueType::Float),
             ReadAs::Elements(quantifier, conditions) | ReadAs::Witness(quantifier, conditions) => {

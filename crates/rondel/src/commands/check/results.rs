@@ -8,13 +8,13 @@ use rondel_report::Results;
 
 use super::Check;
 use super::checking::Checking;
+use crate::commands::reports::Reports;
 use crate::output::{Emit, Format};
-use crate::reports::Reports;
 use crate::specification::Specification;
 
 impl Check {
-    /// A check of recordings, and of those in folders; it ends early once `interrupted` is true. A folder without any
-    /// recording, and what cannot be read in one, is named.
+    /// Creates a check of recordings, and of those in folders; it ends early once `interrupted` is true. Folders without
+    /// recordings, and unreadable files in them, are reported.
     pub fn of_recordings(traces: Vec<PathBuf>, interrupted: Arc<AtomicBool>) -> Check {
         // Nothing is printed but warnings: no verdicts, and no names of recordings before them.
         let mut check = Check { traces, interrupted, draws: true, format: Format::Json, ..Check::default() };

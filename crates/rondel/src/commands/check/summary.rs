@@ -4,18 +4,20 @@ use std::time::Duration;
 
 use rondel_event::Timestamp;
 use rondel_runtime::text::counted;
-use rondel_runtime::{AlignmentStatistics, ChainStatistics, Omission, Summary};
+use rondel_runtime::{
+    AlignmentStatistics, ChainStatistics, Omission, PropertyInfo, PropertyStatistics, Summary,
+};
 
 use super::checking::Checking;
 use super::parallel::Row;
+use crate::output::summary::{claims, not_evaluated, standing, with_figures};
+use crate::output::time_text::TimeText;
 use crate::output::{Format, colour_of};
-use crate::summary::{claims, not_evaluated, standing, with_figures};
-use crate::time_text::TimeText;
 
 impl Checking<'_> {
     /// One JSON object.
     pub(super) fn json(&self, elapsed: Duration) -> String {
-        let Summary { counts, properties, backwards, missing, omissions, chains, alignment, topics, .. } =
+        let Summary { counts, properties, backwards, missing, chains, alignment, topics, .. } =
             &self.found.summary;
         let seconds = |time: Timestamp| time.as_nanos() as f64 / 1e9;
         let resumed = self
@@ -51,7 +53,7 @@ impl Checking<'_> {
             "mistyped": counts.mistyped,
             "backwards": backwards,
             "not_evaluated": self.found.summary.omitted().iter().map(Omission::json).collect::<Vec<_>>(),
-            "left_out": omissions,
+            "left_out": self.found.summary.left_out(),
             "missing_topics": self.found.summary.missing_topics(),
             "missing_fields": missing.fields(),
             "unused_topics": self.found.unused,
@@ -65,10 +67,9 @@ impl Checking<'_> {
         .to_string()
     }
 
-    /// Lines of text.
-    pub(super) fn text(&self, elapsed: Duration) -> String {
-        let Summary { properties, backwards, chains, alignment, .. } = &self.found.summary;
-        let all = self.plan.properties();
+    /// The first line: counts, duration, and what was left out.
+    fn counts_text(&self, elapsed: Duration) -> String {
+        let Summary { properties, backwards, .. } = &self.found.summary;
         let mut text = format!(
             "\n{} checked against {} in {:.3} s",
             counted(self.found.events, "event", "events"),
@@ -100,6 +101,39 @@ impl Checking<'_> {
         if !self.found.unread.is_empty() {
             text += &format!("; NOT read to the end: {}", self.found.unread.join(", "));
         }
+        text
+    }
+
+    /// The line of a property: its verdict and the reason.
+    fn property_text(
+        &self,
+        i: usize,
+        property: &PropertyInfo,
+        statistics: &PropertyStatistics,
+        colour: bool,
+    ) -> String {
+        let (verdict, mut detail) = standing(statistics);
+        if statistics.is_asserted {
+            detail += if detail.is_empty() { "its asserts decide" } else { "; its asserts decide" };
+        }
+        if statistics.is_assert()
+            && let Some(row) =
+                self.found.rows.iter().find(|row| row.judgements.get(i) == Some(&(verdict, detail.clone())))
+        {
+            // The value shown was measured in the worst recording.
+            detail += &format!(", in {}", row.name);
+        }
+        let (on, off) = if colour { (colour_of(verdict), "\x1b[0m") } else { ("", "") };
+        // The name of an assert may be long.
+        let gap = if property.name.chars().count() > 32 { " " } else { "" };
+        let name = &property.name;
+        format!("  {on}{:<12}{off}  {name:<32}{gap} {detail}", verdict.as_str())
+    }
+
+    /// Lines of text.
+    pub(super) fn text(&self, elapsed: Duration) -> String {
+        let Summary { properties, chains, alignment, .. } = &self.found.summary;
+        let mut text = self.counts_text(elapsed);
         text.push('\n');
         if self.found.rows.len() > 1 {
             for row in &self.found.rows {
@@ -114,26 +148,8 @@ impl Checking<'_> {
         }
         let colour = self.colour && self.options.format == Format::Text;
         let reasons = self.reasons();
-        for (i, (property, statistics)) in all.iter().zip(properties).enumerate() {
-            let (verdict, mut detail) = standing(statistics);
-            if statistics.is_asserted {
-                detail += if detail.is_empty() { "its asserts decide" } else { "; its asserts decide" };
-            }
-            if statistics.is_assert()
-                && let Some(row) = self
-                    .found
-                    .rows
-                    .iter()
-                    .find(|row| row.judgements.get(i) == Some(&(verdict, detail.clone())))
-            {
-                // What is shown was measured in one recording: the worst.
-                detail += &format!(", in {}", row.name);
-            }
-            let (on, off) = if colour { (colour_of(verdict), "\x1b[0m") } else { ("", "") };
-            // The name of an assert may be long.
-            let gap = if property.name.chars().count() > 32 { " " } else { "" };
-            let name = &property.name;
-            text += format!("  {on}{:<12}{off}  {name:<32}{gap} {detail}", verdict.as_str()).trim_end();
+        for (i, (property, statistics)) in self.plan.properties().iter().zip(properties).enumerate() {
+            text += self.property_text(i, property, statistics, colour).trim_end();
             text.push('\n');
             for line in reasons.lines(i) {
                 text += &line;
@@ -157,7 +173,7 @@ impl Checking<'_> {
     }
 }
 
-/// How a recording turned out, as JSON.
+/// Result of a recording, as JSON.
 fn row_json(row: &Row) -> serde_json::Value {
     serde_json::json!({
         "recording": row.name, "result": row.word(), "events": row.events, "violated": row.violated,

@@ -1,6 +1,6 @@
-//! What may be written at a place of a document.
+//! Completions at a position of a document.
 
-use rondel_spec::{SymbolKind, attributes, declaration_words, meaning};
+use rondel_spec::{Symbol, SymbolKind, attributes, declaration_words, meaning};
 use serde_json::{Value, json};
 
 use super::view::View;
@@ -12,7 +12,7 @@ const KEYWORD: u32 = 14;
 const ATTRIBUTE: u32 = 10;
 
 impl View<'_> {
-    /// What may follow the text before a position.
+    /// Completions for the text before a position.
     pub(super) fn completions(&self, params: &Value) -> Value {
         let offset = self.offset(params);
         let before = self.text.get(..offset).unwrap_or("");
@@ -26,6 +26,9 @@ impl View<'_> {
         if head.ends_with('@') {
             let described = |(name, form): (&str, String)| item(name, ATTRIBUTE, &form.replace('`', ""));
             return attributes().map(described).collect();
+        }
+        if head.trim_end().ends_with("@because_of(") {
+            return self.causes();
         }
         if let Some(path) = path_before(head) {
             if head.trim_start() == "use std." {
@@ -52,12 +55,12 @@ impl View<'_> {
     /// The names that are visible at an offset of all texts.
     fn names(&self, offset: usize) -> Vec<Value> {
         let mut items = Vec::new();
-        // What is being written may not belong to the declaration yet.
+        // The word at the cursor may not belong to the declaration yet.
         let starts = self.outline.symbols().iter().map(|symbol| symbol.whole.start);
         let declaration = starts.filter(|start| *start <= offset).max();
         for symbol in self.outline.symbols() {
             let local = Some(symbol.whole.start) == declaration;
-            // What an import with a name declares stands behind that name.
+            // Declarations of an import with a name are qualified by that name.
             if !symbol.module.is_empty() {
                 continue;
             }
@@ -85,6 +88,20 @@ impl View<'_> {
         items
     }
 
+    /// The properties that an attribute `@because_of` can name.
+    fn causes(&self) -> Value {
+        let can_be_named = |symbol: &&Symbol| match symbol.kind {
+            SymbolKind::Property | SymbolKind::Machine => true,
+            // A further bound.
+            SymbolKind::Chain => symbol.owner.is_some(),
+            _ => false,
+        };
+        let properties = self.outline.symbols().iter().filter(can_be_named);
+        let item =
+            |symbol: &Symbol| json!({ "label": symbol.full_name(), "kind": 10, "detail": symbol.detail });
+        properties.map(item).collect()
+    }
+
     /// The states of a machine.
     fn states(&self, machine: &str) -> Value {
         let symbols = self.outline.symbols();
@@ -103,7 +120,7 @@ fn worded(word: &str, kind: u32) -> Value {
     json!({ "label": word, "kind": kind, "detail": call.replace('`', ""), "documentation": doc })
 }
 
-/// The machine whose states stand behind this part of a line: `in(m, off, `.
+/// The machine whose states may follow this part of a line: `in(m, off, `.
 fn machine_of(head: &str) -> Option<&str> {
     let open = head.rfind('(')?;
     let function = head[..open].trim_end();

@@ -1,4 +1,4 @@
-//! What stands above tests: whether they pass.
+//! Code lenses above tests: whether they pass.
 
 use rondel_runtime::{Options, SessionPlan, Specification, testing};
 use rondel_spec::{ParseOptions, Span};
@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 use super::super::test::expected;
 use super::view::View;
 
-/// Tests that are run for one answer.
+/// Maximum number of tests that are run for one answer.
 const TESTS: usize = 200;
 
 impl View<'_> {
-    /// A line above each test of the document with its result; none while something in the specification is wrong.
+    /// A line above each test of the document with its result; none while the specification has errors.
     pub(super) fn lenses(&self) -> Value {
         let outcome = rondel_spec::parse_sources(self.sources, &ParseOptions::default(), Some(self.schemas));
         let Some(specification) = outcome.spec.and_then(|spec| Specification::new(spec).ok()) else {

@@ -10,7 +10,7 @@ pub(super) const MAX_MESSAGE: usize = 16 << 20;
 /// The longest line of a header, in bytes.
 const MAX_HEADER: u64 = 4096;
 
-/// What was read.
+/// Result of reading from the client.
 pub(super) enum Received {
     /// A message.
     Message(Value),

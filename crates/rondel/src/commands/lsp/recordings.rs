@@ -1,4 +1,4 @@
-//! What recordings have of topics and fields: how often they came, between which values, and the last one.
+//! Statistics of topics and fields in recordings: number of messages, range of values, and the last value.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -14,9 +14,9 @@ use super::super::topics::recorded::{self, Surveyed};
 use crate::complain;
 use crate::schemas::Schemas;
 
-/// Texts of a parameter that are listed.
+/// Maximum number of texts of a parameter that are listed.
 const SHOWN: usize = 5;
-/// So many bytes of messages are looked at.
+/// Maximum size of the messages that are examined, in bytes.
 const SURVEYED: u64 = 64 << 20;
 
 /// Recordings that explain topics and fields.
@@ -27,7 +27,7 @@ pub(super) struct Recordings {
 
 struct Seen {
     file: PathBuf,
-    /// When the file was changed last, as of the survey.
+    /// Modification time of the file when it was surveyed.
     changed: Option<SystemTime>,
     survey: Survey,
     is_whole: bool,
@@ -36,7 +36,7 @@ struct Seen {
 }
 
 impl Recordings {
-    /// Looks at recordings; one that cannot be read is named on standard error and explains nothing.
+    /// Surveys recordings; an unreadable one is reported on standard error and has no statistics.
     pub(super) fn open(files: &[PathBuf], schemas: Schemas) -> Recordings {
         let schemas = Arc::new(Mutex::new(schemas.with_recordings(files)));
         let seen = |file: &PathBuf| {
@@ -53,7 +53,7 @@ impl Recordings {
         Recordings { all: files.iter().map(seen).collect(), schemas }
     }
 
-    /// Looks again at the recordings that have changed.
+    /// Surveys the changed recordings again.
     pub(super) fn look(&mut self) {
         for seen in &mut self.all {
             if changed(&seen.file) != seen.changed {
@@ -62,7 +62,7 @@ impl Recordings {
         }
     }
 
-    /// What the recordings have of a topic with one of these names, or of a field of it, in Markdown: a line for each.
+    /// Statistics of a topic with one of these names, or of one of its fields, in Markdown: one line for each recording.
     pub(super) fn described(&self, names: &[&str], field: Option<&str>) -> String {
         let mut text = String::new();
         for Seen { file, survey, is_whole, is_read, .. } in &self.all {
@@ -95,7 +95,7 @@ impl Seen {
             ));
             return;
         }
-        // What cannot be read has been named.
+        // Unreadable parts have been reported.
         if let Ok(Surveyed { survey, is_whole, .. }) = recorded::survey(
             &self.file,
             std::mem::replace(&mut self.survey, Survey::new(TOPICS)),

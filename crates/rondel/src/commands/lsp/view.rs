@@ -1,5 +1,4 @@
-//! What editors ask about the names in a document: what they stand for, where they are declared and used, and what they
-//! would be under another name.
+//! Answers to editors about the names in a document: meaning, declaration, uses, and renaming.
 
 use std::path::Path;
 
@@ -12,7 +11,7 @@ use super::protocol::Lines;
 use super::recordings::Recordings;
 use crate::schemas::Schemas;
 
-/// The most lines of a declaration that are shown.
+/// Maximum number of lines of a declaration that are shown.
 const SHOWN: usize = 24;
 
 /// An open document with its names.
@@ -20,7 +19,7 @@ pub(super) struct View<'d> {
     uri: &'d str,
     /// Its own text.
     pub(super) text: &'d str,
-    /// With the texts of its imports, in which its own begins at `start`.
+    /// Texts of its imports followed by its own, which begins at `start`.
     pub(super) sources: &'d Sources,
     pub(super) start: usize,
     pub(super) outline: Outline,
@@ -93,7 +92,7 @@ impl<'d> View<'d> {
         address.into_iter().chain([topic.name.as_str()]).collect()
     }
 
-    /// What recordings have of a field.
+    /// Statistics of a field in recordings.
     fn field(&self, field: &Symbol, recordings: &Recordings) -> String {
         let topic = field.owner.and_then(|owner| self.outline.symbols().get(owner));
         let Some(topic) = topic.filter(|topic| topic.kind == SymbolKind::Topic) else { return String::new() };
@@ -101,14 +100,14 @@ impl<'d> View<'d> {
         recordings.described(&self.called(topic), Some(path))
     }
 
-    /// How a property is evaluated, if nothing in the specification is wrong.
+    /// Evaluation of a property; empty if the specification has errors.
     fn plan(&self, symbol: &Symbol) -> String {
         let outcome = rondel_spec::parse_sources(self.sources, &ParseOptions::default(), Some(self.schemas));
         let planned = outcome.spec.and_then(|spec| planned(&spec, &symbol.full_name()));
         planned.map_or(String::new(), |plan| format!("\n\n```text\n{}```", plan))
     }
 
-    /// A symbol in Markdown: its declaration, or the line that says what it is, and the comment above it.
+    /// A symbol in Markdown: its declaration or a description in one line, and the comment above it.
     pub(super) fn described(&self, symbol: &Symbol) -> String {
         let part = symbol.owner.is_some() || symbol.kind == SymbolKind::Parameter;
         let declaration = self.sources.text().get(symbol.whole.start..symbol.whole.end).unwrap_or("");
@@ -146,11 +145,11 @@ impl<'d> View<'d> {
         ranges.map(|range| json!({ "range": range })).collect()
     }
 
-    /// The declarations of the document, with what is part of them.
+    /// Declarations of the document, with their parts.
     pub(super) fn symbols(&self) -> Value {
         let symbols = self.outline.symbols();
         let mut nodes: Vec<Option<Value>> = symbols.iter().map(|symbol| self.node(symbol)).collect();
-        // What is part of another symbol comes after it.
+        // Parts of a symbol come after it.
         for index in (0..symbols.len()).rev() {
             let Some(owner) = symbols[index].owner.filter(|owner| *owner < index) else { continue };
             let Some(node) = nodes[index].take() else { continue };
@@ -159,7 +158,7 @@ impl<'d> View<'d> {
         }
         let mut tops: Vec<(usize, Value)> = Vec::new();
         for (symbol, node) in symbols.iter().zip(nodes) {
-            // Variables of quantifiers are nobody's landmarks.
+            // Variables of quantifiers are of no use in an outline.
             if let (Some(span), Some(node)) = (symbol.span, node)
                 && symbol.kind != SymbolKind::Parameter
             {

@@ -9,13 +9,13 @@ use rondel_runtime::Account;
 use rondel_runtime::text::{counted, size};
 use serde_json::json;
 
-use crate::discover::Unread;
 use crate::exit;
-use crate::losses::{outage_json, outage_text};
+use crate::live::discover::Unread;
+use crate::live::losses::{outage_json, outage_text};
+use crate::output::time_text::TimeText;
 use crate::recorder::Status;
-use crate::time_text::TimeText;
 
-/// What was recorded.
+/// Outcome of a recording run.
 pub(super) struct Ended {
     pub(super) accounts: Vec<Account>,
     pub(super) problems: Problems,
@@ -26,18 +26,22 @@ pub(super) struct Ended {
     pub(super) topics: usize,
     /// The topics that were not read since the types of their publishers cannot be used.
     pub(super) unread: Vec<Unread>,
-    /// Whether messages may have been missed of which nothing else tells.
+    /// The connections that were lost.
+    pub(super) outages: Vec<Outage>,
+    /// Whether messages may have been missed that no count includes.
     pub(super) was_cut_off: bool,
+    /// Whether a network was given up.
+    pub(super) is_given_up: bool,
     pub(super) is_done: bool,
 }
 
 impl Ended {
-    /// Messages that are missing by the numbers of their publishers, or as a network says.
+    /// Missing messages, by the sequence numbers of their publishers or reported by a network.
     fn lost(&self) -> u64 {
         self.accounts.iter().map(|account| account.lost).sum::<u64>() + self.problems.lost
     }
 
-    /// Messages that came and are in no file.
+    /// Messages that were received and are in no file.
     fn unwritten(&self) -> u64 {
         self.status.lost.load(Ordering::Relaxed)
     }
@@ -46,10 +50,10 @@ impl Ended {
         self.refused + self.problems.malformed
     }
 
-    pub(super) fn status(&self, failed: bool) -> u8 {
+    pub(super) fn status(&self) -> u8 {
         if self.status.failure().is_some() || !self.is_done || self.unwritten() > 0 {
             exit::TRACE
-        } else if failed
+        } else if self.is_given_up
             || !self.unread.is_empty()
             || self.lost() + self.refused() + self.problems.incompatible > 0
             || self.was_cut_off
@@ -60,7 +64,7 @@ impl Ended {
         }
     }
 
-    pub(super) fn text(&self, names: &[String], outages: &[Outage]) -> String {
+    pub(super) fn text(&self, names: &[String]) -> String {
         let on = match self.topics {
             0 => String::new(),
             topics => format!(" on {}", counted(topics as u64, "topic of patterns", "topics of patterns")),
@@ -91,7 +95,7 @@ impl Ended {
                 text += &format!("\n  {sentence}");
             }
         }
-        for outage in outages {
+        for outage in &self.outages {
             text += &format!("\n  {}", outage_text(outage, &mut times));
         }
         if let Some(reason) = self.status.failure() {
@@ -103,7 +107,7 @@ impl Ended {
         text
     }
 
-    pub(super) fn json(&self, names: &[String], outages: &[Outage]) -> String {
+    pub(super) fn json(&self, names: &[String]) -> String {
         let files = self.status.files();
         let file =
             |(file, count): &(PathBuf, u64)| json!({"file": file.display().to_string(), "messages": count});
@@ -118,7 +122,7 @@ impl Ended {
             "unread": self.unread.iter().map(Unread::json).collect::<Vec<_>>(),
             "files": files.iter().map(file).collect::<Vec<_>>(),
             "topics": topics.collect::<Vec<_>>(),
-            "outages": outages.iter().map(outage_json).collect::<Vec<_>>(),
+            "outages": self.outages.iter().map(outage_json).collect::<Vec<_>>(),
             "failure": self.status.failure(),
             "finished": self.is_done,
         })

@@ -1,25 +1,25 @@
-//! What takes messages and passes them on to the disk.
+//! Receiver of messages that passes them on to the disk.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::Duration;
 
 use rondel_event::{AddressPattern, NameId, Origin, Timestamp, TopicId};
-use rondel_net::adapter::{Problems, Receiver, Sample, now};
+use rondel_net::adapter::{Outage, Receiver, Sample, now};
 use rondel_net::dds;
 use rondel_recording::{CutOff, CutOffs};
 use rondel_runtime::{Accounts, Notice, SystemClock};
 
 use super::summary::Ended;
 use crate::deployment::Address;
-use crate::discover::Unread;
-use crate::pipeline::Stop;
+use crate::live::listener::Closed;
+use crate::live::pipeline::Stop;
 use crate::recorder::{Channel, Disk, Job, Kept, Ring};
 use crate::warn;
 
 /// The topics that patterns may find.
 const TOPICS: usize = 10_000;
-/// How long files may take to be finished.
+/// Time limit for finishing files.
 const FINISH: Duration = Duration::from_secs(30);
 
 /// Stands for topics beyond them.
@@ -31,13 +31,13 @@ pub(super) struct Tape {
     patterns: Vec<Names>,
 }
 
-/// The names of the topics that a source stands for.
+/// Topic names of a source.
 pub(super) enum Names {
-    /// It is one topic.
+    /// A single topic.
     One,
-    /// Those that wildcards match.
+    /// Topics that match wildcards.
     Wild,
-    /// Those that match an address with parameters.
+    /// Topics that match an address with parameters.
     Parameters(AddressPattern),
 }
 
@@ -67,22 +67,24 @@ struct State {
     /// The number of the next one.
     next: u32,
     received: u64,
-    /// Messages that found no room in memory, or are on more topics than there may be.
+    /// Number of messages dropped because memory was full or the limit of topics was reached.
     refused: u64,
     count: u64,
-    /// When the wanted number of messages was complete.
+    /// Time at which the wanted number of messages was complete.
     until: Option<Timestamp>,
-    /// When messages were missed.
+    /// Periods in which messages were missed.
     cut_offs: CutOffs,
     stop: mpsc::Sender<Stop>,
 }
 
 impl Tape {
     pub(super) fn new(
-        (channels, patterns): (Vec<Channel>, Vec<Names>),
+        channels: Vec<Channel>,
+        patterns: Vec<Names>,
         disk: Disk,
         memory: usize,
-        (count, stop): (u64, mpsc::Sender<Stop>),
+        count: u64,
+        stop: mpsc::Sender<Stop>,
     ) -> Tape {
         let state = Mutex::new(State {
             ring: Ring::new(memory),
@@ -125,7 +127,7 @@ impl Tape {
         }
         state.accounts.pause(&state.clock);
         if state.received >= state.count {
-            // Nobody waits any more when the run is ending already.
+            // The receiver is gone when the run is ending already.
             let _ = state.stop.send(Stop::Count);
         }
     }
@@ -140,8 +142,8 @@ impl Tape {
         state.cut_offs.note(CutOff { from, until, topics });
     }
 
-    /// Takes over how a topic is described once its type is known.
-    pub(super) fn learn(&self, topic: TopicId, channel: Channel) {
+    /// Sets the description of a topic once its type is known.
+    pub(super) fn resolve(&self, topic: TopicId, channel: Channel) {
         let state = &mut *self.state();
         state.disk.send(Job::Channel(topic.0, Box::new(channel.clone())));
         if let Some(place) = state.channels.get_mut(topic.index()) {
@@ -149,22 +151,19 @@ impl Tape {
         }
     }
 
-    /// Passes on what was taken since.
+    /// Passes the messages received since the last call on to the disk.
     pub(super) fn seal(&self) {
         self.state().seal();
     }
 
     /// Notices of messages that were lost since the last call.
-    pub(super) fn losses(&self, names: &[String]) -> Vec<Notice> {
-        let mut losses = self.state().accounts.losses();
-        for notice in &mut losses {
-            notice.topic_name = notice.topic.and_then(|topic| names.get(topic.index()).cloned());
-        }
-        losses
+    pub(super) fn losses(&self) -> Vec<Notice> {
+        self.state().accounts.losses()
     }
 
-    /// Ends recording; messages were taken up to a time.
-    pub(super) fn end(&self, problems: Problems, until: Timestamp, unread: Vec<Unread>) -> Ended {
+    /// Ends recording after the subscriptions; `outages` are the connections that were lost.
+    pub(super) fn end(&self, closed: &Closed, outages: Vec<Outage>) -> Ended {
+        let Closed { why, problems, unread, until, .. } = closed;
         let state = &mut *self.state();
         state.seal();
         let accounts = state.accounts.all();
@@ -174,7 +173,7 @@ impl Tape {
             note("received", state.received),
             note("lost", lost + problems.lost),
             note("refused", state.refused + problems.malformed),
-            ("until".to_owned(), state.until.unwrap_or(until).as_nanos().to_string()),
+            ("until".to_owned(), state.until.unwrap_or(*until).as_nanos().to_string()),
         ];
         let not_read = unread.len() as u64 + problems.incompatible;
         notes.extend((not_read > 0).then(|| note("unread", not_read)));
@@ -185,7 +184,19 @@ impl Tape {
         let is_done = state.disk.end(FINISH);
         let status = Arc::clone(state.disk.status());
         let (received, refused, topics) = (state.received, state.refused, state.topics());
-        Ended { accounts, problems, status, received, refused, topics, unread, was_cut_off, is_done }
+        Ended {
+            accounts,
+            problems: *problems,
+            status,
+            received,
+            refused,
+            topics,
+            unread: unread.clone(),
+            outages,
+            was_cut_off,
+            is_given_up: *why == Stop::GivenUp,
+            is_done,
+        }
     }
 }
 
@@ -206,7 +217,7 @@ impl State {
         Some(NameId(number))
     }
 
-    /// How many topics patterns found.
+    /// Number of topics found by patterns.
     fn topics(&self) -> usize {
         self.next as usize - self.channels.len()
     }

@@ -27,7 +27,7 @@ impl Axis {
 
     /// The columns of the times from one on and before another, if they are in the stretch. `is_last` includes the other.
     fn columns(&self, from: i64, until: i64, is_last: bool) -> Option<std::ops::RangeInclusive<usize>> {
-        // What ends as it begins is still seen.
+        // An interval of length 0 is still visible.
         let until = if is_last || until <= from { until.max(from) } else { until - 1 };
         if until < self.begin || from > self.end {
             return None;
@@ -174,7 +174,7 @@ mod tests {
             (&[(0, Satisfied), (34, Violated), (34, Satisfied)], "███▁██████"),
             (&[(70, Satisfied)], "       ███"),
             (&[(0, Inconclusive), (100, Satisfied)], "▒▒▒▒▒▒▒▒▒█"),
-            // What is before and behind the stretch.
+            // Verdicts before and after the stretch.
             (&[(-50, Violated), (-10, Satisfied), (200, Violated)], "██████████"),
             (&[(i64::MIN, Violated), (i64::MAX, Satisfied)], "▁▁▁▁▁▁▁▁▁▁"),
             (&[], "          "),
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_recording_of_one_moment_has_a_line() {
+    fn recording_of_one_time_point_has_a_line() {
         assert_eq!(line(&[(5, Outcome::Violated)], 5, 5, 4), "▁   ");
         assert_eq!(line(&[(i64::MIN, Outcome::Satisfied)], i64::MIN, i64::MAX, 4), "████");
     }

@@ -11,19 +11,19 @@ use rustyline::{Context, Editor, Helper};
 
 use super::vocabulary::Vocabulary;
 
-/// What stands before a line that is typed.
+/// Prompt before each line.
 const PROMPT: &str = "> ";
 
-/// The lines that are remembered.
+/// Maximum number of lines in the history.
 const REMEMBERED: usize = 1_000;
 
-/// What was typed.
+/// Input at the prompt.
 pub enum Typed {
     /// A line.
     Line(String),
-    /// A line that was given up, by Ctrl-C.
+    /// A cancelled line (Ctrl-C).
     Dropped,
-    /// The end, by Ctrl-D.
+    /// The end of input (Ctrl-D).
     End,
 }
 
@@ -33,14 +33,14 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    /// On the terminal of this process.
+    /// Creates an editor on the terminal of this process.
     ///
     /// # Errors
-    /// Why it cannot be used.
+    /// The reason why the terminal cannot be used.
     pub fn open() -> Result<Terminal, String> {
         let failed = |error: ReadlineError| format!("cannot read from the terminal: {error}");
         let config = Config::builder().completion_type(CompletionType::List).build();
-        // Nothing is written to files: formulas may contain what is nobody's business.
+        // No history is written to a file: formulas may be confidential.
         let history = MemHistory::with_config(&config);
         let mut editor = Editor::with_history(config, history).map_err(failed)?;
         rustyline::history::History::set_max_len(editor.history_mut(), REMEMBERED).map_err(failed)?;
@@ -52,10 +52,10 @@ impl Terminal {
         self.editor.dimensions().map(|(columns, _)| usize::from(columns)).filter(|columns| *columns > 0)
     }
 
-    /// Reads a line, and completes words of this vocabulary meanwhile.
+    /// Reads a line, with completion of words of this vocabulary.
     ///
     /// # Errors
-    /// Why there is none.
+    /// The reason why no line could be read.
     pub fn read(&mut self, vocabulary: &Vocabulary) -> Result<Typed, String> {
         self.editor.set_helper(Some(Completing { vocabulary: vocabulary.clone() }));
         match self.editor.readline(PROMPT) {

@@ -5,14 +5,14 @@ use std::io::BufRead;
 /// The longest line, in bytes: no formula has more.
 pub const LONGEST: usize = 1 << 20;
 
-/// The lines of an input. A line that cannot be used is an error, which says why.
+/// Lines of an input. An invalid line is an error with the reason.
 pub struct Lines<R> {
     input: R,
     is_over: bool,
 }
 
 impl<R: BufRead> Lines<R> {
-    /// Those of an input.
+    /// Creates the lines of an input.
     pub fn new(input: R) -> Lines<R> {
         Lines { input, is_over: false }
     }

@@ -1,4 +1,4 @@
-//! What is in scope, and what a line means there.
+//! Declarations in scope, and the meaning of a line there.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,25 +12,25 @@ use rondel_spec::{
 };
 
 use super::vocabulary::Vocabulary;
+use crate::output::terminal::colours_stderr;
 use crate::schemas::Schemas;
 use crate::specification::{Found, Mistakes, Specification, files};
-use crate::terminal::colours_stderr;
 
-/// What diagnostics call the line that was typed.
+/// Name of the typed line in diagnostics.
 const LINE: &str = "input";
 
-/// Where the topics come from.
+/// Source of the topics.
 pub enum Base {
-    /// From the recordings.
+    /// Recordings.
     Recordings(Vec<Declaration>),
-    /// From a specification, with its definitions and types.
+    /// A specification, with its definitions and types.
     File(PathBuf),
 }
 
-/// What a line stands for.
+/// Meaning of a line.
 pub enum Meaning {
-    /// Properties, each a specification of its own; and the name under which what was declared is kept, for later lines
-    /// can use a machine or a chain.
+    /// Properties, each a specification of its own, and the name of the definition that was kept, if any: later lines can
+    /// use a machine or a chain.
     Properties(Vec<Specification>, Option<String>),
     /// A number over time: the robustness of the property is the number, in this unit.
     Number(Box<Specification>, &'static str),
@@ -40,7 +40,7 @@ pub enum Meaning {
     Kept(String),
 }
 
-/// Why a line is no condition.
+/// Reason why a line is no condition.
 struct Refused {
     /// The mistakes as they are shown.
     reason: String,
@@ -56,7 +56,7 @@ pub struct Playground {
     imports: Vec<String>,
     /// Names and texts.
     definitions: Vec<(String, String)>,
-    /// A name that nothing else has.
+    /// A name that is not used elsewhere.
     free: String,
 }
 
@@ -119,7 +119,7 @@ impl Playground {
         }
         let Some(user) = self.broken() else { return Ok(()) };
         (self.imports, self.definitions) = before;
-        Err(format!("`{user}` uses it: remove that first, or define `{name}` anew"))
+        Err(format!("`{user}` uses it: remove that first, or redefine `{name}`"))
     }
 
     /// A definition in which something is wrong.
@@ -134,7 +134,7 @@ impl Playground {
         definition.map(|(name, _)| name.clone())
     }
 
-    /// Finds out what a line means, and keeps it if it is a definition. Also returns warnings as they are shown.
+    /// Determines the meaning of a line, and keeps it if it is a definition. Also returns the rendered warnings.
     ///
     /// # Errors
     /// The mistakes as they are shown.
@@ -152,22 +152,21 @@ impl Playground {
             Ok(found) => return Ok(found),
             Err(refused) => refused,
         };
-        // What is no condition may be a number; and topics may have fields that are not listed. Such a field is rather a
-        // number.
+        // A line that is no condition may be a number. An unlisted field of an open topic is more likely a number.
         let is_open = is_unlisted && self.open_topics().next().is_some();
         let open = || self.number(line, false).filter(|_| is_open);
         let found = self.constant(line).or_else(|| self.number(line, true)).or_else(open);
         if let Some(found) = found {
             return Ok((found, String::new()));
         }
-        // Definitions may name fields that are not listed: those are no mistakes.
+        // Definitions may name unlisted fields: these are no errors.
         if !is_open {
             return Err(reason);
         }
         self.condition(line, false).map_err(|refused| refused.reason)
     }
 
-    /// The topics that have fields beyond those that are listed.
+    /// Topics with further fields than the listed ones.
     pub fn open_topics(&self) -> impl Iterator<Item = &str> {
         let topics = if let Base::Recordings(topics) = &self.base { &topics[..] } else { &[] };
         topics.iter().filter(|topic| topic.open.is_some()).map(|topic| topic.name.as_str())
@@ -218,7 +217,7 @@ impl Playground {
     fn constant(&self, line: &str) -> Option<Meaning> {
         let free = &self.free;
         ["float", "duration", "string"].into_iter().find_map(|value_type| {
-            // What is compared with a field shows its value.
+            // The comparison gives the line a type; a constant is then folded to a literal.
             let property =
                 format!("topic {free} {{ v: {value_type} }} property {free} = {free}.v ==\n{line}\n");
             let (sources, _) = self.text(true, &property, None);
@@ -253,7 +252,7 @@ impl Playground {
         let part = Span::new(start, start + line.len());
         let found = self.properties(&sources, part);
         let (own, mut warnings) = found.map_err(|mistakes| self.mistakes(&sources, part, &mistakes))?;
-        // What is defined now is used later.
+        // A definition may be used by later lines.
         warnings.retain(|warning| !matches!(warning.code, Code::Unused | Code::NoProperty));
         let warnings = self.shown(&sources, part, &warnings);
         let is_kept = own.is_empty()
@@ -365,7 +364,7 @@ impl Playground {
     }
 }
 
-/// What a `use` names.
+/// Argument of a `use`.
 fn imported(line: &str) -> &str {
     line.trim().strip_prefix("use").unwrap_or(line).trim()
 }
@@ -391,7 +390,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn declarations_are_told_from_formulas() {
+    fn declarations_are_distinguished_from_formulas() {
         for (line, expected) in [
             ("let a = 1", true),
             ("  @time(dense) property p = x > 1", true),

@@ -4,14 +4,14 @@ use rondel_event::Timestamp;
 use rondel_report::{Change, Judged, Outcome, Recording};
 
 use super::blocks::{self, Axis, Range};
+use crate::commands::reports::ROBUSTNESS;
 use crate::commands::selecting::span;
-use crate::reports::ROBUSTNESS;
-use crate::time_text::TimeText;
+use crate::output::time_text::TimeText;
 
 /// The fewest and the most columns of a line.
 const WIDTHS: std::ops::RangeInclusive<usize> = 10..=1_000;
 
-/// How results are shown.
+/// Settings for showing results.
 #[derive(Clone, Debug)]
 pub struct Screen {
     /// The number of columns.
@@ -25,10 +25,10 @@ pub struct Screen {
 }
 
 impl Screen {
-    /// Whether the stretch can be understood.
+    /// Checks the stretch of time to show.
     ///
     /// # Errors
-    /// Why not.
+    /// The reason why it is invalid.
     pub fn check(&self) -> Result<(), String> {
         self.stretch(Timestamp::default()).map(drop)
     }
@@ -40,7 +40,7 @@ impl Screen {
     /// The axis of a recording.
     ///
     /// # Errors
-    /// Why there is none, in words.
+    /// The reason why there is none.
     fn axis(&self, recording: &Recording) -> Result<Axis, String> {
         let (Some(begin), Some(end)) = (recording.begin, recording.end) else {
             return Err("the recording has no message".to_owned());
@@ -82,7 +82,7 @@ impl Screen {
             (_, remark) => format!(": {remark}"),
         };
         let (_, code) = blocks::block(judged.outcome);
-        // The stretch limits what is shown, not what is counted.
+        // The stretch limits the display; counts cover the whole recording.
         let of = if self.from.is_some() || self.to.is_some() { "whole recording: " } else { "" };
         match self.colour {
             true => format!("{of}\x1b[{code}m{word}\x1b[0m{rest}\n"),
@@ -120,7 +120,7 @@ fn times(axis: Axis) -> String {
     blocks::axis(&text(axis.begin), &text(axis.end), axis.width)
 }
 
-/// The verdicts to show: what is vacuous must not look satisfied.
+/// Verdicts to show: a vacuous property must not look satisfied.
 fn shown(judged: &Judged) -> Vec<Change> {
     let is_vacuous = judged.outcome == Outcome::Vacuous;
     let shown = |change: &Change| match change.verdict {
@@ -135,7 +135,7 @@ fn vacuous(judged: &Judged) -> String {
     judged.vacuous.iter().map(|reason| format!("vacuous: {reason}\n")).collect()
 }
 
-/// A number for people.
+/// Formats a number for display.
 fn decimal(number: f64) -> String {
     let magnitude = number.abs();
     if number != 0.0 && !(1e-4..1e15).contains(&magnitude) {

@@ -1,10 +1,10 @@
-//! What can be typed: commands, topics with their fields, definitions, and words of the language.
+//! Words for completion: commands, topics with their fields, definitions, and words of the language.
 
 use rondel_spec::{Outline, SymbolKind, attributes, declaration_words, is_name};
 
 use crate::commands::completing::{belongs, in_text_or_comment, path_before, words};
 
-/// The commands, each with what it takes and what it does.
+/// Commands, each with its arguments and its description.
 pub const COMMANDS: [(&str, &str, &str); 9] = [
     (":help", "", "show this"),
     (":topics", "", "list the topics"),
@@ -31,12 +31,12 @@ pub struct Vocabulary {
     outline: Outline,
 }
 
-/// What a word may become.
+/// A completion of a word.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Candidate {
-    /// What replaces the word.
+    /// Replacement of the word.
     pub text: String,
-    /// What it is, such as the type of a field; may be empty.
+    /// Description, such as the type of a field; may be empty.
     pub detail: String,
 }
 
@@ -73,7 +73,7 @@ impl Vocabulary {
         }
     }
 
-    /// What the word before a cursor may become, and where this word begins.
+    /// Completions of the word before a cursor, and the position at which the word begins.
     pub fn complete(&self, line: &str, cursor: usize) -> (usize, Vec<Candidate>) {
         let before = line.get(..cursor).unwrap_or(line);
         let head = before.trim_end_matches(belongs);

@@ -1,4 +1,4 @@
-//! Messages of ROS 1 as JSON, for networks on which nobody reads their encoding.
+//! Messages of ROS 1 as JSON, for networks without readers of their encoding.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use rondel_recording::{
     End, Progress, RecordedMessage, RecordedTopic, Recording, RecordingError, Selection, WantedField,
 };
 
-use crate::recorded_types::{encoding, message_type};
+use crate::schemas::recorded_types::{encoding, message_type};
 
 /// The largest message in JSON, in bytes.
 const LARGEST: usize = 256 << 20;
@@ -20,14 +20,14 @@ pub(super) struct AsJson {
     path: PathBuf,
     inner: Box<dyn Recording>,
     topics: Vec<RecordedTopic>,
-    /// What writes the messages of each topic, or why they cannot be written; nothing for other encodings.
+    /// Writer of the messages of each topic, or the reason why they cannot be written; `None` for other encodings.
     writers: Vec<Option<Result<MessageWriter, String>>>,
     payload: Vec<u8>,
     is_written: bool,
 }
 
 impl AsJson {
-    /// The recording itself where it has no such message.
+    /// Wraps a recording that has messages of ROS 1; returns any other unchanged.
     pub(super) fn of(path: PathBuf, inner: Box<dyn Recording>) -> Box<dyn Recording> {
         let is_ros1 = |topic: &RecordedTopic| encoding(topic) == Some(Encoding::Ros1);
         if !inner.topics().iter().any(is_ros1) {
@@ -47,7 +47,7 @@ impl AsJson {
         Box::new(AsJson { path, inner, topics, writers, payload: Vec::new(), is_written: false })
     }
 
-    /// Writes the message, where it is one of ROS 1.
+    /// Writes the current message as JSON if it is one of ROS 1.
     fn write(&mut self) -> Result<(), RecordingError> {
         self.is_written = false;
         let Some(message) = self.inner.message() else { return Ok(()) };

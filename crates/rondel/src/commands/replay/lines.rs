@@ -12,19 +12,19 @@ use rondel_recording::{
     Selection, TraceReader,
 };
 
-/// The topics that a file may have.
+/// Maximum number of topics in a file.
 const TOPICS: usize = 10_000;
 /// The name of the topic of lines that name none.
 const UNNAMED: &str = "trace";
 
-/// What the lines of a file say of it as a whole: found by reading all of them once.
+/// Topics, times and counts of a file of lines, found by reading all of them once.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Survey {
     topics: Vec<RecordedTopic>,
     positions: HashMap<String, usize>,
     /// The first line's time, and the latest.
     span: Option<(Timestamp, Timestamp)>,
-    /// The number of lines that are events of topics, which nobody published.
+    /// Number of lines that are events of topics: no publisher sent them.
     pub(super) events: u64,
     /// The number of messages before the first line with a time.
     pub(super) untimed: u64,
@@ -38,7 +38,7 @@ impl Survey {
     /// Reads a file.
     ///
     /// # Errors
-    /// Why that cannot be done, in words. Lines that are wrong are no reason, unless all are.
+    /// The reason why the file cannot be read. Invalid lines are accepted unless all are invalid.
     pub(super) fn of(path: &Path, unit: TimeUnit, keep_time: bool) -> Result<Survey, String> {
         let mut reader = TraceReader::open(path).map_err(|error| error.to_string())?;
         let mut survey = Survey { keep_time, ..Survey::default() };
@@ -47,7 +47,7 @@ impl Survey {
             let Piece { text, start, end } = match reader.lines() {
                 Ok(Some(piece)) => piece,
                 Ok(None) => return survey.checked(path),
-                // What is before the cut is replayed, and the cut is reported then.
+                // The part before the cut is replayed, and the cut is reported then.
                 Err(error) if error.is_cut() => return survey.checked(path),
                 Err(error) => return Err(error.to_string()),
             };
@@ -66,7 +66,7 @@ impl Survey {
         }
     }
 
-    /// A file of which no line is a message, and not for being empty, is another one than was meant.
+    /// Refuses a file that has lines and no message: it is probably the wrong file.
     fn checked(self, path: &Path) -> Result<Survey, String> {
         match &self.wrong {
             Some((line, why)) if self.topics.is_empty() && self.events == 0 => {
@@ -117,14 +117,14 @@ pub(super) struct LineRecording {
     /// The lines read so far.
     line: u64,
     time: Timestamp,
-    /// The message that reading moved to, if it is at one.
+    /// Index of the topic of the current message.
     current: Option<usize>,
     payload: Vec<u8>,
     is_over: bool,
 }
 
 impl LineRecording {
-    /// Opens a file of which a survey was made.
+    /// Opens a surveyed file.
     ///
     /// # Errors
     /// [`RecordingError::Open`].
@@ -232,7 +232,7 @@ impl Recording for LineRecording {
     }
 }
 
-/// Why a file cannot be read on from a place.
+/// Error for a file that cannot be read beyond an offset.
 fn unread(path: &Path, error: ReadError, offset: u64) -> RecordingError {
     let path = path.to_owned();
     let is_cut = error.is_cut();

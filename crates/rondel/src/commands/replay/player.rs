@@ -7,97 +7,98 @@ use rondel_event::Timestamp;
 use rondel_net::ros2::clock;
 use rondel_recording::{RecordedMessage, Recording, RecordingError};
 
-use crate::outgoing::{Outgoing, Schedule};
-use crate::signals::Asked;
-use crate::time_text::TimeText;
+use crate::live::outgoing::{Outgoing, Schedule};
+use crate::live::signals::StopFlag;
+use crate::output::time_text::TimeText;
 use crate::{say, warn};
 
-/// A message that is sent later than this is counted as late.
+/// Lateness above which a message counts as late.
 pub(super) const LATE: Duration = Duration::from_millis(10);
-/// After so many messages losses are looked for.
+/// Number of messages between two checks for losses.
 const STEP: u64 = 64;
-/// The parts of a recording that cannot be read of which each is shown.
+/// Maximum number of unreadable parts that are reported one by one.
 const SHOWN: u64 = 5;
-/// From which length on a wait is said.
+/// Length from which a wait is reported.
 const SILENCE: Duration = Duration::from_secs(30);
-/// So many ticks of the clock at most come at once, to bring it to the next message.
+/// Maximum number of ticks sent at once to bring the clock to the next message.
 const TICKS: u32 = 100_000;
-/// How long the clock stands at the beginning, so that whoever follows it knows it before the first message.
+/// Time for which the clock stands still at the beginning, so that its subscribers receive it before the first message.
 const LEAD: Duration = Duration::from_millis(500);
 /// The longest time until a message is due: a hundred years.
 const LONGEST: f64 = 3.2e9;
 
 /// The publisher of `/clock`.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct ClockOutlet {
-    /// The number of the outlet.
-    pub(super) outlet: usize,
-    /// The time between two messages: of this machine, or as fast as possible of the recording.
+pub(super) struct ClockSink {
+    /// Index of the sink.
+    pub(super) sink: usize,
+    /// Time between two ticks: on this machine, or in the recording if it is replayed as fast as possible.
     pub(super) interval: Duration,
 }
 
-/// What was replayed.
+/// Counts and result of a replay.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Played {
-    /// The number of messages that were to be published.
+    /// Number of messages given to the publishers.
     pub(super) messages: u64,
     /// The times of the first and the latest message.
     pub(super) span: Option<(Timestamp, Timestamp)>,
-    /// Messages that were sent late, and by how much the latest of all messages was.
+    /// Number of messages sent late, and the worst lateness of all messages.
     pub(super) late: u64,
     pub(super) worst: Duration,
     /// Messages with an earlier time than one before them.
     pub(super) unordered: u64,
     /// Parts of the recording that could not be read.
     pub(super) damaged: u64,
-    /// How often the recording was played to its end.
+    /// Number of times the recording was played to its end.
     pub(super) passes: u32,
-    /// Whether it was asked to end before.
+    /// Whether it was interrupted before the end.
     pub(super) is_stopped: bool,
-    /// Why a network was given up.
+    /// Reason for which a network was given up.
     pub(super) failure: Option<String>,
-    /// Why the recording could not be read on.
+    /// Reason for which reading the recording stopped.
     pub(super) unreadable: Option<String>,
 }
 
 /// Plays a recording.
 pub(super) struct Player<'p> {
     outgoing: &'p mut Outgoing,
-    /// The outlet of each topic of the recording.
+    /// Index of the sink of each topic of the recording.
     routes: &'p [Option<usize>],
-    /// How many times as fast as recorded; as fast as possible if there is none.
+    /// Speed relative to the recording; `None` is as fast as possible.
     rate: Option<f64>,
-    clock: Option<ClockOutlet>,
-    asked: &'p Asked,
+    clock: Option<ClockSink>,
+    interrupted: &'p StopFlag,
     schedule: Schedule,
     played: Played,
-    /// When the pass begins, after the beginning of the schedule.
+    /// Beginning of the pass, relative to the beginning of the schedule.
     begins: Duration,
-    /// The time at which the next tick of the clock is due: after the beginning of the schedule, or as fast as possible
-    /// in the recording.
+    /// Time of the next tick: relative to the beginning of the schedule (`next_tick`), or in the recording if it is
+    /// replayed as fast as possible (`next_time`).
     next_tick: Duration,
     next_time: Timestamp,
-    /// The outlet of the last message.
+    /// Index of the sink of the last message.
     last: Option<usize>,
 }
 
-/// Why playing ends here; the reason is noted.
+/// Error that ends playing; `Played` has the reason.
 struct Over;
 
 impl<'p> Player<'p> {
-    /// A player that publishes each topic by its outlet.
+    /// Creates a player that publishes each topic on its sink.
     pub(super) fn new(
         outgoing: &'p mut Outgoing,
         routes: &'p [Option<usize>],
-        (rate, clock): (Option<f64>, Option<ClockOutlet>),
-        asked: &'p Asked,
+        rate: Option<f64>,
+        clock: Option<ClockSink>,
+        interrupted: &'p StopFlag,
     ) -> Player<'p> {
         Player {
             outgoing,
             routes,
             rate,
             clock,
-            asked,
+            interrupted,
             schedule: Schedule::begin(),
             played: Played::default(),
             begins: Duration::ZERO,
@@ -107,8 +108,8 @@ impl<'p> Player<'p> {
         }
     }
 
-    /// Plays until the end of the recording `passes` times, or for ever. `open` opens the recording anew; with a clock,
-    /// time passes up to `until` of it.
+    /// Plays the recording `passes` times, or without end. `open` opens the recording from the beginning; with a clock,
+    /// each pass lasts until the time `until` of the recording.
     pub(super) fn play(
         mut self,
         passes: Option<u32>,
@@ -116,7 +117,7 @@ impl<'p> Player<'p> {
         until: Option<Timestamp>,
         mut open: impl FnMut() -> Result<Box<dyn Recording>, String>,
     ) -> (Played, Duration) {
-        // The clock stands meanwhile.
+        // The clock stands still during the delay.
         let delay = if self.clock.is_some() { delay.max(LEAD) } else { delay };
         let mut is_first = true;
         while passes.is_none_or(|passes| self.played.passes < passes) {
@@ -129,7 +130,7 @@ impl<'p> Player<'p> {
             };
             let before = self.played.messages;
             let played = self.pass(&mut *recording, std::mem::take(&mut is_first).then_some(delay), until);
-            // Without a message, for ever would take no time.
+            // An endless replay without messages would spin.
             if played.is_err() || self.played.messages == before {
                 break;
             }
@@ -139,7 +140,7 @@ impl<'p> Player<'p> {
         (self.played, self.schedule.elapsed())
     }
 
-    /// Plays the recording once; before the first message it waits.
+    /// Plays the recording once, after `delay`.
     fn pass(
         &mut self,
         recording: &mut dyn Recording,
@@ -150,7 +151,7 @@ impl<'p> Player<'p> {
         loop {
             match recording.next() {
                 Ok(Some(RecordedMessage { topic, log_time, payload, .. })) => {
-                    let Some(outlet) = self.routes.get(topic).copied().flatten() else { continue };
+                    let Some(sink) = self.routes.get(topic).copied().flatten() else { continue };
                     let (first, latest) = span.unwrap_or((log_time, log_time));
                     if span.is_none() {
                         self.begin(first, delay.take())?;
@@ -163,11 +164,11 @@ impl<'p> Player<'p> {
                     self.played.worst = self.played.worst.max(lateness);
                     self.played.messages += 1;
                     self.played.span = Some((first, latest));
-                    // What is held back of another topic goes first, so that the order stays that of the recording.
-                    if let Some(last) = self.last.replace(outlet).filter(|last| *last != outlet) {
+                    // Messages held back on another topic are released first, to keep the order of the recording.
+                    if let Some(last) = self.last.replace(sink).filter(|last| *last != sink) {
                         self.outgoing.release_of(last);
                     }
-                    self.outgoing.publish(outlet, payload);
+                    self.outgoing.publish(sink, payload);
                     if self.played.messages.is_multiple_of(STEP) {
                         self.look()?;
                     }
@@ -194,7 +195,7 @@ impl<'p> Player<'p> {
             return Ok(());
         };
         self.schedule = Schedule::begin();
-        if let Some(ClockOutlet { interval, .. }) = self.clock {
+        if let Some(ClockSink { interval, .. }) = self.clock {
             while self.next_tick < delay {
                 self.tick(first);
                 self.next_tick += interval;
@@ -208,7 +209,7 @@ impl<'p> Player<'p> {
         Ok(())
     }
 
-    /// When a message is due, after the beginning of the schedule.
+    /// Time at which a message is due, relative to the beginning of the schedule.
     fn due(&self, first: Timestamp, time: Timestamp) -> Duration {
         let Some(rate) = self.rate else { return Duration::ZERO };
         let nanos = i128::from(time.as_nanos()) - i128::from(first.as_nanos());
@@ -220,7 +221,7 @@ impl<'p> Player<'p> {
         self.begins.saturating_add(after)
     }
 
-    /// Waits until a message of this time is due, while the clock ticks; returns how late it is.
+    /// Waits until a message of this time is due, while the clock ticks; returns the lateness.
     fn reach(&mut self, first: Timestamp, time: Timestamp) -> Result<Duration, Over> {
         let Some(rate) = self.rate else { return self.tick_to(time).map(|()| Duration::ZERO) };
         let due = self.due(first, time);
@@ -229,13 +230,12 @@ impl<'p> Player<'p> {
             let at = TimeText::default().text(time);
             say(&format!("waiting {} s for what was recorded at {at}", left.as_secs()));
         }
-        if let Some(ClockOutlet { interval, .. }) = self.clock {
+        if let Some(ClockSink { interval, .. }) = self.clock {
             while self.next_tick < due {
                 self.wait(self.next_tick)?;
                 let since = self.next_tick.saturating_sub(self.begins).as_secs_f64() * rate * 1e9;
                 self.tick(Timestamp::from_nanos(first.as_nanos().saturating_add(since as i64)));
-                // Ticks that were missed come at once, so that nobody takes them for a jump; after a long pause they
-                // are of no use any more.
+                // Missed ticks are sent at once, so that subscribers see no jump; after a long pause they are skipped.
                 let missed = self.schedule.elapsed().saturating_sub(self.next_tick).as_nanos();
                 let ticks = missed.checked_div(interval.as_nanos()).unwrap_or(0);
                 let ticks = if ticks > TICKS.into() { ticks } else { 1 };
@@ -248,11 +248,11 @@ impl<'p> Player<'p> {
 
     /// Lets the clock tick up to a time, as fast as possible.
     fn tick_to(&mut self, time: Timestamp) -> Result<(), Over> {
-        if self.asked.yet() {
+        if self.interrupted.is_set() {
             self.played.is_stopped = true;
             return Err(Over);
         }
-        let Some(ClockOutlet { interval, .. }) = self.clock else { return Ok(()) };
+        let Some(ClockSink { interval, .. }) = self.clock else { return Ok(()) };
         let step = i64::try_from(interval.as_nanos()).unwrap_or(i64::MAX).max(1);
         let mut ticks = 0;
         while self.next_time <= time {
@@ -262,7 +262,7 @@ impl<'p> Player<'p> {
             ticks += 1;
             self.tick(self.next_time);
             self.next_time = Timestamp::from_nanos(self.next_time.as_nanos().saturating_add(step));
-            if self.asked.yet() {
+            if self.interrupted.is_set() {
                 self.played.is_stopped = true;
                 return Err(Over);
             }
@@ -271,22 +271,22 @@ impl<'p> Player<'p> {
     }
 
     fn tick(&mut self, time: Timestamp) {
-        if let Some(ClockOutlet { outlet, .. }) = self.clock {
-            self.outgoing.publish(outlet, &clock::write(time));
+        if let Some(ClockSink { sink, .. }) = self.clock {
+            self.outgoing.publish(sink, &clock::write(time));
         }
     }
 
-    /// Waits until so long after the beginning of the schedule; returns how late it is.
+    /// Waits until `after` the beginning of the schedule; returns the lateness.
     fn wait(&mut self, after: Duration) -> Result<Duration, Over> {
         let (outgoing, mut failure) = (&mut *self.outgoing, None);
-        let waited = self.schedule.wait(after, self.asked, || match outgoing.look() {
+        let waited = self.schedule.wait(after, self.interrupted, || match outgoing.look() {
             Ok(()) => ControlFlow::Continue(()),
             Err(reason) => {
                 failure = Some(reason);
                 ControlFlow::Break(())
             }
         });
-        self.played.is_stopped |= self.asked.yet();
+        self.played.is_stopped |= self.interrupted.is_set();
         self.played.failure = failure.or(self.played.failure.take());
         waited.ok_or(Over)
     }
@@ -298,7 +298,7 @@ impl<'p> Player<'p> {
         })
     }
 
-    /// Takes note of a part that cannot be read.
+    /// Counts an unreadable part, and ends playing if nothing can follow it.
     fn unread(&mut self, error: RecordingError) -> Result<(), Over> {
         self.played.damaged += 1;
         match error {

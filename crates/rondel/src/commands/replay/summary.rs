@@ -1,4 +1,4 @@
-//! What is said at the end of a replay.
+//! Closing summary of a replay.
 
 use rondel_recording::End;
 use rondel_runtime::text::{counted, duration, grouped};
@@ -7,25 +7,25 @@ use serde_json::{Value, json};
 use super::player::{LATE, Played};
 use crate::commands::selecting::missing;
 use crate::exit;
-use crate::losses::outage_json;
-use crate::outgoing::{Ended, Sent};
+use crate::live::losses::outage_json;
+use crate::live::outgoing::{Ended, Sent};
 
-/// What became of a replay.
+/// Summary of a replay.
 pub(super) struct Summary {
-    /// What was replayed, and how long that took, in seconds.
+    /// Counts of the replay, and its duration in seconds.
     pub(super) played: Played,
     pub(super) seconds: f64,
-    /// The topics, each with the number of its outlet.
+    /// Names of the topics, each with the index of its sink.
     pub(super) topics: Vec<(String, usize)>,
-    /// The outlet of `/clock`.
+    /// Index of the sink of `/clock`.
     pub(super) clock: Option<usize>,
-    /// The topics that are not published, with the reasons, and whether they were to be.
+    /// Topics that are not published.
     pub(super) left_out: Vec<LeftOut>,
-    /// What the recorder noted.
+    /// Losses noted by the recorder.
     pub(super) recorded: End,
     /// Lines that are events of topics.
     pub(super) events: u64,
-    /// What became of the messages.
+    /// Delivery of the messages.
     pub(super) ended: Ended,
 }
 
@@ -34,16 +34,16 @@ pub(super) struct Summary {
 pub(super) struct LeftOut {
     pub(super) topic: String,
     pub(super) reason: String,
-    /// Whether it cannot be; otherwise it is not to be.
+    /// Whether it should be published and cannot be.
     pub(super) is_failure: bool,
 }
 
 impl Summary {
-    fn sent(&self, outlet: usize) -> Option<&Sent> {
-        self.ended.sent.get(outlet)
+    fn sent(&self, sink: usize) -> Option<&Sent> {
+        self.ended.sent.get(sink)
     }
 
-    /// The messages that the networks took, and refused, without those of the clock.
+    /// Number of messages that the networks accepted and refused, without accepted ones of the clock.
     fn counts(&self) -> (u64, u64) {
         let own = |(i, sent): (usize, &Sent)| {
             let is_clock = self.clock == Some(i);
@@ -77,7 +77,7 @@ impl Summary {
         }
     }
 
-    /// For people.
+    /// Returns the summary as text.
     pub(super) fn text(&self) -> String {
         let Played { passes, late, worst, unordered, damaged, is_stopped, .. } = &self.played;
         let (taken, failed) = self.counts();
@@ -96,15 +96,15 @@ impl Summary {
             text.push_str(&line);
         };
         let mut seen = Vec::new();
-        for (topic, outlet) in &self.topics {
-            let Some(Sent { address, published, is_matched, .. }) = self.sent(*outlet) else { continue };
-            if seen.contains(outlet) {
+        for (topic, sink) in &self.topics {
+            let Some(Sent { address, published, is_matched, .. }) = self.sent(*sink) else { continue };
+            if seen.contains(sink) {
                 add(format!("{topic} -> {address}: among those before"));
                 continue;
             }
-            seen.push(*outlet);
-            let nobody = if *is_matched { "" } else { ", NOBODY HAS SUBSCRIBED" };
-            add(format!("{topic} -> {address}: {}{nobody}", counted(*published, "message", "messages")));
+            seen.push(*sink);
+            let unmatched = if *is_matched { "" } else { ", NO SUBSCRIBERS" };
+            add(format!("{topic} -> {address}: {}{unmatched}", counted(*published, "message", "messages")));
         }
         if let Some(Sent { address, published, .. }) = self.clock.and_then(|clock| self.sent(clock)) {
             add(format!("{address}: {} of the recording's time", counted(*published, "message", "messages")));
@@ -132,7 +132,7 @@ impl Summary {
         }
         if self.events > 0 {
             add(format!(
-                "{} of topics, which nobody can publish",
+                "{} of topics, which cannot be published",
                 counted(self.events, "line is an event", "lines are events")
             ));
         }
@@ -143,14 +143,14 @@ impl Summary {
         text
     }
 
-    /// As one object.
+    /// Returns the summary as one JSON object.
     pub(super) fn json(&self) -> String {
         let Played {
             messages, passes, late, worst, unordered, damaged, is_stopped, failure, unreadable, ..
         } = &self.played;
         let (taken, failed) = self.counts();
-        let topic = |(topic, outlet): &(String, usize)| -> Value {
-            let sent = self.sent(*outlet);
+        let topic = |(topic, sink): &(String, usize)| -> Value {
+            let sent = self.sent(*sink);
             json!({
                 "topic": topic,
                 "to": sent.map(|sent| &sent.address),

@@ -1,4 +1,4 @@
-//! Where the topics of a recording are published, with which type and quality of service.
+//! Targets of the topics of a recording: address, type and quality of service.
 
 use rondel_decode::lines::without_network;
 use rondel_decode::schema::Schema;
@@ -11,26 +11,26 @@ use rondel_runtime::SessionPlan;
 
 use crate::commands::selecting::is_named;
 use crate::deployment::{Address, Binding, Encoding, dds_name, has_key};
-use crate::offered::{PROFILES, TYPE_HASH, offered};
-use crate::recorded_types::{encoding, message_type, type_name};
 use crate::recorder::ADDRESS;
 use crate::schemas::Schemas;
+use crate::schemas::offered::{PROFILES, TYPE_HASH, offered};
+use crate::schemas::recorded_types::{encoding, message_type, type_name};
 
 /// The names of the networks.
 const NETWORKS: [&str; 4] = ["zenoh", "dds", "mqtt", "ros2"];
 
-/// Where messages of a topic are published.
+/// Target of a topic: the address to publish on.
 #[derive(Clone, Debug)]
 pub(super) struct Target {
     /// The address, with type and quality of service.
     pub(super) address: Address,
     /// The definition of the type, where the network uses it.
     pub(super) schema: Option<Schema>,
-    /// What is worth knowing, in words.
-    pub(super) doubts: Vec<String>,
+    /// Warnings to show.
+    pub(super) warnings: Vec<String>,
 }
 
-/// A network, and what stands before the names of topics there.
+/// A network, and the prefix of topic names there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     network: &'static str,
@@ -46,7 +46,7 @@ impl Place {
         let (network, prefix) = text.split_once(':').unwrap_or((text, ""));
         let known = NETWORKS.into_iter().find(|known| *known == network);
         let Some(network) = known else {
-            // Said as for an address.
+            // The same error as for an address.
             let reason = Address::parse(&format!("{network}:x")).err().filter(|_| !network.contains('+'));
             return Err(reason.unwrap_or_else(|| {
                 format!("write NETWORK or NETWORK:PREFIX; the networks are: {}", NETWORKS.join(", "))
@@ -68,25 +68,11 @@ impl Place {
             (_, "") => format!("{network}:{bare}"),
             _ => format!("{network}:{prefix}/{bare}"),
         };
-        single(&text)
+        Address::parse_single(&text)
     }
 }
 
-/// Reads the address of one topic.
-fn single(text: &str) -> Result<Address, String> {
-    match Address::parse(text)? {
-        Address::Stdout => Err("stdout is no network".to_owned()),
-        Address::Zenoh(key, _) if key.contains(['*', '$']) => {
-            Err(format!("cannot publish on '{key}': a key to publish on has no wildcards (*, $*)"))
-        }
-        Address::Mqtt(topic, ..) if !mqtt::is_single(&topic) => Err(format!(
-            "cannot publish on '{topic}': a topic to publish on has no wildcards (+, #) and no $share"
-        )),
-        address => Ok(address),
-    }
-}
-
-/// A topic of a recording with an address of its own, as `TOPIC=ADDRESS` says.
+/// A topic of a recording with an address of its own, from `TOPIC=ADDRESS`.
 #[derive(Clone, Debug)]
 pub(super) struct Mapped {
     /// The name in the recording.
@@ -105,23 +91,23 @@ impl Mapped {
             return Err("write TOPIC=ADDRESS, such as /odom=zenoh:vehicle/odom".to_owned());
         };
         let has_encoding = address.split(':').next().is_some_and(|network| network.contains('+'));
-        Ok(Mapped { topic: topic.to_owned(), address: single(address)?, has_encoding })
+        Ok(Mapped { topic: topic.to_owned(), address: Address::parse_single(address)?, has_encoding })
     }
 }
 
-/// Where the topics go that have no address of their own.
+/// Destination of topics without an address of their own.
 pub(super) enum Destination<'d> {
-    /// Below a network or a part of it.
+    /// A network or a part of it.
     Below(Place),
-    /// To the sources of a deployment.
+    /// The sources of a deployment.
     Deployment(&'d SessionPlan, &'d [Binding]),
-    /// Where they were recorded.
+    /// The recorded addresses.
     Recorded,
 }
 
-/// Finds targets.
+/// Search for the targets of topics.
 pub(super) struct Targets<'d> {
-    /// Where topics go.
+    /// Destination of topics.
     pub(super) destination: Destination<'d>,
     /// Topics with an address of their own.
     pub(super) mapped: &'d [Mapped],
@@ -133,11 +119,11 @@ impl Targets<'_> {
     /// Returns where a topic is published; `None` if the deployment does not have it.
     ///
     /// # Errors
-    /// Why it cannot be published, in words.
+    /// The reason why it cannot be published.
     pub(super) fn target(&self, topic: &RecordedTopic) -> Result<Option<Target>, String> {
         let noted = topic.metadata.iter().find(|(name, _)| name == ADDRESS).map(|(_, text)| text.as_str());
         let name = without_network(&topic.name).unwrap_or(&topic.name);
-        // What `rondel tap` writes as the topic may be its address.
+        // The topic written by `rondel tap` may be its address.
         let own = noted.or((name.len() < topic.name.len()).then_some(topic.name.as_str()));
         let own_network = own.and_then(|own| own.split([':', '+']).next()).unwrap_or("");
         if let Some(mapped) = self.mapped.iter().find(|mapped| is_same(&mapped.topic, &topic.name)) {
@@ -176,12 +162,12 @@ impl Targets<'_> {
     /// Returns the target of a topic at an address.
     ///
     /// # Errors
-    /// Why it cannot be published, in words.
+    /// The reason why it cannot be published.
     pub(super) fn at(&self, address: &Address, topic: &RecordedTopic) -> Result<Target, String> {
         self.typed(address.clone(), true, topic)
     }
 
-    /// Whether a deployment reads messages as they are recorded.
+    /// Checks that a deployment reads messages in the recorded encoding and type.
     fn fits(&self, binding: &Binding, topic: &RecordedTopic) -> Result<(), String> {
         let declared = binding.input.message_type.as_deref().map(|found| match found {
             MessageType::Cdr(schema) => schema.name().to_owned(),
@@ -216,15 +202,15 @@ impl Targets<'_> {
             let (own, other) = (known.name(), address.encoding().name());
             return Err(format!("they are {own}, and {address} is for {other}"));
         }
-        let (qos, mut doubts) = match profiles(topic) {
+        let (qos, mut warnings) = match profiles(topic) {
             Ok(qos) => (qos, Vec::new()),
-            Err(doubt) => (QosOverrides::default(), vec![doubt]),
+            Err(warning) => (QosOverrides::default(), vec![warning]),
         };
         let mut schema = None;
         if is_typed && known == PayloadEncoding::Cdr {
             match self.schema(topic) {
                 Ok(found) => schema = Some(found),
-                Err(reason) => doubts.push(reason),
+                Err(reason) => warnings.push(reason),
             }
         }
         let name = topic.schema.as_ref().map(|schema| schema.name.as_str()).filter(|name| !name.is_empty());
@@ -275,10 +261,10 @@ impl Targets<'_> {
             }
             Address::Stdout => return Err("stdout is no network".to_owned()),
         };
-        Ok(Target { address, schema, doubts })
+        Ok(Target { address, schema, warnings })
     }
 
-    /// The definition of the type of messages in CDR: that of the recording, or else one that is known.
+    /// Definition of the type of messages in CDR: from the recording, otherwise a known one.
     fn schema(&self, topic: &RecordedTopic) -> Result<Schema, String> {
         let Some(recorded) = &topic.schema else {
             return Err("the recording has no definition of their type".to_owned());
@@ -304,20 +290,22 @@ fn of_dds(pattern: &str) -> Address {
     Address::Dds(pattern.to_owned(), TopicType::default(), dds::TopicQos::default())
 }
 
-/// The address of one topic that an address stands for, which may be a pattern or have parameters.
+/// Address of one topic that matches an address, which may be a pattern or have parameters.
 fn of_topic(address: &Address, name: &str) -> Result<Address, String> {
     Ok(match &*address.subscribed() {
         Address::Zenoh(key, encoding) if key.contains(['*', '$']) => {
-            let Address::Zenoh(key, _) = single(&format!("zenoh:{}", name.trim_start_matches('/')))? else {
+            let Address::Zenoh(key, _) =
+                Address::parse_single(&format!("zenoh:{}", name.trim_start_matches('/')))?
+            else {
                 return Err(format!("'{name}' is no key"));
             };
             Address::Zenoh(key, *encoding)
         }
         Address::Mqtt(filter, settings, encoding) if !mqtt::is_single(filter) => {
-            // Those who share a subscription read the topic itself.
+            // A shared subscription reads the topic itself.
             let shared = name.strip_prefix("$share/").and_then(|rest| rest.split_once('/'));
             let name = shared.map_or(name, |(_, topic)| topic);
-            let Address::Mqtt(topic, ..) = single(&format!("mqtt:{name}"))? else {
+            let Address::Mqtt(topic, ..) = Address::parse_single(&format!("mqtt:{name}"))? else {
                 return Err(format!("'{name}' is no topic of MQTT"));
             };
             Address::Mqtt(topic, *settings, *encoding)
@@ -337,7 +325,7 @@ fn of_topic(address: &Address, name: &str) -> Result<Address, String> {
     })
 }
 
-/// What a network cannot carry.
+/// Error message for an encoding that a network cannot carry.
 fn not_carried(encoding: PayloadEncoding, network: &str) -> String {
     format!("{network} cannot carry {}: it has messages in cdr, and JSON as text", encoding.name())
 }
@@ -353,7 +341,7 @@ fn profiles(topic: &RecordedTopic) -> Result<QosOverrides, String> {
     Ok(qos?.unwrap_or_default())
 }
 
-/// Settings with those that were recorded in their place.
+/// Returns the settings, replaced by the recorded ones where there are some.
 fn with(own: &QosOverrides, recorded: &QosOverrides) -> QosOverrides {
     QosOverrides {
         reliability: recorded.reliability.or(own.reliability),

@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_are_found_as_they_stand() {
+    fn fields_are_found_with_their_text() {
         let find = |json: &'static str, path: &str| {
             let path: Vec<String> = path.split('.').map(str::to_owned).collect();
             find(json.as_bytes(), &path).map(String::from_utf8_lossy)

@@ -13,14 +13,14 @@ use rondel_runtime::text::counted;
 use rondel_runtime::{Account, Accounts, Notice, SystemClock, TimeSource};
 
 use super::view::{Message, View};
-use crate::console::Console;
 use crate::deployment::Binding;
-use crate::pipeline::Stop;
+use crate::live::pipeline::Stop;
+use crate::sinks::console::Console;
 use crate::warn;
 
 /// Time limit for a reader that is behind at the end.
 const LEAVE: Duration = Duration::from_secs(1);
-/// Names of topics that are told apart.
+/// Maximum number of topic names that are kept; messages on further topics show the address.
 const NAMES: usize = 10_000;
 
 /// Standard output with a view that writes messages.
@@ -45,7 +45,7 @@ impl Paper {
         self.text.clear();
         if (done || self.out.failure().is_some()) && !self.stopped {
             self.stopped = true;
-            // Nobody waits any more when the command is ending already.
+            // The receiver is gone when the command is ending already.
             let _ = self.stop.send(Stop::Count);
         }
     }
@@ -56,26 +56,26 @@ impl Paper {
         let sentence = |(field, count): (&str, u64)| {
             format!("{} did not carry {field}", counted(count, "message", "messages"))
         };
-        // What it does not take is counted.
+        // Text that it does not accept is counted.
         self.out.end().flush(LEAVE);
         let failure = self.out.failure().filter(|_| !self.out.is_closed()).map(ToString::to_string);
         (self.view.missing().map(sentence).collect(), failure)
     }
 }
 
-/// How the messages of a topic are read.
+/// Decoding of the messages of a topic.
 pub struct Reading {
-    /// Finds their time.
+    /// Extractor of their time.
     decoder: Decoder,
-    /// Writes them as JSON, where they are not.
+    /// Converter to JSON; `None` if they are JSON.
     writer: Option<TopicWriter>,
     /// The largest text that is written, in bytes.
     largest: usize,
 }
 
 impl Reading {
-    /// Reads messages as `binding` says, and shows them in this form. If their type is still to be learnt, they cannot be
-    /// read.
+    /// Creates the decoding of messages of `binding`, shown in this form. Messages whose type is not resolved yet cannot be
+    /// decoded.
     ///
     /// # Errors
     /// A time field that the type does not have.
@@ -108,7 +108,7 @@ impl Reading {
     }
 }
 
-/// Prints messages as they come.
+/// Prints messages as they arrive.
 pub struct Printer {
     state: Mutex<State>,
     topics: Vec<String>,
@@ -145,23 +145,34 @@ struct State {
 
 /// Name of a topic.
 struct Name {
-    /// On its network.
+    /// Name on its network.
     own: Arc<str>,
-    /// As it is shown.
+    /// Name to show.
     shown: Arc<str>,
+}
+
+/// The topics of a printer, with their addresses and their decoding.
+pub struct ReadTopics<'d> {
+    /// Names of the topics.
+    pub names: Vec<String>,
+    /// Their addresses and inputs.
+    pub bindings: &'d [Binding],
+    /// Decoding of their messages.
+    pub readings: Vec<Reading>,
 }
 
 impl Printer {
     /// A printer of these topics on `out`. It sends `stop` after `count` messages, or with `once` after the first of every
     /// topic.
     pub fn new(
-        (view, out): (View, Console),
-        topics: Vec<String>,
-        (bindings, readings): (&[Binding], Vec<Reading>),
+        view: View,
+        out: Console,
+        topics: ReadTopics<'_>,
         once: bool,
         count: u64,
         stop: mpsc::Sender<Stop>,
     ) -> Printer {
+        let ReadTopics { names: topics, bindings, readings } = topics;
         let state = State {
             paper: Paper::new(view, out, stop),
             names: Vec::new(),
@@ -196,8 +207,8 @@ impl Printer {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes over how the messages of a topic are read, once their type is known.
-    pub fn learn(&self, topic: TopicId, reading: Reading) {
+    /// Sets the decoding of the messages of a topic once their type is known.
+    pub fn resolve(&self, topic: TopicId, reading: Reading) {
         if let Some(place) = self.state().readings.get_mut(topic.index()) {
             *place = reading;
         }
@@ -229,7 +240,7 @@ impl Printer {
         state.accounts.pause(&state.clock);
     }
 
-    /// Prints what a network reports of a topic beside its messages, if that is wanted. It counts as no message.
+    /// Prints an event of a topic reported by a network, if events are printed. Events do not count as messages.
     fn print_event(&self, topic: TopicId, name: &str, change: Change<'_>, time: Timestamp) {
         if !self.events {
             return;
@@ -243,17 +254,13 @@ impl Printer {
             // An instance whose key cannot be read has none.
             _ = writer.write_key(payload, is_message, *largest, json);
         }
-        paper.view.event(name, (event.written(holds), json), (time, now()), &mut paper.text);
+        paper.view.event(name, event.written(holds), json, time, now(), &mut paper.text);
         paper.print(false);
     }
 
     /// Notices of messages that were lost since the last call.
     pub fn losses(&self) -> Vec<Notice> {
-        let mut losses = self.state().accounts.losses();
-        for notice in &mut losses {
-            notice.topic_name = notice.topic.map(|topic| self.topics[topic.index()].clone());
-        }
-        losses
+        self.state().accounts.losses()
     }
 
     /// The names of the topics.
@@ -261,9 +268,9 @@ impl Printer {
         &self.topics
     }
 
-    /// The messages of each topic, with its name.
-    pub fn accounts(&self) -> Vec<(String, Account)> {
-        self.topics.iter().cloned().zip(self.state().accounts.all()).collect()
+    /// The messages of each topic.
+    pub fn accounts(&self) -> Vec<Account> {
+        self.state().accounts.all()
     }
 
     /// A sentence about the messages, sentences about missing fields, and why the output could not be written.

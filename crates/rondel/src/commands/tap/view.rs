@@ -22,7 +22,7 @@ pub struct Message<'a> {
     pub topic: &'a str,
     /// Its time, if it has one.
     pub time: Option<Timestamp>,
-    /// When it was received.
+    /// Time of reception.
     pub arrival: Timestamp,
     /// Its publisher and sequence number, if they are known.
     pub origin: Option<Origin>,
@@ -124,8 +124,10 @@ impl View {
     pub fn event(
         &mut self,
         topic: &str,
-        (event, key): (&str, &[u8]),
-        (time, arrival): (Timestamp, Timestamp),
+        event: &str,
+        key: &[u8],
+        time: Timestamp,
+        arrival: Timestamp,
         out: &mut Vec<u8>,
     ) {
         match self.form {

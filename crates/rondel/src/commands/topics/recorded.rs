@@ -1,4 +1,4 @@
-//! What topics and fields a recording has.
+//! Topics and fields of a recording.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,10 +12,11 @@ use rondel_runtime::survey::{PayloadKind, RecordedSurvey, Survey};
 use rondel_runtime::text::counted;
 
 use super::super::selecting::span;
-use crate::recorded_types::encoding;
 use crate::recorder::ADDRESS;
 use crate::schemas::Schemas;
-use crate::{complain, exit, offered, warn};
+use crate::schemas::offered;
+use crate::schemas::recorded_types::encoding;
+use crate::{complain, exit, warn};
 
 /// A survey with a recording.
 pub struct Surveyed {
@@ -24,20 +25,20 @@ pub struct Surveyed {
     /// Whether the recording has no further messages.
     #[cfg_attr(not(any(feature = "lsp", feature = "repl")), allow(dead_code))]
     pub is_whole: bool,
-    /// Whether a part of it could not be read, which was said.
+    /// Whether a part of it could not be read; the error was reported.
     pub is_damaged: bool,
 }
 
-/// The part of a recording that is looked at.
+/// The part of a recording to survey.
 #[derive(Clone, Copy)]
 pub struct Part<'p> {
-    /// So many bytes of messages.
+    /// Maximum size of messages, in bytes.
     pub most: u64,
     /// The first time, as `--from` writes it.
     pub from: Option<&'p str>,
     /// The last time, as `--to` writes it.
     pub to: Option<&'p str>,
-    /// How a table is read.
+    /// Options for tables.
     pub tables: TableOptions<'p>,
 }
 
@@ -74,7 +75,7 @@ pub fn survey(
     }
 }
 
-/// Says why a part of a recording cannot be chosen; returns the exit status.
+/// Reports why a part of a recording cannot be selected; returns the exit status.
 fn misused(error: &str) -> u8 {
     complain(error);
     exit::USAGE
@@ -137,7 +138,7 @@ fn messages(
                 unreadable.0 += 1;
                 unreadable.1.get_or_insert(error);
             }
-            // What can be read is looked at.
+            // The readable rest is examined.
             Err(error @ RecordingError::Damage { .. }) => {
                 warn(&error.to_string());
                 is_damaged = true;
@@ -153,6 +154,7 @@ fn messages(
     if let (rows, Some(first)) = unreadable {
         let rows = counted(rows, "row is", "rows are");
         warn(&format!("{rows} left out; the first is {first}"));
+        is_damaged = true;
     }
     survey.end_at(recording.end().until.filter(|until| read < most && *until <= last));
     Ok(Surveyed { survey, is_whole: read < most, is_damaged })
@@ -178,17 +180,16 @@ fn lines(file: &Path, mut reader: TraceReader, survey: Survey, part: Part<'_>) -
         let lines = counted(unreadable, "line", "lines");
         warn(&format!("{}: {lines} could not be read as messages and are left out", file.display()));
     }
-    // Nothing of it is a recording.
-    let is_damaged = unreadable > 0 && survey.topics().len() == 0;
-    Ok(Surveyed { survey, is_whole: read < most, is_damaged })
+    Ok(Surveyed { survey, is_whole: read < most, is_damaged: unreadable > 0 })
 }
 
-/// Returns the address of a recorded topic: that which its recorder noted, one of ROS 2 by its type, otherwise the name alone.
+/// Returns the address of a recorded topic: as noted by its recorder, on ROS 2 by its type, otherwise the name alone.
 fn recorded_address(topic: &RecordedTopic) -> String {
     let noted = topic.metadata.iter().find(|(name, _)| name == ADDRESS).map(|(_, address)| address);
     let address = noted.and_then(|noted| {
         let (network, own) = noted.split_once(':')?;
-        // Of a pattern the topic has a name of its own, in ROS 2 if it is one there; the encoding is known otherwise.
+        // The name of the topic replaces a pattern; the address on ROS 2 follows from its type below. The encoding in the
+        // prefix is dropped: the recording states it.
         let is_pattern = own.contains(['*', '+', '#', '?', '$', '{']);
         let is_of_ros2 = network == "dds" && topic.name.starts_with('/');
         match (is_pattern, is_of_ros2) {
@@ -204,7 +205,7 @@ fn recorded_address(topic: &RecordedTopic) -> String {
     if is_ros2 && topic.encoding == "cdr" { format!("ros2:{}", topic.name) } else { topic.name.clone() }
 }
 
-/// Says why a recording cannot be read; returns the exit status.
+/// Reports why a recording cannot be read; returns the exit status.
 fn unread(error: &dyn std::fmt::Display) -> u8 {
     complain(&error.to_string());
     exit::TRACE

@@ -18,7 +18,8 @@ fn bounds() -> impl Strategy<Value = (u64, Option<u64>)> {
         .prop_map(|(lower, width)| (lower, width.map(|width| lower + width)))
 }
 
-fn contains((lower, upper): (u64, Option<u64>), age: i64) -> bool {
+fn contains(bounds: (u64, Option<u64>), age: i64) -> bool {
+    let (lower, upper) = bounds;
     age >= lower as i64 && upper.is_none_or(|upper| age <= upper as i64)
 }
 

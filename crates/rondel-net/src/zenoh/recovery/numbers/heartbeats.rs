@@ -3,11 +3,10 @@
 
 use std::time::{Duration, Instant};
 
-use ::zenoh::session::ZenohId;
-
-use super::{Gap, Numbered, Numbers, PUBLISHERS, Receiver, Recoverer, Responsiveness, Table, beyond};
+use super::publisher::{Gap, Numbered, Responsiveness};
+use super::{Numbers, PUBLISHERS, Receiver, Recoverer, Table, beyond};
 use crate::zenoh::consumers::Heartbeat;
-use crate::zenoh::envelope::publisher_of;
+use crate::zenoh::envelope::{PublisherId, publisher_of};
 use crate::zenoh::recovery::QueryKeys;
 
 /// Time in which messages sent before a heartbeat may arrive after it.
@@ -39,8 +38,8 @@ impl<R: Receiver + ?Sized> Numbers<R> {
     }
 
     /// Records the heartbeat of a publisher.
-    pub(in crate::zenoh) fn receive_heartbeat(&self, key: &str, id: (&ZenohId, u32), heartbeat: Heartbeat) {
-        let publisher = publisher_of(id.0, id.1);
+    pub(in crate::zenoh) fn receive_heartbeat(&self, key: &str, id: PublisherId<'_>, heartbeat: Heartbeat) {
+        let publisher = publisher_of(id.session, id.entity);
         let table = &mut *self.table();
         let is_known = table.publishers.contains_key(&publisher);
         let is_ahead = is_known && beyond(heartbeat.next, self.next(table, publisher)) > 0;
@@ -82,7 +81,7 @@ impl<R: Receiver + ?Sized> Numbers<R> {
             !table.heartbeats.is_empty()
         };
         for (keys, next) in complete {
-            recoverer.confirm(&keys, (&self.by, next));
+            recoverer.confirm(&keys, &self.by, next);
         }
         again
     }

@@ -74,7 +74,7 @@ struct Verdict {
     id: String,
 }
 
-/// A type that nobody else knows: its node describes it.
+/// A type without a public definition: its node describes it.
 #[derive(Debug, Serialize, Deserialize, MessageTypeInfo)]
 #[ros_msg(type_name = "rover_msgs/msg/Battery")]
 struct Battery {

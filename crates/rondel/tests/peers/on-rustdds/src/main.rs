@@ -114,7 +114,7 @@ fn subscribe<M: DeserializeOwned + Debug + 'static>(
         });
         println!("{}", line(taken.unwrap().0));
     }
-    // What was read must be acknowledged, too.
+    // The samples must be acknowledged, too.
     stay();
 }
 

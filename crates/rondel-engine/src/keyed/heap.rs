@@ -1,0 +1,186 @@
+//! Heap storage for the variable-size state of instances: texts, queues and relations. A reference is one
+//! word; 0 is the empty value, which is not stored.
+
+use rondel_event::Block;
+use serde::{Deserialize, Serialize};
+
+use crate::exec::section::Section;
+use crate::exec::state::ValueState;
+use crate::future::{Delayed, Pending};
+use crate::keyed::pools::Pools;
+use crate::keyed::relations::{Relations, SavedRelations};
+use crate::keyed::waiting::{SavedWaits, Waits};
+
+/// Heap storage of all instances of a slice.
+#[derive(Clone, Debug)]
+pub(crate) struct InstanceHeap {
+    /// Only its buffers are used: those of the program first, then one that stays empty, those for key texts,
+    /// and the texts of instances.
+    pub(crate) values: ValueState,
+    /// Number of the buffer that stays empty. Those for the key texts of a batch follow it.
+    pub(crate) empty: u32,
+    /// Number of the first text of instances.
+    own: u32,
+    free_texts: Vec<u32>,
+    pub(crate) pools: Pools,
+    /// Relation states of quantified formulas.
+    pub(crate) relations: Relations,
+    /// Pending states, for every property with future operators.
+    pub(crate) pending: Waits<Pending>,
+    /// Delayed states, for every property with future operators and robustness.
+    pub(crate) delayed: Waits<Delayed>,
+}
+
+impl InstanceHeap {
+    /// Creates the storage with the buffers of a section, buffers for the key texts of a batch, and the
+    /// initial states of properties with future operators.
+    pub(crate) fn new(
+        mut buffers: Vec<Vec<u8>>,
+        keys: usize,
+        pending: Waits<Pending>,
+        delayed: Waits<Delayed>,
+        relations: Relations,
+    ) -> InstanceHeap {
+        let empty = buffers.len() as u32;
+        buffers.resize(InstanceHeap::first_text(buffers.len(), keys) as usize, Vec::new());
+        InstanceHeap {
+            empty,
+            own: buffers.len() as u32,
+            values: ValueState { buffers, ..ValueState::default() },
+            free_texts: Vec::new(),
+            pools: Pools::new(),
+            relations,
+            pending,
+            delayed,
+        }
+    }
+
+    /// Returns the number of the first text of instances, for that many buffers and key parts.
+    pub(super) fn first_text(buffers: usize, keys: usize) -> u32 {
+        (buffers + 1 + Block::CAPACITY * keys) as u32
+    }
+
+    /// Returns the buffer of a text reference.
+    #[inline(always)]
+    pub(crate) fn buffer(&self, reference: u64) -> u32 {
+        if reference == 0 { self.empty } else { reference as u32 }
+    }
+
+    /// Returns the buffer for the text of a key part in a row.
+    pub(crate) fn key_text(&self, key: u32, row: usize) -> u32 {
+        self.empty + 1 + key * Block::CAPACITY as u32 + row as u32
+    }
+
+    /// Returns the text of a reference.
+    pub(crate) fn text(&self, reference: u64) -> &[u8] {
+        &self.values.buffers[self.buffer(reference) as usize]
+    }
+
+    /// Returns the reference, or one to a new text if it is empty.
+    pub(crate) fn own_text(&mut self, reference: u64) -> u64 {
+        if reference != 0 {
+            return reference;
+        }
+        let number = self.free_texts.pop().unwrap_or_else(|| {
+            self.values.buffers.push(Vec::new());
+            self.values.buffers.len() as u32 - 1
+        });
+        number.into()
+    }
+
+    /// Frees a text.
+    pub(crate) fn free_text(&mut self, reference: u64) {
+        if reference != 0 {
+            // Capacity of long texts is released.
+            let text = &mut self.values.buffers[reference as usize];
+            text.clear();
+            text.shrink_to(64);
+            self.free_texts.push(reference as u32);
+        }
+    }
+
+    /// Copies a text and returns the reference of the copy.
+    pub(crate) fn copy_text(&mut self, reference: u64) -> u64 {
+        if reference == 0 {
+            return 0;
+        }
+        let copy = self.own_text(0);
+        let buffers = &mut self.values.buffers;
+        let mut text = std::mem::take(&mut buffers[copy as usize]);
+        text.extend_from_slice(&buffers[reference as usize]);
+        buffers[copy as usize] = text;
+        copy
+    }
+
+    /// Number of obligations dropped because of limits.
+    pub(crate) fn lost(&self) -> u64 {
+        [self.delayed.lost(), self.relations.lost()]
+            .into_iter()
+            .fold(self.pending.lost(), u64::saturating_add)
+    }
+
+    /// Number of samples dropped because of limits.
+    pub(crate) fn dropped_samples(&self) -> u64 {
+        self.pools.dropped()
+    }
+
+    /// Size in bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        let buffers = &self.values.buffers;
+        buffers.iter().map(Vec::capacity).sum::<usize>()
+            + buffers.capacity() * size_of::<Vec<u8>>()
+            + self.free_texts.capacity() * size_of::<u32>()
+            + self.pools.bytes()
+            + self.relations.bytes()
+            + self.pending.bytes()
+            + self.delayed.bytes()
+    }
+}
+
+/// Saved form of [`InstanceHeap`].
+#[derive(Serialize, Deserialize)]
+pub(crate) struct SavedHeap {
+    pub(super) texts: Vec<Vec<u8>>,
+    pub(super) free_texts: Vec<u32>,
+    pub(super) pools: Pools,
+    pub(super) relations: SavedRelations,
+    pub(super) pending: SavedWaits<Pending>,
+    pub(super) delayed: SavedWaits<Delayed>,
+}
+
+impl InstanceHeap {
+    pub(crate) fn saved(&self) -> SavedHeap {
+        let InstanceHeap { values, free_texts, pools, relations, pending, delayed, .. } = self;
+        SavedHeap {
+            texts: values.buffers[self.own as usize..].to_vec(),
+            free_texts: free_texts.clone(),
+            pools: pools.clone(),
+            relations: relations.saved(),
+            pending: pending.saved(),
+            delayed: delayed.saved(),
+        }
+    }
+
+    /// Takes over a saved state. Returns false if it does not fit.
+    pub(crate) fn restore(&mut self, section: &Section, saved: SavedHeap) -> bool {
+        let SavedHeap { texts, free_texts, pools, relations, pending, delayed } = saved;
+        self.values.buffers.truncate(self.own as usize);
+        self.values.buffers.extend(texts);
+        let fits = free_texts.iter().all(|&text| self.is_text(text.into()))
+            && self.relations.restore(section, relations)
+            && self.pending.restore(pending)
+            && self.delayed.restore(delayed);
+        (self.free_texts, self.pools) = (free_texts, pools);
+        fits
+    }
+
+    /// Whether a reference is to a text of an instance.
+    fn is_text(&self, reference: u64) -> bool {
+        (u64::from(self.own)..self.values.buffers.len() as u64).contains(&reference)
+    }
+
+    /// Whether a reference is empty or to a text of an instance.
+    pub(crate) fn is_text_or_empty(&self, reference: u64) -> bool {
+        reference == 0 || self.is_text(reference)
+    }
+}

@@ -1,0 +1,68 @@
+//! Exceptions.
+
+use pyo3::create_exception;
+use pyo3::exceptions::{PyException, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyList;
+use rondel_spec::{Outcome, Severity};
+
+create_exception!(rondel, RondelError, PyException, "Base class of the errors of this package.");
+create_exception!(
+    rondel,
+    SpecificationError,
+    RondelError,
+    "A specification has mistakes. The text shows each with its place; `diagnostics` lists them."
+);
+create_exception!(
+    rondel,
+    MessageError,
+    RondelError,
+    "A message cannot be read. It is counted; verdicts that depend on it are inconclusive."
+);
+create_exception!(
+    rondel,
+    SnapshotError,
+    RondelError,
+    "A snapshot is damaged, of another version, or of another specification."
+);
+
+/// Adds the exceptions to the module.
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let py = module.py();
+    module.add("RondelError", py.get_type::<RondelError>())?;
+    module.add("SpecificationError", py.get_type::<SpecificationError>())?;
+    module.add("MessageError", py.get_type::<MessageError>())?;
+    module.add("SnapshotError", py.get_type::<SnapshotError>())
+}
+
+/// The exception for a specification with mistakes. `name` names its source.
+pub(crate) fn specification(py: Python<'_>, name: &str, text: &str, outcome: &Outcome) -> PyErr {
+    let error = SpecificationError::new_err(outcome.render(name, text, false));
+    let all = outcome.diagnostics.iter().filter(|found| found.severity == Severity::Error);
+    // Python counts characters.
+    let index = |byte: usize| text.get(..byte).map_or(byte, |before| before.chars().count());
+    let entries = all.map(|found| {
+        let (start, end) = (index(found.span.start), index(found.span.end));
+        (found.code.to_string(), found.message.clone(), start, end, found.help.clone())
+    });
+    // The text is there in any case.
+    if let Ok(list) = PyList::new(py, entries.collect::<Vec<_>>()) {
+        let _ = error.value(py).setattr("diagnostics", list);
+    }
+    error
+}
+
+/// The exception for a wrong argument.
+pub(crate) fn value(text: impl Into<String>) -> PyErr {
+    PyValueError::new_err(text.into())
+}
+
+/// The exception for a monitor that was closed.
+pub(crate) fn closed() -> PyErr {
+    value("the monitor is closed: make a new one, or restore one from a snapshot")
+}
+
+/// The exception for a monitor whose trace has ended.
+pub(crate) fn finished() -> PyErr {
+    value("the monitor is finished: make a new one; `summary` and `notices` still work")
+}

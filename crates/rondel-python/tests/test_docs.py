@@ -1,0 +1,42 @@
+"""The examples of the documentation."""
+
+import contextlib
+import io
+import pathlib
+import re
+import subprocess
+import sys
+
+import rondel
+
+PAGE = pathlib.Path(__file__).resolve().parents[3] / "docs/how-to/python.md"
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def test_examples_of_the_page():
+    blocks = BLOCK.findall(PAGE.read_text())
+    names, printed, compared = {}, None, 0
+    for number, (language, text) in enumerate(blocks):
+        if language == "python":
+            output = io.StringIO()
+            with contextlib.redirect_stdout(output):
+                exec(compile(text, f"{PAGE.name}, block {number}", "exec"), names)
+            printed = output.getvalue()
+        elif language == "text":
+            assert printed.rstrip() == text.rstrip(), f"block {number}"
+            compared += 1
+    assert compared == 6
+
+
+def test_example_of_the_module():
+    example = re.search(r"::\n\n(.*)", rondel.__doc__, re.DOTALL)[1]
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output):
+        exec("\n".join(line[4:] for line in example.splitlines()), {})
+    assert "<Summary of 1 messages: p: violated>" in output.getvalue()
+
+
+def test_import_needs_no_other_package():
+    program = "import sys, rondel; print(sorted({'numpy', 'pyarrow', 'typing', 'asyncio'} & set(sys.modules)))"
+    run = subprocess.run([sys.executable, "-S", "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    assert run.stdout.strip() == "[]"

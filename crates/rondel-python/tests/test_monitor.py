@@ -1,0 +1,273 @@
+"""Monitors: messages, times, reports, snapshots, errors."""
+
+import copy
+import datetime
+import gc
+import math
+import pickle
+import sys
+import threading
+
+import pytest
+
+import rondel
+
+LEVEL = "topic tank { level: float, name: string }  property low = tank.level < 40"
+ALIVE = "topic odom { x: float }  property alive = age(odom) <= 200 ms"
+
+
+def verdicts(reports):
+    return [(report.property, report.verdict, report.time) for report in reports]
+
+
+def test_verdicts_that_change_are_reported():
+    monitor = rondel.Monitor(LEVEL)
+    assert verdicts(monitor.push("tank", {"level": 38.0}, time=1.0)) == [("low", "satisfied", 1.0)]
+    assert monitor.push("tank", {"level": 39.0}, time=2.0) == []
+    [report] = monitor.push("tank", {"level": 41}, time=3.0)
+    assert (report.verdict, report.time_ns, report.step) == ("violated", 3_000_000_000, 2)
+    assert report.json() == '{"property":"low","time":3,"step":2,"verdict":"violated"}'
+    summary = monitor.summary()
+    assert (summary.checked, summary.is_violated) == (3, True)
+    assert [(p.name, p.verdict, p.violations) for p in summary.properties] == [("low", "violated", 1)]
+    assert summary.properties[0].first_violation == 3.0
+
+
+def test_time_alone_decides():
+    monitor = rondel.Monitor(ALIVE)
+    monitor.push("odom", {"x": 0.5}, time=1.0)
+    assert 1.2 <= monitor.deadline <= 1.201
+    [report] = monitor.advance(1.5)
+    assert (report.verdict, report.step) == ("violated", None)
+
+
+def test_end_decides_what_waits():
+    monitor = rondel.Monitor("topic s {x: float}  property p = s.x > 0 -> eventually[0, 2 s] s.x < 0")
+    monitor.push("s", {"x": 1.0}, time=0.1)
+    monitor.finish()
+    [entry] = monitor.summary().properties
+    assert entry.verdict == "inconclusive"
+
+
+@pytest.mark.parametrize(
+    "time, expected",
+    [
+        (0.25, 250_000_000),
+        (datetime.datetime(1970, 1, 2, 0, 0, 0, 1, tzinfo=datetime.timezone.utc), 86_400_000_001_000),
+        (datetime.datetime(2026, 3, 1, 12, 30, 15, 999_999, tzinfo=datetime.timezone.utc), 1_772_368_215_999_999_000),
+        (datetime.datetime(1969, 12, 31, 23, 59, 59, tzinfo=datetime.timezone.utc), -1_000_000_000),
+    ],
+)
+def test_times_are_exact(time, expected):
+    [report] = rondel.Monitor(LEVEL).push("tank", {"level": 1.0}, time=time)
+    assert report.time_ns == expected
+
+
+def test_nanoseconds_have_their_own_name():
+    [report] = rondel.Monitor(LEVEL).push("tank", {"level": 1.0}, time_ns=5)
+    assert report.time_ns == 5
+
+
+@pytest.mark.parametrize(
+    "arguments, error, text",
+    [
+        ({"time": 3}, TypeError, "seconds or nanoseconds"),
+        ({"time": True}, TypeError, "seconds or nanoseconds"),
+        ({"time": "now"}, TypeError, "time"),
+        ({"time": math.nan}, ValueError, "out of range"),
+        ({"time": 1e300}, ValueError, "out of range"),
+        ({"time": datetime.datetime(2026, 1, 1)}, ValueError, "time zone"),
+        ({"time": 1.0, "time_ns": 1}, TypeError, "not both"),
+        ({}, ValueError, "give the time"),
+    ],
+)
+def test_times_are_not_guessed(arguments, error, text):
+    with pytest.raises(error, match=text):
+        rondel.Monitor(LEVEL).push("tank", {"level": 1.0}, **arguments)
+
+
+def test_times_of_numpy():
+    numpy = pytest.importorskip("numpy")
+    [report] = rondel.Monitor(LEVEL).push("tank", {"level": 1.0}, time=numpy.float64(1.5))
+    assert report.time == 1.5
+    with pytest.raises(TypeError, match="seconds or nanoseconds"):
+        rondel.Monitor(LEVEL).push("tank", {"level": 1.0}, time=numpy.int64(3))
+
+
+def test_messages_may_be_json():
+    monitor = rondel.Monitor(LEVEL)
+    assert monitor.push("tank", '{"level": 41.0}', time=1.0)[0].verdict == "violated"
+    assert monitor.push("tank", b'{"level": 1.0}', time=2.0)[0].verdict == "satisfied"
+
+    class Text(str):
+        pass
+
+    assert monitor.push("tank", Text('{"level": 41.0}'), time=3.0)[0].verdict == "violated"
+
+
+def test_nested_fields_lists_and_numpy():
+    numpy = pytest.importorskip("numpy")
+    monitor = rondel.Monitor("topic t { p: { q: float }, a: [float] }  property s = t.p.q < 1 and (all x in t.a: x < 3)")
+    [report] = monitor.push("t", {"p": {"q": 0.5}, "a": [1, 2.5]}, time=1.0)
+    assert report.verdict == "satisfied"
+    message = {"p": {"q": numpy.float32(0.5)}, "a": numpy.array([1.0, 4.0])}
+    assert monitor.push("t", message, time=2.0)[0].verdict == "violated"
+
+
+def test_nan_is_not_evaluated():
+    monitor = rondel.Monitor(LEVEL)
+    monitor.push("tank", {"level": 1.0}, time=1.0)
+    [report] = monitor.push("tank", {"level": math.nan}, time=2.0)
+    assert report.verdict == "inconclusive"
+    assert any("NaN" in sentence for sentence in monitor.summary().not_evaluated)
+
+
+def test_infinity_is_a_number():
+    [report] = rondel.Monitor(LEVEL).push("tank", {"level": math.inf}, time=1.0)
+    assert report.verdict == "violated"
+
+
+def test_wrong_values_name_the_field():
+    monitor = rondel.Monitor(LEVEL)
+    with pytest.raises(TypeError, match="field 'a.b': a set has no form"):
+        monitor.push("tank", {"a": {"b": {1, 2}}}, time=1.0)
+    with pytest.raises(TypeError, match="name of a field"):
+        monitor.push("tank", {1: 2}, time=1.0)
+    deep = {}
+    for _ in range(100):
+        deep = {"a": deep}
+    with pytest.raises(ValueError, match="levels"):
+        monitor.push("tank", deep, time=1.0)
+    circle = []
+    circle.append(circle)
+    with pytest.raises(ValueError, match="levels"):
+        monitor.push("tank", {"level": circle}, time=1.0)
+    assert monitor.summary().checked == 0
+
+
+def test_messages_that_cannot_be_read_are_counted():
+    monitor = rondel.Monitor(LEVEL)
+    monitor.push("tank", {"level": 1.0}, time=1.0)
+    with pytest.raises(rondel.MessageError):
+        monitor.push("tank", "{", time=2.0)
+    assert monitor.summary().is_inconclusive
+
+
+def test_unknown_topics_are_named():
+    with pytest.raises(ValueError, match="no topic 'tnk'; it has tank"):
+        rondel.Monitor(LEVEL).push("tnk", {}, time=1.0)
+
+
+def test_mistakes_have_places():
+    with pytest.raises(rondel.SpecificationError) as caught:
+        rondel.Monitor("# Größe\ntopic a { x: int }  property p = a.y > 0")
+    [(code, message, start, end, _)] = caught.value.diagnostics
+    assert message == "unknown field 'y' in topic 'a'"
+    assert "# Größe\ntopic a { x: int }  property p = a.y > 0"[start:end] == "y"
+    assert "^" in str(caught.value) and code in str(caught.value)
+
+
+def test_parameters_and_explanations():
+    text = "topic f { id: string, date: int }  property o for each i in f.id = changed(f.date) -> f.date > prev(f.date)"
+    monitor = rondel.Monitor(text, explain=True)
+    monitor.push("f", {"id": "KL1", "date": 7}, time=1.0)
+    [report] = monitor.push("f", {"id": "KL1", "date": 5}, time=2.0)
+    assert (report.verdict, report.parameters) == ("violated", {"i": "KL1"})
+    assert isinstance(report.explanation, list) and report.explanation
+
+
+def test_addresses_name_topics():
+    monitor = rondel.Monitor('topic s "/fleet/speed" { x: float }  property p = s.x < 3')
+    assert monitor.push("/fleet/speed", {"x": 1.0}, time=1.0)[0].verdict == "satisfied"
+
+
+def test_parameters_of_addresses():
+    text = 'topic s "fleet/{robot}/speed" { x: float }  property p for each r in s.robot = s.x < 3'
+    monitor = rondel.Monitor(text)
+    reports = monitor.push("fleet/r1/speed", {"x": 1.0}, time=1.0)
+    reports += monitor.push_many("fleet/r2/speed", {"time": [2.0], "x": [9.0]})
+    assert [(r.parameters, r.verdict) for r in reports] == [({"r": "r1"}, "satisfied"), ({"r": "r2"}, "violated")]
+    with pytest.raises(ValueError, match="push to a name that matches 'fleet/{robot}/speed'"):
+        monitor.push("s", {"x": 1.0}, time=3.0)
+
+
+def test_robustness():
+    monitor = rondel.Monitor("topic s { x: float }  @robust property p = s.x < 3", emit="every")
+    [report] = monitor.push("s", {"x": 1.0}, time=1.0)
+    assert report.robustness == 2.0
+    assert monitor.summary().properties[0].least_robustness == 2.0
+
+
+def test_snapshots_continue():
+    monitor = rondel.Monitor(LEVEL)
+    monitor.push("tank", {"level": 41.0}, time=1.0)
+    for other in (
+        rondel.Monitor.restore(LEVEL, monitor.snapshot()),
+        pickle.loads(pickle.dumps(monitor)),
+        copy.deepcopy(monitor),
+    ):
+        assert other.push("tank", {"level": 42.0}, time=2.0) == []
+        assert other.push("tank", {"level": 1.0}, time=3.0)[0].verdict == "satisfied"
+        assert other.summary().checked == 3
+    assert monitor.summary().checked == 1
+
+
+def test_damaged_snapshots_are_refused():
+    snapshot = rondel.Monitor(LEVEL).snapshot()
+    for damaged in (b"", b"x", snapshot[:-1], bytes([snapshot[0] ^ 1]) + snapshot[1:]):
+        with pytest.raises(rondel.SnapshotError):
+            rondel.Monitor.restore(LEVEL, damaged)
+
+
+def test_closed_monitors():
+    with rondel.Monitor(LEVEL) as monitor:
+        monitor.push("tank", {"level": 1.0}, time=1.0)
+    monitor.close()
+    for call in (monitor.summary, monitor.snapshot, monitor.finish, lambda: monitor.push("tank", {}, time=2.0)):
+        with pytest.raises(ValueError, match="closed"):
+            call()
+
+
+def test_settings_are_checked():
+    with pytest.raises(ValueError, match="emit"):
+        rondel.Monitor(LEVEL, emit="all")
+
+
+def test_threads_share_a_monitor():
+    monitor = rondel.Monitor("topic s { x: int }  property p = s.x >= 0")
+
+    def push(start):
+        for i in range(200):
+            monitor.push("s", {"x": i}, time_ns=start + i)
+
+    threads = [threading.Thread(target=push, args=(k * 1000,)) for k in range(4)]
+    [thread.start() for thread in threads]
+    [thread.join() for thread in threads]
+    assert monitor.summary().checked == 800
+
+
+def test_values_that_push_while_they_are_written():
+    monitor = rondel.Monitor("topic s { x: int }  property p = s.x >= 0")
+
+    class Pushes:
+        def tolist(self):
+            monitor.push("s", {"x": 1}, time=1.0)
+            return 2
+
+    monitor.push("s", {"x": Pushes()}, time=2.0)
+    assert monitor.summary().checked == 2
+
+
+def test_nothing_leaks():
+    monitor = rondel.Monitor(LEVEL, emit="every")
+
+    def push(start):
+        for i in range(start, start + 1000):
+            monitor.push("tank", {"level": float(i), "name": "a" * i}, time=float(i))
+        gc.collect()
+        return sys.getallocatedblocks()
+
+    before = push(0)
+    # One object that leaks a message would be 1000 blocks.
+    assert push(1000) - before < 500
+    assert monitor.summary().checked == 2000

@@ -1,0 +1,82 @@
+//! Notices about gates, which pass messages on while properties hold.
+
+use rondel_event::{Timestamp, TopicId, Verdict};
+use serde_json::json;
+
+use super::{Notice, seconds, span};
+use crate::text::duration;
+
+/// A change of the state of a gate.
+#[derive(Clone, Copy, Debug)]
+pub enum GateChange<'a> {
+    /// It does not pass messages on any more.
+    Closed {
+        /// The property that closed it.
+        property: &'a str,
+        /// Its verdict.
+        verdict: Verdict,
+        /// The treatment of messages meanwhile, in words.
+        instead: &'a str,
+    },
+    /// It has never passed messages on.
+    Waiting {
+        /// The property that has been inconclusive since the start.
+        property: &'a str,
+    },
+    /// It passes messages on again.
+    Open {
+        /// Time for which it was closed, in nanoseconds.
+        after: u64,
+    },
+}
+
+impl Notice {
+    /// A gate for the messages of a topic to an address has closed or opened at this time.
+    pub fn gate(topic: TopicId, name: &str, to: &str, time: Timestamp, change: GateChange<'_>) -> Notice {
+        let mut members = vec![("gate", json!(to)), ("time", seconds(time))];
+        let sentence = match change {
+            GateChange::Closed { property, verdict, instead } => {
+                members.push(("state", json!("closed")));
+                members.push(("property", json!(property)));
+                members.push(("verdict", json!(verdict.as_str())));
+                format!("the gate to {to} is closed, as '{property}' is {}; {instead}", verdict.as_str())
+            }
+            GateChange::Waiting { property } => {
+                members.push(("state", json!("waiting")));
+                members.push(("property", json!(property)));
+                format!("the gate to {to} has not opened yet, as '{property}' is inconclusive")
+            }
+            GateChange::Open { after } => {
+                members.push(("state", json!("open")));
+                members.push(("after", span(after)));
+                format!("the gate to {to} is open again after {}", duration(after))
+            }
+        };
+        let topic_name = Some(name.to_owned());
+        Notice { topic_name, ..Notice::new("gate", Some(topic), members, sentence) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_are_reported_with_their_cause() {
+        let at = Timestamp::from_nanos(2_000_000_000);
+        let closed = GateChange::Closed {
+            property: "too_close",
+            verdict: Verdict::Violated,
+            instead: "messages are dropped",
+        };
+        let notice = Notice::gate(TopicId(0), "command", "zenoh:cmd", at, closed);
+        assert_eq!(
+            notice.text(&mut |_| String::new()),
+            "the gate to zenoh:cmd is closed, as 'too_close' is violated; messages are dropped"
+        );
+        assert_eq!(notice.json()["verdict"], "violated");
+        let notice =
+            Notice::gate(TopicId(0), "command", "zenoh:cmd", at, GateChange::Open { after: 1_500_000_000 });
+        assert_eq!((notice.json()["after"].as_f64(), notice.is_recurring()), (Some(1.5), true));
+    }
+}

@@ -1,0 +1,125 @@
+//! Silences in the memory of a running monitor.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{PoisonError, RwLock};
+
+use rusqlite::Connection;
+use serde_json::Value;
+
+use super::operate::object;
+
+/// Maximum number of silences in memory; the latest count.
+const LIMIT: i64 = 10_000;
+
+/// The silences of a store that have not ended, for those who notify people or act: any thread queries them.
+///
+/// The thread of the store reads them again within about a second after another process has changed the store. A
+/// silence ends by its time, so that a store that cannot be read prolongs none.
+#[derive(Debug, Default)]
+pub struct Silences {
+    /// Number of readings that found a change.
+    generation: AtomicU64,
+    /// Number of silences, so that a query without any takes no lock.
+    count: AtomicU64,
+    by_property: RwLock<HashMap<String, Vec<Silence>>>,
+}
+
+/// A silence.
+#[derive(Clone, Debug, PartialEq)]
+struct Silence {
+    /// The parameters with a chosen value.
+    parameters: Vec<(String, Value)>,
+    from: i64,
+    until: i64,
+}
+
+impl Silences {
+    /// Whether there is a silence of any property.
+    pub fn is_any(&self) -> bool {
+        self.count.load(Ordering::Acquire) > 0
+    }
+
+    /// Whether an instance of a property is silenced at a time of day, in nanoseconds since the Unix epoch. `parameters`
+    /// is the JSON object of an [entry](crate::VerdictEntry::parameters); empty without parameters.
+    pub fn is_silenced(&self, property: &str, parameters: &str, now: i64) -> bool {
+        if !self.is_any() {
+            return false;
+        }
+        let by_property = self.by_property.read().unwrap_or_else(PoisonError::into_inner);
+        let Some(silences) = by_property.get(property) else { return false };
+        let mut own = None;
+        silences.iter().filter(|silence| (silence.from..silence.until).contains(&now)).any(|silence| {
+            silence.parameters.is_empty() || {
+                let own = own.get_or_insert_with(|| object(parameters));
+                silence
+                    .parameters
+                    .iter()
+                    .all(|(name, chosen)| own.get(name).is_some_and(|own| is_same(own, chosen)))
+            }
+        })
+    }
+
+    /// Number that grows with every change of the silences.
+    pub fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
+    }
+
+    /// Reads the silences that have not ended at a time of day.
+    pub(super) fn read(&self, connection: &Connection, now: i64) -> rusqlite::Result<()> {
+        let sql = "SELECT property, parameters, \"from\", until FROM silences WHERE until > ?1 ORDER BY id DESC LIMIT ?2";
+        let mut statement = connection.prepare(sql)?;
+        let rows = statement.query_map([now, LIMIT], |row| {
+            let parameters = match object(&row.get::<_, String>(1)?) {
+                Value::Object(members) => members.into_iter().collect(),
+                _ => Vec::new(),
+            };
+            Ok((row.get::<_, String>(0)?, Silence { parameters, from: row.get(2)?, until: row.get(3)? }))
+        })?;
+        let mut read: HashMap<String, Vec<Silence>> = HashMap::new();
+        let mut count = 0;
+        for row in rows {
+            let (property, silence) = row?;
+            read.entry(property).or_default().push(silence);
+            count += 1;
+        }
+        let mut known = self.by_property.write().unwrap_or_else(PoisonError::into_inner);
+        if *known != read {
+            *known = read;
+            self.count.store(count, Ordering::Release);
+            self.generation.fetch_add(1, Ordering::Release);
+        }
+        Ok(())
+    }
+}
+
+/// Whether a parameter has a chosen value: a number may be chosen for a text with its digits, and the reverse.
+fn is_same(own: &Value, chosen: &Value) -> bool {
+    let text = |value: &Value| match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    let is_float = own.is_f64() || chosen.is_f64();
+    let is_equal_number = || own.as_f64().is_some_and(|own| chosen.as_f64() == Some(own));
+    own == chosen || text(own) == text(chosen) || is_float && is_equal_number()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_compared_as_operators_write_them() {
+        let same = |own: &str, chosen: &str| {
+            let [own, chosen] = [own, chosen].map(|text| serde_json::from_str(text).unwrap_or(Value::Null));
+            is_same(&own, &chosen)
+        };
+        for (own, chosen) in [("7", "7"), ("\"7\"", "7"), ("7", "\"7\""), ("7.0", "7"), ("true", "\"true\"")]
+        {
+            assert!(same(own, chosen), "{own} {chosen}");
+        }
+        for (own, chosen) in [("7", "8"), ("\"a\"", "\"b\""), ("9007199254740993", "9007199254740992")] {
+            assert!(!same(own, chosen), "{own} {chosen}");
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! TLS of connections to servers: rustls with ring as its cryptography, TLS 1.2 and 1.3.
+//!
+//! The provider is passed explicitly, and never installed for the process: other libraries of a program keep theirs.
+
+use std::fmt::Display;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{ClientConfig, RootCertStore};
+
+/// Options of TLS. The server's certificate and its name are always verified.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TlsOptions {
+    /// PEM file of the certificates that are trusted; `None`: those of the system.
+    pub ca: Option<PathBuf>,
+    /// PEM file of the client's certificate, followed by those between it and its root.
+    pub certificate: Option<PathBuf>,
+    /// PEM file of the private key of the client's certificate.
+    pub key: Option<PathBuf>,
+}
+
+/// Certificate of the client with its key.
+pub(crate) struct Identity {
+    /// The certificate, followed by those between it and its root.
+    pub(crate) chain: Vec<CertificateDer<'static>>,
+    pub(crate) key: PrivateKeyDer<'static>,
+}
+
+impl TlsOptions {
+    /// Reads the files and returns the configuration of a client.
+    ///
+    /// # Errors
+    /// A sentence with the file and the way out.
+    pub fn client_config(&self) -> Result<ClientConfig, String> {
+        let mut roots = RootCertStore::empty();
+        for certificate in self.roots()? {
+            match (roots.add(certificate), &self.ca) {
+                (Err(error), Some(path)) => return Err(unusable(path, &error)),
+                // The system's trust store may contain certificates that rustls does not accept; the others suffice.
+                (Err(_), None) | (Ok(()), _) => {}
+            }
+        }
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(|error| format!("cannot configure TLS: {error}"))?
+            .with_root_certificates(roots);
+        match (self.identity()?, &self.certificate) {
+            (Some(Identity { chain, key }), Some(path)) => {
+                config.with_client_auth_cert(chain, key).map_err(|error| unusable(path, &error))
+            }
+            _ => Ok(config.with_no_client_auth()),
+        }
+    }
+
+    /// Reads the certificates that are trusted.
+    pub(crate) fn roots(&self) -> Result<Vec<CertificateDer<'static>>, String> {
+        match &self.ca {
+            Some(path) => certificates(path),
+            None => {
+                let found = rustls_native_certs::load_native_certs();
+                if found.certs.is_empty() {
+                    let reasons: Vec<String> = found.errors.iter().map(ToString::to_string).collect();
+                    let reasons =
+                        if reasons.is_empty() { "it is empty".to_owned() } else { reasons.join(", ") };
+                    return Err(format!(
+                        "cannot use the system's trust store for TLS: {reasons}; install the package ca-certificates, or \
+                         name a file of certificates by `ca`"
+                    ));
+                }
+                Ok(found.certs)
+            }
+        }
+    }
+
+    /// Reads the certificate of the client, if there is one.
+    pub(crate) fn identity(&self) -> Result<Option<Identity>, String> {
+        match (&self.certificate, &self.key) {
+            (None, None) => Ok(None),
+            (Some(certificate), Some(key)) => {
+                let chain = certificates(certificate)?;
+                let key = PrivateKeyDer::from_pem_slice(&read(key)?).map_err(|error| unusable(key, &error))?;
+                Ok(Some(Identity { chain, key }))
+            }
+            _ => Err("a client's certificate needs its key, and a key its certificate: set both `certificate` and `key`, \
+                      or neither"
+                .to_owned()),
+        }
+    }
+}
+
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
+    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&read(path)?).collect();
+    let found = found.map_err(|error| unusable(path, &error))?;
+    if found.is_empty() {
+        return Err(unusable(path, &"it contains no certificate in PEM form"));
+    }
+    Ok(found)
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, String> {
+    std::fs::read(path).map_err(|error| {
+        format!("cannot read {} for TLS: {error}; check its path and its permissions", path.display())
+    })
+}
+
+fn unusable(path: &Path, reason: &dyn Display) -> String {
+    format!("cannot use {} for TLS: {reason}", path.display())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn write(&self, name: &str, text: &str) -> PathBuf {
+            let path = self.0.join(name);
+            std::fs::write(&path, text).unwrap();
+            path
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn files_are_read_and_errors_name_them() {
+        let folder = Folder(std::env::temp_dir().join(format!("rondel-tls-{}", std::process::id())));
+        std::fs::create_dir_all(&folder.0).unwrap();
+        let own = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        let other = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        let ca = folder.write("ca.pem", &own.cert.pem());
+        let key = folder.write("key.pem", &own.signing_key.serialize_pem());
+        let strange = folder.write("other.pem", &other.signing_key.serialize_pem());
+        let text = folder.write("text.pem", "no certificate");
+        let none = folder.0.join("none.pem");
+        let full = TlsOptions { ca: Some(ca.clone()), certificate: Some(ca), key: Some(key) };
+        let config = full.client_config().unwrap();
+        assert!(config.client_auth_cert_resolver.has_certs());
+        assert!(
+            !TlsOptions { certificate: None, key: None, ..full.clone() }
+                .client_config()
+                .unwrap()
+                .client_auth_cert_resolver
+                .has_certs()
+        );
+        let cases = [
+            (TlsOptions { ca: Some(none.clone()), ..full.clone() }, "none.pem", "check its path"),
+            (TlsOptions { ca: Some(text.clone()), ..full.clone() }, "text.pem", "no certificate in PEM form"),
+            (TlsOptions { key: None, ..full.clone() }, "a client's certificate", "or neither"),
+            (TlsOptions { certificate: None, ..full.clone() }, "a client's certificate", "or neither"),
+            (TlsOptions { key: Some(text), ..full.clone() }, "text.pem", "cannot use"),
+            (TlsOptions { key: Some(strange), ..full }, "ca.pem", "cannot use"),
+        ];
+        for (options, place, reason) in cases {
+            let error = options.client_config().unwrap_err();
+            assert!(error.contains(place) && error.contains(reason), "{error}");
+        }
+    }
+}

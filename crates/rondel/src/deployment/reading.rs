@@ -1,0 +1,551 @@
+//! Reading a deployment from its sections, and the checks over several of them.
+
+use std::path::{Path, PathBuf};
+
+use clap::ValueEnum;
+use rondel_net::networks::NetworkSettings;
+use rondel_runtime::{Blind, Emit, Input, Reset};
+use rondel_spec::Spec;
+
+use super::actions::{Selecting, actions};
+use super::alignment::{TopicSettings, alignment, duration};
+use super::audit::audit;
+use super::durability::{self, durability};
+use super::events::{Unheard, unheard};
+use super::gates::{self, GateSettings, Surroundings};
+use super::heartbeat::heartbeat;
+use super::limits::limits;
+use super::metrics::metrics;
+use super::mqtt::mqtt_settings;
+use super::networks::{dds_settings, ros2_settings, zenoh_settings};
+use super::places::{self, Place, Role};
+use super::record::{FlightSettings, record};
+use super::reload::reload;
+use super::reset::reset;
+use super::sinks::{NEVER_END, check_emit, driven};
+use super::slow_consumer::{check_spool, slow_consumer};
+use super::sources::{Source, sources};
+use super::store::store;
+use super::verdicts::sinks;
+use super::yaml::{Item, Mistakes, Synonyms};
+use super::{
+    Address, AlignmentSection, Binding, Deployment, Durability, MISSING_AFTER, addresses, simulated_time,
+};
+use crate::sinks::actions::ActionSettings;
+use crate::sinks::driven::{SinkSettings, StoreSettings};
+use crate::sinks::spool::SpoolSettings;
+use crate::specification::{Reading, Specification, Syntax, TimeModel};
+
+/// Names that people write for sections of a deployment.
+const SECTIONS: Synonyms = &[
+    (&["output", "outputs", "publish", "verdict"], "write `verdicts`"),
+    (&["sink"], "write `verdicts` for topics, or `sinks` for databases, brokers and web hooks"),
+    (
+        &["postgres", "postgresql", "nats", "kafka", "webhook", "alertmanager", "otlp", "hooks"],
+        "write `sinks`, a list such as `sinks: [{ webhook: { url: \"https://example/hook\" } }]`",
+    ),
+    (&["sources", "source", "inputs", "input", "subscribe", "topic"], "write `topics`"),
+    (&["spec", "file"], "write `specification`"),
+    (&["property", "properties"], "write `formula: FORMULA`, or name a file with `specification:`"),
+    (&["broker"], "write `mqtt: { broker: HOST:PORT }`"),
+    (&["domain", "domain_id"], "write `dds: { domain: N }`, or `ros2: { domain: N }`"),
+    (&["ros", "rmw"], "write `ros2`"),
+    (&["connect", "listen", "router"], "write it in the section `zenoh:`"),
+    (&["align", "order"], "write `alignment`"),
+    (&["prometheus", "metric", "monitoring", "statistics", "telemetry"], "write `metrics: 127.0.0.1:9464`"),
+    (&["gate", "guard", "forward", "enforce"], "write `gates`, a list of gates"),
+    (&["database", "sqlite", "db"], "write `store: verdicts.db`"),
+    (&["action", "reactions", "do", "on", "alarms"], "write `actions`"),
+    (&["watch", "auto_reload", "hot_reload", "live_reload"], "write `reload: watch`"),
+];
+
+/// Names that people write for settings of a synchronizer.
+const SYNCHRONIZE: Synonyms = &[
+    (&["publish", "sink", "address", "topic", "output"], "write `to`"),
+    (&["policy", "max_wait", "max_interval", "epsilon", "slop"], "write it in the section `alignment:`"),
+];
+
+/// The sections of a deployment, as they are written.
+struct Sections<'y> {
+    root: Item<'y>,
+    file: Option<Item<'y>>,
+    formula: Option<Item<'y>>,
+    syntax: Option<Item<'y>>,
+    time: Option<Item<'y>>,
+    schemas: Option<Item<'y>>,
+    zenoh: Option<Item<'y>>,
+    dds: Option<Item<'y>>,
+    mqtt: Option<Item<'y>>,
+    ros2: Option<Item<'y>>,
+    topics: Option<Item<'y>>,
+    verdicts: Option<Item<'y>>,
+    alignment: Option<Item<'y>>,
+    synchronize: Option<Item<'y>>,
+    exit_on_unreachable: Option<Item<'y>>,
+    missing_after: Option<Item<'y>>,
+    limits: Option<Item<'y>>,
+    slow_consumer: Option<Item<'y>>,
+    heartbeat: Option<Item<'y>>,
+    gates: Option<Item<'y>>,
+    durability: Option<Item<'y>>,
+    ids: Option<Item<'y>>,
+    blind: Option<Item<'y>>,
+    reset: Option<Item<'y>>,
+    record: Option<Item<'y>>,
+    audit: Option<Item<'y>>,
+    metrics: Option<Item<'y>>,
+    store: Option<Item<'y>>,
+    sinks: Option<Item<'y>>,
+    actions: Option<Item<'y>>,
+    reload: Option<Item<'y>>,
+}
+
+/// The topics of a deployment, in the order of the specification.
+struct ReadTopics<'y> {
+    sources: Vec<Binding>,
+    /// The items that set them.
+    items: Vec<Item<'y>>,
+    settings: Vec<TopicSettings>,
+}
+
+/// Reads a deployment; `root` is the whole of it, and `recordings` are those whose types are known, too.
+pub(super) fn deployment(
+    root: Item<'_>,
+    folder: &Path,
+    recordings: &[PathBuf],
+    mistakes: &mut Mistakes,
+) -> Option<Deployment> {
+    let sections = Sections::read(root, mistakes);
+    let specification = sections.read_specification(folder, recordings, mistakes);
+    let ids = sections.ids.and_then(|item| item.boolean("ids", mistakes)).unwrap_or(false);
+    let reset = sections.reset.map_or_else(Reset::default, |item| reset(item, mistakes));
+    let ros2 = sections.ros2.and_then(|item| ros2_settings(item, mistakes));
+    let (ros2, clock) = ros2.map_or((None, None), |(settings, clock)| (Some(settings), clock));
+    let joins = recordings.is_empty();
+    let mut networks = NetworkSettings {
+        zenoh: sections.zenoh.map(|item| zenoh_settings(item, folder, mistakes)),
+        dds: sections.dds.map(|item| dds_settings(item, folder, ros2.as_ref(), joins, mistakes)),
+        mqtt: sections.mqtt.map(|item| mqtt_settings(item, folder, mistakes)),
+        ros2: ros2.map(Ok),
+    };
+    let (slow_consumer, spool) = slow_consumer(sections.slow_consumer, folder, mistakes);
+    let record = sections.read_record(folder, mistakes);
+    let audit = sections.audit.and_then(|item| audit(item, folder, mistakes));
+    let audited = audit.as_ref().map(|audit| audit.file.as_path());
+    let store = sections.read_store(folder, specification.as_ref(), audited, mistakes);
+    let driven = sections.read_sinks(folder, specification.as_ref(), joins, mistakes);
+    let exit_on_unreachable = sections
+        .exit_on_unreachable
+        .and_then(|item| item.boolean("exit_on_unreachable", mistakes))
+        .unwrap_or(false);
+    let missing_after = sections.read_missing_after(mistakes);
+    let blind = sections.read_blind(mistakes);
+    // Without a specification the other sections are still checked as far as possible.
+    let spec = specification.as_ref().map(|s| &*s.spec);
+    let clock_place = |address| Place::new(Role::Clock, "`use_sim_time`", address, root);
+    let mut places: Vec<Place<'_>> = clock.iter().map(clock_place).collect();
+    let topics = sections.read_topics(specification.as_ref(), &networks, &mut places, mistakes);
+    let alignment = sections.read_alignment(spec, &topics, clock.is_some(), &mut places, mistakes);
+    let synchronized = sections.synchronize.map(|item| synchronize(item, &mut places, mistakes));
+    let (emit, sinks) = sinks(sections.verdicts, spec, &mut places, mistakes);
+    sections.check_emit(&driven, emit, mistakes);
+    let heartbeat = sections.heartbeat.and_then(|item| heartbeat(item, &sinks, &mut places, mistakes));
+    let (gates, substitutes) = sections.read_gates(spec, &topics, &alignment, &mut places, mistakes);
+    let durability = sections.read_durability(spec, &topics, &networks, mistakes);
+    let keeps = store.is_some() || !driven.is_empty();
+    let has_ids = ids || matches!(durability, Some(Durability::Exactly(_))) || keeps && clock.is_none();
+    let selecting = Selecting { specification: specification.as_ref(), emit, has_ids };
+    let actions = sections.read_actions(&selecting, &mut places, mistakes);
+    places::check(&places, mistakes);
+    let mut deployment = Deployment {
+        specification: specification?,
+        networks: NetworkSettings::default(),
+        sources: topics.sources,
+        alignment,
+        synchronized,
+        emit,
+        sinks,
+        slow_consumer,
+        spool,
+        heartbeat,
+        gates,
+        record,
+        audit,
+        text: None,
+        metrics: sections.metrics.and_then(|item| metrics(item, mistakes)),
+        store,
+        driven,
+        actions,
+        exit_on_unreachable,
+        missing_after,
+        limits: sections.limits.map(|item| limits(item, mistakes)).unwrap_or_default(),
+        durability,
+        ids,
+        blind,
+        reset,
+        clock,
+        watch: sections.reload.is_some_and(|item| reload(item, sections.gates.is_some(), mistakes)),
+    };
+    gates::check_read(&deployment, &substitutes, mistakes);
+    gates::deliver_empty(&mut deployment);
+    sections.complete_networks(&mut networks, &mut deployment, mistakes);
+    networks.limit_slow_consumers(slow_consumer);
+    networks.resend(deployment.limits.resend);
+    deployment.networks = networks;
+    Some(deployment)
+}
+
+impl<'y> Sections<'y> {
+    fn read(root: Item<'y>, mistakes: &mut Mistakes) -> Sections<'y> {
+        let mut members = root.members("the deployment", mistakes);
+        let sections = Sections {
+            root,
+            file: members.get("specification"),
+            formula: members.get("formula"),
+            syntax: members.get("syntax"),
+            time: members.get("time"),
+            schemas: members.get("schemas"),
+            zenoh: members.get("zenoh"),
+            dds: members.get("dds"),
+            mqtt: members.get("mqtt"),
+            ros2: members.get("ros2"),
+            topics: members.get("topics"),
+            verdicts: members.get("verdicts"),
+            alignment: members.get("alignment"),
+            synchronize: members.get("synchronize"),
+            exit_on_unreachable: members.get("exit_on_unreachable"),
+            missing_after: members.get("missing_after"),
+            limits: members.get("limits"),
+            slow_consumer: members.get("slow_consumer"),
+            heartbeat: members.get("heartbeat"),
+            gates: members.get("gates"),
+            durability: members.get("durability"),
+            ids: members.get("ids"),
+            blind: members.get("blind"),
+            reset: members.get("reset"),
+            record: members.get("record"),
+            audit: members.get("audit"),
+            metrics: members.get("metrics"),
+            store: members.get("store"),
+            sinks: members.get("sinks"),
+            actions: members.get("actions"),
+            reload: members.get("reload"),
+        };
+        members.finish(SECTIONS, mistakes);
+        sections
+    }
+
+    /// The specification, or that of a synchronizer: only its topics.
+    fn read_specification(
+        &self,
+        folder: &Path,
+        recordings: &[PathBuf],
+        mistakes: &mut Mistakes,
+    ) -> Option<Specification> {
+        let schemas = self.schemas.map_or_else(Vec::new, |item| item.items());
+        let schemas =
+            schemas.iter().filter_map(|item| Some(folder.join(item.text("schemas", mistakes)?))).collect();
+        let Some(item) = self.synchronize else {
+            return self.load_specification(folder, schemas, recordings, mistakes);
+        };
+        if self.file.or(self.formula).is_some() {
+            mistakes.at(item, "use either `synchronize:` or `specification:` (or `formula:`), not both: a synchronizer checks nothing");
+        }
+        let names =
+            self.topics.map_or_else(Vec::new, |item| item.entries("topics", &mut Mistakes::default()));
+        if names.is_empty() {
+            mistakes.at(item, "nothing to synchronize: name the source of each topic under `topics:`");
+        }
+        Specification::of_topics(names.into_iter().map(|(name, ..)| name)).ok()
+    }
+
+    /// Loads the file or the formula.
+    fn load_specification(
+        &self,
+        folder: &Path,
+        schemas: Vec<PathBuf>,
+        recordings: &[PathBuf],
+        mistakes: &mut Mistakes,
+    ) -> Option<Specification> {
+        let (syntax, time) = (self.read_syntax(mistakes), self.read_time_model(mistakes));
+        let reading = &Reading { syntax, time, unbounded: false, schemas, recordings: recordings.to_owned() };
+        match (self.file, self.formula) {
+            (Some(item), Some(_)) => {
+                mistakes.at(item, "use either `specification:` or `formula:`, not both");
+                None
+            }
+            (None, None) => {
+                mistakes.at(
+                    self.root,
+                    "nothing to check: name a file with `specification:`, or write a formula with `formula:`",
+                );
+                None
+            }
+            (Some(item), None) => {
+                let path = folder.join(item.text("specification", mistakes)?);
+                let loaded = Specification::from_file(&path, reading);
+                loaded
+                    .map_err(|_| {
+                        mistakes.at(item, format!("the specification {} cannot be used", path.display()))
+                    })
+                    .ok()
+            }
+            (None, Some(item)) => {
+                let text = item.text("formula", mistakes)?;
+                let loaded = Specification::from_formula(&text, reading);
+                loaded.map_err(|_| mistakes.at(item, "the formula cannot be used")).ok()
+            }
+        }
+    }
+
+    fn read_syntax(&self, mistakes: &mut Mistakes) -> Syntax {
+        match self.syntax.map(|item| (item, item.text("syntax", mistakes))) {
+            None => Syntax::Rondel,
+            Some((_, Some(text))) if text == "rondel" => Syntax::Rondel,
+            Some((_, Some(text))) if text == "rye" => Syntax::Rye,
+            Some((item, text)) => {
+                if text.is_some() {
+                    mistakes.at(item, "`syntax` must be rondel or rye");
+                }
+                Syntax::Rondel
+            }
+        }
+    }
+
+    fn read_time_model(&self, mistakes: &mut Mistakes) -> Option<TimeModel> {
+        self.time.and_then(|item| {
+            let text = item.text("time", mistakes)?;
+            let model = TimeModel::from_str(&text, false);
+            model.map_err(|_| mistakes.at(item, "`time` must be steps, points, dense or linear")).ok()
+        })
+    }
+
+    /// Settings of recording around violations, which a synchronizer does not have.
+    fn read_record(&self, folder: &Path, mistakes: &mut Mistakes) -> Option<FlightSettings> {
+        // A check of a recording writes no recordings.
+        let record = self.record.and_then(|item| record(item, folder, mistakes));
+        if let (Some(item), Some(_)) = (self.record, self.synchronize) {
+            mistakes.at(item, "a synchronizer has no violations to record: leave `record` out");
+        }
+        record
+    }
+
+    /// Settings of the store of verdicts, which a synchronizer does not have.
+    fn read_store(
+        &self,
+        folder: &Path,
+        specification: Option<&Specification>,
+        audited: Option<&Path>,
+        mistakes: &mut Mistakes,
+    ) -> Option<StoreSettings> {
+        let source = specification.filter(|specification| !specification.is_formula);
+        let source = source.map(|specification| ("specification", Path::new(&specification.source)));
+        let audited = audited.map(|file| ("audit", file));
+        let others: Vec<(&str, &Path)> = source.into_iter().chain(audited).collect();
+        let store = self.store.and_then(|item| store(item, folder, &others, mistakes));
+        if let (Some(item), Some(_)) = (self.store, self.synchronize) {
+            mistakes.at(item, "a synchronizer has no verdicts to store: leave `store` out");
+        }
+        store
+    }
+
+    /// Warns of a store and of sinks that need verdicts which are not emitted.
+    fn check_emit(&self, driven: &[SinkSettings], emit: Emit, mistakes: &mut Mistakes) {
+        if let Some(item) = self.sinks {
+            check_emit(item, driven, emit, mistakes);
+        }
+        if let Some(item) = self.store.filter(|_| emit == Emit::Violations) {
+            let message = format!("the store has {NEVER_END}: for that, write `emit: change` in `verdicts`");
+            mistakes.warn(item, message);
+        }
+    }
+
+    /// Settings of sinks beside networks, which a synchronizer does not have. `joins`: whether the deployment is to be run.
+    fn read_sinks(
+        &self,
+        folder: &Path,
+        specification: Option<&Specification>,
+        joins: bool,
+        mistakes: &mut Mistakes,
+    ) -> Vec<SinkSettings> {
+        let Some(item) = self.sinks else { return Vec::new() };
+        if self.synchronize.is_some() {
+            mistakes.at(item, "a synchronizer has no verdicts for other sinks: leave `sinks` out");
+            return Vec::new();
+        }
+        let spec = specification.map(|specification| &*specification.spec);
+        driven(item, folder, spec, joins, mistakes)
+    }
+
+    /// Actions on verdicts, which a synchronizer does not have.
+    fn read_actions(
+        &self,
+        selecting: &Selecting<'_>,
+        places: &mut Vec<Place<'y>>,
+        mistakes: &mut Mistakes,
+    ) -> Vec<ActionSettings> {
+        if let (Some(item), Some(_)) = (self.actions, self.synchronize) {
+            mistakes.at(item, "a synchronizer has no verdicts to act on: leave `actions` out");
+        }
+        self.actions.map_or_else(Vec::new, |item| actions(item, selecting, places, mistakes))
+    }
+
+    fn read_durability(
+        &self,
+        spec: Option<&Spec>,
+        topics: &ReadTopics<'_>,
+        networks: &NetworkSettings,
+        mistakes: &mut Mistakes,
+    ) -> Option<Durability> {
+        let item = self.durability?;
+        let durability = durability(item, mistakes)?;
+        if let Durability::Exactly(_) = durability {
+            durability::check(item, spec.unwrap_or(&Spec::default()), &topics.sources, networks, mistakes);
+        }
+        Some(durability)
+    }
+
+    fn read_missing_after(&self, mistakes: &mut Mistakes) -> Option<i64> {
+        let Some(item) = self.missing_after else { return Some(MISSING_AFTER) };
+        match item.text("missing_after", mistakes).as_deref() {
+            Some("never") | None => None,
+            Some(_) => duration(item, "missing_after", "10 s", " or `never`", mistakes),
+        }
+    }
+
+    fn read_blind(&self, mistakes: &mut Mistakes) -> Blind {
+        let blind = self.blind.and_then(|item| Some((item, item.text("blind", mistakes)?)));
+        match blind.as_ref().map(|(item, text)| (*item, text.as_str())) {
+            None | Some((_, "inconclusive")) => Blind::Inconclusive,
+            Some((_, "report")) => Blind::Report,
+            Some((item, _)) => {
+                mistakes.at(item, "`blind` must be inconclusive or report");
+                Blind::Report
+            }
+        }
+    }
+
+    /// The topics, and a mistake or warning for each that receives no events.
+    fn read_topics(
+        &self,
+        specification: Option<&Specification>,
+        networks: &NetworkSettings,
+        places: &mut Vec<Place<'y>>,
+        mistakes: &mut Mistakes,
+    ) -> ReadTopics<'y> {
+        let mut topics = ReadTopics { sources: Vec::new(), items: Vec::new(), settings: Vec::new() };
+        for source in sources(self.root, self.topics, specification, networks, mistakes) {
+            let Source { name, item, binding, settings } = source;
+            places.push(Place::new(Role::Source, &format!("topic '{name}'"), &binding.address, item));
+            topics.sources.push(binding);
+            topics.items.push(item);
+            topics.settings.push(settings);
+        }
+        let spec = specification.map(|specification| &*specification.spec);
+        if let Some(spec) = spec.filter(|spec| spec.declared().len() == topics.sources.len()) {
+            for Unheard { topic, text, misleads } in unheard(spec, &topics.sources) {
+                let place = topics.items.get(topic.index()).copied().unwrap_or(self.root);
+                if misleads { mistakes.at(place, text) } else { mistakes.warn(place, text) }
+            }
+        }
+        topics
+    }
+
+    /// The section `alignment:`, completed with the settings of topics.
+    fn read_alignment(
+        &self,
+        spec: Option<&Spec>,
+        topics: &ReadTopics<'y>,
+        is_simulated: bool,
+        places: &mut Vec<Place<'y>>,
+        mistakes: &mut Mistakes,
+    ) -> AlignmentSection {
+        let section = self.alignment.map(|item| {
+            let (section, settings, own) = alignment(item, mistakes);
+            places.extend(own);
+            (section, settings)
+        });
+        let inputs: Vec<Input> = topics.sources.iter().map(|binding| binding.input.clone()).collect();
+        let mut alignment = AlignmentSection::complete(section, &topics.settings, &inputs);
+        if is_simulated {
+            simulated_time::check(&inputs, &topics.items, self.durability, self.ids, mistakes);
+            simulated_time::limit(&mut alignment.alignment);
+        }
+        if let Some(topic) = alignment.never_certain() {
+            let name = spec.and_then(|spec| spec.topics.get(topic.index())).map_or("", |topic| &topic.name);
+            let place = self.alignment.or(self.topics).unwrap_or(self.root);
+            mistakes.at(
+                place,
+                format!(
+                    "topic '{name}' could never be checked: with `in_order: false` and `max_wait: none`, only \
+                     progress markers show that no earlier message follows; set `progress`, or a duration as `max_wait`"
+                ),
+            );
+        }
+        alignment
+    }
+
+    /// The section `gates:`: each gate, and the item of its substitute.
+    fn read_gates(
+        &self,
+        spec: Option<&Spec>,
+        topics: &ReadTopics<'y>,
+        alignment: &AlignmentSection,
+        places: &mut Vec<Place<'y>>,
+        mistakes: &mut Mistakes,
+    ) -> (Vec<GateSettings>, Vec<Item<'y>>) {
+        let (empty, is_synchronizer) = (Spec::default(), self.synchronize.is_some());
+        let spec = spec.unwrap_or(&empty);
+        let around = Surroundings { spec, sources: &topics.sources, alignment, is_synchronizer };
+        let gates = self.gates.map_or_else(Vec::new, |item| gates::gates(item, &around, places, mistakes));
+        gates.into_iter().unzip()
+    }
+
+    /// Adds the networks of all addresses, gives those of ROS 2 their middleware, and checks files for slow consumers.
+    fn complete_networks(
+        &self,
+        networks: &mut NetworkSettings,
+        deployment: &mut Deployment,
+        mistakes: &mut Mistakes,
+    ) {
+        deployment.addresses().for_each(|address| networks.need(address));
+        if let (Some(Ok(_)), Err(error)) = (&networks.ros2, networks.check_ros2()) {
+            mistakes.at(self.ros2.or(self.dds).unwrap_or(self.root), error.to_string());
+        }
+        if let Some(Ok(ros2)) = &networks.ros2 {
+            let sources = deployment.sources.iter_mut().map(|binding| &mut binding.address);
+            sources
+                .chain(deployment.sinks.iter_mut().flatten())
+                .chain(deployment.heartbeat.iter_mut().flat_map(|heartbeat| &mut heartbeat.to))
+                .chain(&mut deployment.clock)
+                .chain(deployment.gates.iter_mut().map(|gate| &mut gate.to))
+                .chain(deployment.actions.iter_mut().filter_map(ActionSettings::address_mut))
+                .for_each(|address| address.join_ros2(ros2));
+        }
+        let keeps = |spool: &SpoolSettings| deployment.sink_addresses().any(|sink| spool.keeps(sink));
+        if deployment.spool.as_ref().is_some_and(|spool| spool.is_default && !keeps(spool)) {
+            deployment.spool = None;
+        }
+        if let Some(item) = self.slow_consumer {
+            check_spool(item, deployment, mistakes);
+        }
+    }
+}
+
+/// Reads the section `synchronize:`.
+fn synchronize<'y>(item: Item<'y>, places: &mut Vec<Place<'y>>, mistakes: &mut Mistakes) -> Vec<Address> {
+    let mut members = item.members("synchronize", mistakes);
+    let to = members.get("to");
+    members.finish(SYNCHRONIZE, mistakes);
+    if to.is_none() {
+        mistakes.at(item, "`synchronize` needs `to:`, such as `to: zenoh:vehicle/synchronized`");
+    }
+    let mut all = Vec::new();
+    for (address, item) in
+        to.map_or_else(Vec::new, |item| addresses("to", item, Address::parse_sink, mistakes))
+    {
+        places.push(Place::new(Role::Synchronized, "`to` of `synchronize`", &address, item));
+        all.push(address);
+    }
+    all
+}

@@ -1,0 +1,198 @@
+//! The section `sinks:` of a deployment: databases, message brokers and HTTP servers beside networks.
+
+mod common;
+mod kinds;
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests;
+mod url;
+
+use std::path::Path;
+
+use rondel_runtime::Emit;
+use rondel_spec::Spec;
+
+use common::name_of;
+pub(super) use common::{days, spool, wait};
+
+use super::yaml::{Item, Mistakes, Synonyms, hint};
+use crate::sinks::driven::targets::{KINDS, Kind, Target};
+use crate::sinks::driven::{Filter, MOST_SINKS, Severity, SinkSettings, WAIT};
+
+/// The largest number of characters of a name.
+const LONGEST_NAME: usize = 100;
+
+/// Names that people write for settings of an item.
+const ITEM: Synonyms = &[
+    (&["postgresql", "timescale", "timescaledb"], "write `postgres`"),
+    (&["jetstream"], "write `nats`"),
+    (&["http", "https", "hook", "cloudevents", "slack"], "write `webhook`"),
+    (&["opentelemetry", "otel"], "write `otlp`"),
+    (&["sqlite", "store"], "write it as the section `store`"),
+    (&["mqtt", "zenoh", "dds", "ros2", "stdout"], "write its topic in the section `verdicts`"),
+    (&["property", "only"], "write `properties`, such as `properties: [too_fast]`"),
+    (&["level", "least", "min_severity"], "write `severity`, such as `severity: critical`"),
+    (&["wait", "timeout"], "write `slow_consumer`, such as `slow_consumer: 1 s`"),
+    (&["buffer", "queue", "file"], "write `spool`, such as `spool: { directory: spool, limit: 64 MiB }`"),
+];
+
+/// Surroundings of an item: its settings refer to them.
+#[derive(Clone, Copy)]
+struct Context<'a> {
+    /// Folder of the deployment.
+    folder: &'a Path,
+    /// The specification, if it can be used.
+    spec: Option<&'a Spec>,
+    /// Whether the deployment is to be run: then environment variables must be set.
+    joins: bool,
+}
+
+/// Reads the section. `joins`: whether the deployment is to be run, and not only its recordings to be checked.
+pub(super) fn driven(
+    item: Item<'_>,
+    folder: &Path,
+    spec: Option<&Spec>,
+    joins: bool,
+    mistakes: &mut Mistakes,
+) -> Vec<SinkSettings> {
+    let items = item.items();
+    if items.is_empty() {
+        mistakes.at(
+            item,
+            "`sinks` needs an item, such as `- webhook: { url: \"https://example/hook\" }`; or remove it",
+        );
+    }
+    if let Some(further) = items.get(MOST_SINKS) {
+        mistakes.at(*further, format!("`sinks` has at most {MOST_SINKS} items"));
+    }
+    let context = Context { folder, spec, joins };
+    let mut all: Vec<SinkSettings> = Vec::new();
+    for item in items {
+        let Some(settings) = sink(item, context, mistakes) else { continue };
+        if all.iter().any(|known| known.name == settings.name) {
+            mistakes.at(
+                item,
+                format!("two items of `sinks` are named '{}': give one of them a `name`", settings.name),
+            );
+        }
+        all.push(settings);
+    }
+    all
+}
+
+/// Violations in a store if only violations are emitted.
+pub const NEVER_END: &str =
+    "violations that never end, since `emit: violations` emits no verdict that ends one";
+
+/// Warns of a sink that needs verdicts which are not emitted.
+pub(super) fn check_emit(item: Item<'_>, sinks: &[SinkSettings], emit: Emit, mistakes: &mut Mistakes) {
+    if emit != Emit::Violations {
+        return;
+    }
+    let find = |is_such: fn(&Target) -> bool| sinks.iter().find(|sink| is_such(&sink.target));
+    if let Some(sink) = find(|target| matches!(target, Target::Alertmanager(_))) {
+        mistakes.warn(
+            item,
+            format!("'{}' never resolves an alert: for that, write `emit: change` in `verdicts`", sink.name),
+        );
+    }
+    if let Some(sink) = find(|target| matches!(target, Target::Postgres(_))) {
+        mistakes.warn(item, format!("'{}' stores {NEVER_END}: for that, write `emit: change`", sink.name));
+    }
+}
+
+/// Reads an item.
+fn sink(item: Item<'_>, context: Context<'_>, mistakes: &mut Mistakes) -> Option<SinkSettings> {
+    if !item.is_mapping() {
+        mistakes.at(
+            item,
+            "an item of `sinks` must be a mapping, such as `webhook: { url: \"https://example/hook\" }`; topics and \
+             stdout belong in the section `verdicts`",
+        );
+        return None;
+    }
+    let before = mistakes.errors.len();
+    let mut members = item.members("an item of `sinks`", mistakes);
+    let kinds: Vec<(Kind, Item<'_>)> =
+        KINDS.into_iter().filter_map(|kind| Some((kind, members.get(kind.name)?))).collect();
+    let (name, slow_consumer, kept) =
+        (members.get("name"), members.get("slow_consumer"), members.get("spool"));
+    let (properties, severity) = (members.get("properties"), members.get("severity"));
+    members.finish(ITEM, mistakes);
+    let (kind, own) = match kinds[..] {
+        [(kind, own)] => (kind, own),
+        [] => {
+            if mistakes.errors.len() == before {
+                let names = KINDS.map(|kind| kind.name).join(", ");
+                mistakes.at(item, format!("an item of `sinks` needs a kind, one of {names}"));
+            }
+            return None;
+        }
+        [(first, _), (second, own), ..] => {
+            mistakes.at(
+                own,
+                format!(
+                    "an item of `sinks` has one kind, and this has `{}` and `{}`: write each as an item of its own",
+                    first.name, second.name
+                ),
+            );
+            return None;
+        }
+    };
+    let name = name.and_then(|item| read_name(item, mistakes));
+    let wait = slow_consumer.map_or(Some(WAIT), |item| wait("an item of `sinks`", item, mistakes));
+    let spool = kept.and_then(|item| spool(item, context.folder, mistakes));
+    let filter = Filter {
+        properties: properties.map_or_else(Vec::new, |item| read_properties(item, context.spec, mistakes)),
+        severity: severity.and_then(|item| read_severity(item, mistakes)),
+    };
+    if context.joins && !kind.is_available {
+        mistakes.at(own, kind.unavailable());
+    }
+    let read = kinds::read(kind, own, context, mistakes)?;
+    if context.joins
+        && mistakes.errors.len() == before
+        && let Err(why) = read.target.sink()
+    {
+        mistakes.at(own, why);
+    }
+    let name = name.unwrap_or_else(|| format!("{} {}", kind.name, read.place));
+    Some(SinkSettings { name, kind, target: read.target, series: read.series, wait, spool, filter })
+}
+
+fn read_name(item: Item<'_>, mistakes: &mut Mistakes) -> Option<String> {
+    let name = name_of("name", item, mistakes)?;
+    if name.chars().count() > LONGEST_NAME || name.chars().any(char::is_control) {
+        mistakes.at(item, format!("`name` must be one line of at most {LONGEST_NAME} characters"));
+        return None;
+    }
+    Some(name)
+}
+
+/// Reads names of properties, which must exist.
+fn read_properties(item: Item<'_>, spec: Option<&Spec>, mistakes: &mut Mistakes) -> Vec<String> {
+    let mut names = Vec::new();
+    for item in item.items() {
+        let Some(name) = item.text("properties", mistakes) else { continue };
+        let known =
+            || spec.into_iter().flat_map(|spec| &spec.properties).map(|property| property.name.as_str());
+        if spec.is_some() && known().all(|known| known != name) {
+            let hint = hint(&name, "its properties are", known);
+            mistakes.at(item, format!("the specification has no property '{name}'; {hint}"));
+        }
+        names.push(name);
+    }
+    if names.is_empty() {
+        mistakes
+            .at(item, "`properties` needs the name of a property; without it, a sink receives all verdicts");
+    }
+    names
+}
+
+fn read_severity(item: Item<'_>, mistakes: &mut Mistakes) -> Option<Severity> {
+    let severity = Severity::named(&item.text("severity", mistakes)?);
+    if severity.is_none() {
+        mistakes.at(item, "`severity` must be info, warning, error or critical");
+    }
+    severity
+}

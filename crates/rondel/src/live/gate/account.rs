@@ -1,0 +1,184 @@
+//! The account of a gate: its state and its counts, as text, as JSON and in diagnostics.
+
+use rondel_event::{Timestamp, Verdict};
+use rondel_runtime::ros2::Part;
+use rondel_runtime::text::{counted, grouped};
+use serde_json::{Value, json};
+
+use super::switch::State;
+
+/// The messages of a gate.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Messages that were passed on.
+    pub forwarded: u64,
+    /// Substitutes that were published.
+    pub substituted: u64,
+    /// Times that the first substitute after closing was refused, and a later one was accepted.
+    pub late: u64,
+    /// Messages that were not passed on, and for which nothing was published.
+    pub dropped: u64,
+    /// Messages that an open gate did not pass on, since they could not be evaluated.
+    pub unread: u64,
+    /// Messages and substitutes that the network refused, or that no consumer accepted in time.
+    pub unpublished: u64,
+    /// Times that the gate closed, or opened again.
+    pub switches: u64,
+}
+
+/// The state and the counts of a gate.
+#[derive(Clone, Debug)]
+pub struct GateFigures {
+    /// The name of the topic.
+    pub topic: String,
+    /// The address that messages are passed on to.
+    pub to: String,
+    /// The state.
+    pub state: State,
+    /// Since when it has this state.
+    pub since: Timestamp,
+    /// The property that closed it, and how, while it is closed.
+    pub cause: Option<(String, Verdict)>,
+    /// Whether it is known to have a subscriber; on MQTT, whether it is connected.
+    pub is_subscribed: bool,
+    /// Whether no substitute was accepted since it closed, so that it is tried again.
+    pub is_owing: bool,
+    /// Its messages.
+    pub counts: Counts,
+}
+
+impl GateFigures {
+    /// Whether every message that passed the gate was published.
+    pub fn is_complete(&self) -> bool {
+        self.counts.unpublished == 0
+    }
+
+    /// Whether it passes messages on.
+    #[cfg_attr(not(feature = "metrics"), allow(dead_code))]
+    pub fn is_open(&self) -> bool {
+        self.state == State::Open
+    }
+
+    /// One JSON object.
+    pub fn json(&self) -> Value {
+        let Counts { forwarded, substituted, late, dropped, unread, unpublished, switches } = self.counts;
+        json!({
+            "topic": self.topic,
+            "gate": self.to,
+            "state": self.state.as_str(),
+            "since": self.since.as_nanos() as f64 / 1e9,
+            "property": self.cause.as_ref().map(|(property, _)| property),
+            "verdict": self.cause.as_ref().map(|(_, verdict)| verdict.as_str()),
+            "subscribed": self.is_subscribed,
+            "forwarded": forwarded,
+            "substituted": substituted,
+            "late": late,
+            "owing": self.is_owing,
+            "dropped": dropped,
+            "unread": unread,
+            "unpublished": unpublished,
+            "switches": switches,
+        })
+    }
+
+    /// One sentence; `time` writes a time.
+    pub fn sentence(&self, time: &mut dyn FnMut(Timestamp) -> String) -> String {
+        let Counts { forwarded, substituted, late, dropped, unread, unpublished, switches } = self.counts;
+        let since = match self.state {
+            State::Closed => format!(" since {}", time(self.since)),
+            State::Waiting | State::Open => String::new(),
+        };
+        let mut text = format!(
+            "gate {} to {}: {}{since}, {} passed on",
+            self.topic,
+            self.to,
+            self.state_text(),
+            counted(forwarded, "message", "messages")
+        );
+        for (count, what) in [
+            (substituted, "substituted"),
+            (late, "substituted late"),
+            (dropped, "dropped"),
+            (unread, "not passed on since they could not be evaluated"),
+            (unpublished, "not published"),
+        ] {
+            if count > 0 {
+                text += &format!(", {} {what}", grouped(count));
+            }
+        }
+        if self.is_owing {
+            text += "; no substitute has reached a consumer since it closed";
+        }
+        if switches > 0 {
+            text += &format!("; {}", counted(switches, "switch", "switches"));
+        }
+        text
+    }
+
+    /// The state in words, with its cause.
+    fn state_text(&self) -> String {
+        match (&self.cause, self.state) {
+            (Some((property, verdict)), _) => format!("closed by '{property}' ({})", verdict.as_str()),
+            (None, State::Waiting) => "never open".to_owned(),
+            (None, state) => state.as_str().to_owned(),
+        }
+    }
+
+    /// The state in diagnostics: a warning while the gate is closed.
+    pub fn part(&self) -> Part {
+        let Counts { forwarded, substituted, late, dropped, unread, unpublished, switches } = self.counts;
+        let since = format!("{:.3}", self.since.as_nanos() as f64 / 1e9);
+        let figures = [
+            ("forwarded", forwarded),
+            ("substituted", substituted),
+            ("late", late),
+            ("dropped", dropped),
+            ("unread", unread),
+            ("unpublished", unpublished),
+            ("switches", switches),
+        ];
+        Part {
+            name: format!("gate {}", self.to),
+            is_failing: self.state == State::Closed || unpublished > 0,
+            has_lost: false,
+            message: self.state_text(),
+            values: std::iter::once(("since", since))
+                .chain(figures.map(|(name, value)| (name, value.to_string())))
+                .collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_account_names_state_and_cause() {
+        let mut figures = GateFigures {
+            topic: "command".to_owned(),
+            to: "zenoh:cmd".to_owned(),
+            state: State::Waiting,
+            since: Timestamp::ZERO,
+            cause: None,
+            is_subscribed: true,
+            is_owing: false,
+            counts: Counts::default(),
+        };
+        let mut time = |time: Timestamp| format!("<{time}>");
+        assert_eq!(
+            figures.sentence(&mut time),
+            "gate command to zenoh:cmd: never open, 0 messages passed on"
+        );
+        figures.state = State::Closed;
+        figures.cause = Some(("too_close".to_owned(), Verdict::Violated));
+        figures.counts = Counts { forwarded: 1, substituted: 1200, switches: 3, ..Counts::default() };
+        assert_eq!(
+            figures.sentence(&mut time),
+            "gate command to zenoh:cmd: closed by 'too_close' (violated) since <0>, 1 message passed on, 1,200 \
+             substituted; 3 switches"
+        );
+        assert!(figures.is_complete() && figures.part().is_failing);
+        assert_eq!(figures.json()["property"], "too_close");
+    }
+}

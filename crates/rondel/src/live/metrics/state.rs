@@ -1,0 +1,444 @@
+//! The state of a run for scrapes, probes and the service manager.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant, SystemTime};
+
+use rondel_event::TopicId;
+use rondel_net::adapter::{Problems, Publisher};
+use rondel_runtime::text::counted;
+
+use super::Meter;
+use crate::live::losses::Undelivered;
+use crate::live::networks::Networks;
+use crate::live::pipeline::{Observation, Pipeline, Unresponsive};
+use crate::live::reload::Reloads;
+use crate::live::subscriptions::Subscriptions;
+use crate::live::watchdog::Stall;
+use crate::sinks::audit::{Audit, AuditCounts};
+use crate::sinks::driven::{DestinationHandle, DestinationState};
+use crate::sinks::queue::Queue;
+use crate::sinks::spool::Spools;
+
+/// Time limit for the evaluating thread to let a scrape or a probe read its counts.
+const LIMIT: Duration = Duration::from_millis(500);
+/// The same limit for a description, which does not delay what else its thread does.
+const GLANCE: Duration = Duration::from_millis(20);
+/// Time for which messages may wait without a pause before a run counts as behind.
+const BEHIND: Duration = Duration::from_secs(2);
+
+/// The state of a run, from before its networks are joined until after they are left.
+pub struct RunState {
+    /// Number of instances whose violations are counted by their parameters; `None` where nothing is measured.
+    measured: Option<usize>,
+    began: SystemTime,
+    /// Locked while a scrape reads, so that none outlasts the networks.
+    phase: Mutex<Phase>,
+}
+
+/// The phase of a run.
+enum Phase {
+    Joining,
+    Running(Box<Observed>),
+    Ended,
+}
+
+/// The parts of a run that scrapes and probes read.
+pub struct Observed {
+    /// The pipeline.
+    pub pipeline: Weak<Pipeline>,
+    /// The networks.
+    pub networks: Weak<Networks>,
+    /// The names of the topics.
+    pub topics: Vec<String>,
+    /// The number of the subscription to each topic.
+    pub slots: Vec<TopicId>,
+    /// The labels of the properties.
+    pub properties: Arc<[PropertyLabels]>,
+    /// The numbers of reloads.
+    pub reloads: Reloads,
+    /// Messages that consumers did not accept.
+    pub undelivered: Undelivered,
+    /// Messages kept for them.
+    pub spools: Spools,
+    /// The queues of verdicts or sets.
+    pub queues: Vec<Arc<Queue>>,
+    /// The publishers with their addresses.
+    pub publishers: Vec<(String, Weak<dyn Publisher>)>,
+    /// The store and other sinks beside networks.
+    pub driven: Vec<DestinationHandle>,
+    /// The audit file.
+    pub audit: Option<Arc<Audit>>,
+    /// The subscriptions. Those of topics whose types are resolved later are added when they are.
+    pub subscriptions: Subscriptions,
+    /// Number of subscriptions once all types are resolved.
+    pub subscribed: usize,
+    /// The stall of the evaluating thread.
+    pub stall: Stall,
+    /// The largest value that was shown of each figure that may be corrected downwards.
+    pub shown: Shown,
+}
+
+/// The labels of a property.
+#[derive(Clone, Debug)]
+pub struct PropertyLabels {
+    /// Its name.
+    pub name: String,
+    /// The value of its attribute `@severity`, or empty.
+    pub severity: String,
+}
+
+/// The largest values that were shown: a counter that falls would count as one that restarted.
+#[derive(Clone, Debug, Default)]
+pub struct Shown {
+    in_violation: Vec<u64>,
+    undelivered: Vec<u64>,
+}
+
+/// A copy of everything that a scrape shows.
+#[derive(Debug)]
+pub struct Snapshot {
+    /// Start of the run.
+    pub began: SystemTime,
+    /// Whether the run is ready.
+    pub is_ready: bool,
+    /// Duration of the stall of the evaluating thread.
+    pub stalled: Duration,
+    /// Figures of the run, while it is running.
+    pub run: Option<RunSnapshot>,
+}
+
+/// The figures of a run.
+#[derive(Debug)]
+pub struct RunSnapshot {
+    /// The names of the topics.
+    pub topics: Vec<String>,
+    /// The labels of the properties.
+    pub properties: Arc<[PropertyLabels]>,
+    /// The numbers of reloads that were done and refused.
+    pub reloads: [(&'static str, u64); 2],
+    /// Counts and measurements; `None` while the evaluating thread is stalled.
+    pub observation: Option<Observation>,
+    /// Nanoseconds that each property was violated; `None` where that is not measured.
+    pub in_violation: Vec<Option<u64>>,
+    /// Problems of all subscriptions.
+    pub problems: Problems,
+    /// Messages that were missed and fetched again, by topic.
+    pub recovered: Vec<u64>,
+    /// The networks.
+    pub networks: Vec<NetworkFigures>,
+    /// The queues of sinks.
+    pub queues: Vec<QueueFigures>,
+    /// Whether each sink has a subscriber; on MQTT, whether it is connected.
+    pub matched: Vec<(String, bool)>,
+    /// Messages of each sink that its consumers did not accept.
+    pub undelivered: Vec<(String, u64)>,
+    /// Messages of each sink that wait in a file.
+    pub spooled: Vec<(String, u64)>,
+    /// The states of the store and other sinks beside networks.
+    pub driven: Vec<DestinationState>,
+    /// The counts of the audit file, if there is one.
+    pub audit: Option<AuditCounts>,
+}
+
+/// The figures of a network.
+#[derive(Clone, Copy, Debug)]
+pub struct NetworkFigures {
+    /// Its name: `zenoh`, `dds` or `mqtt`.
+    pub name: &'static str,
+    /// Whether it is connected.
+    pub is_connected: bool,
+    /// Number of connections lost so far.
+    pub outages: u64,
+}
+
+/// The figures of the queue of a sink.
+#[derive(Clone, Debug)]
+pub struct QueueFigures {
+    /// The sink.
+    pub sink: String,
+    /// Number of messages that wait in memory.
+    pub waiting: u64,
+    /// Time that the first of them has waited.
+    pub age: Duration,
+}
+
+impl RunState {
+    /// Creates the state of a run whose networks are not joined yet. `measured` is the number of instances whose violations
+    /// are counted by their parameters; `None` where nothing is measured.
+    pub fn new(measured: Option<usize>) -> RunState {
+        RunState { measured, began: SystemTime::now(), phase: Mutex::new(Phase::Joining) }
+    }
+
+    /// Returns the meter of a run with these numbers of topics and properties; `None` where nothing is measured.
+    pub fn meter(&self, topics: usize, properties: usize) -> Option<Box<Meter>> {
+        self.measured.map(|parameters| Box::new(Meter::new(topics, properties, parameters)))
+    }
+
+    fn phase(&self) -> MutexGuard<'_, Phase> {
+        self.phase.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begins to show a run.
+    pub fn begin(&self, observed: Observed) {
+        *self.phase() = Phase::Running(Box::new(observed));
+    }
+
+    /// Shows nothing more of the run, whose networks are about to be left. Waits for a scrape that reads them.
+    pub fn end(&self) {
+        *self.phase() = Phase::Ended;
+    }
+
+    /// Calls a function while nothing reads the state of the run, with its parts if there are any.
+    pub fn change<T>(&self, change: impl FnOnce(Option<&mut Observed>) -> T) -> T {
+        match &mut *self.phase() {
+            Phase::Running(observed) => change(Some(observed)),
+            Phase::Joining | Phase::Ended => change(None),
+        }
+    }
+
+    /// Checks whether the evaluating thread moves.
+    ///
+    /// # Errors
+    /// Its place, and since when it has been there.
+    pub fn alive(&self) -> Result<(), String> {
+        match &*self.phase() {
+            Phase::Running(observed) => observed.stall.get().map_or(Ok(()), |stall| Err(stalled(&stall))),
+            Phase::Joining | Phase::Ended => Ok(()),
+        }
+    }
+
+    /// Returns the reasons why the run is not ready; none if it is.
+    pub fn unready(&self) -> Vec<String> {
+        match &*self.phase() {
+            Phase::Joining => vec!["the networks are not joined yet".to_owned()],
+            Phase::Running(observed) => observed.unready(),
+            Phase::Ended => vec!["the run is ending".to_owned()],
+        }
+    }
+
+    /// Whether every network is connected and every topic subscribed to. A run that is not caught up is, too.
+    pub fn is_connected(&self) -> bool {
+        match &*self.phase() {
+            Phase::Running(observed) => observed.unconnected().is_empty(),
+            Phase::Joining | Phase::Ended => false,
+        }
+    }
+
+    /// Describes the run in one line: the reasons why it is not connected, its stall, or its counts.
+    pub fn describe(&self) -> String {
+        match &*self.phase() {
+            Phase::Joining => "joining the networks".to_owned(),
+            Phase::Running(observed) => observed.describe(),
+            Phase::Ended => "leaving the networks".to_owned(),
+        }
+    }
+
+    /// Copies everything that a scrape shows.
+    pub fn snapshot(&self) -> Snapshot {
+        let mut phase = self.phase();
+        let (is_ready, stalled, run) = match &mut *phase {
+            Phase::Running(observed) => {
+                let stalled = observed.stall.get().map_or(Duration::ZERO, |(lasted, _)| lasted);
+                (observed.unready().is_empty(), stalled, Some(observed.snapshot()))
+            }
+            Phase::Joining | Phase::Ended => (false, Duration::ZERO, None),
+        };
+        Snapshot { began: self.began, is_ready, stalled, run }
+    }
+}
+
+/// The sentence about a stall.
+fn stalled((lasted, place): &(Duration, String)) -> String {
+    format!("the evaluating thread has been {place} for {:.1} s", lasted.as_secs_f64())
+}
+
+impl Observed {
+    /// The reasons why the run does not receive all messages.
+    fn unconnected(&self) -> Vec<String> {
+        let Some((pipeline, networks)) = self.pipeline.upgrade().zip(self.networks.upgrade()) else {
+            return vec!["the run is ending".to_owned()];
+        };
+        let mut reasons = Vec::new();
+        if pipeline.is_ending() {
+            reasons.push("the run is ending".to_owned());
+        }
+        for (name, is_connected) in networks.connected() {
+            if !is_connected {
+                reasons.push(format!("{name} is not connected"));
+            }
+        }
+        let open = self.subscribed.saturating_sub(self.subscriptions.count()) as u64;
+        if open > 0 {
+            let topics = counted(open, "topic is", "topics are");
+            reasons.push(format!("{topics} not subscribed to, as the types are not known yet"));
+        }
+        reasons
+    }
+
+    /// The reasons why the run is not ready: those of [`Observed::unconnected`], and those of the evaluating thread.
+    fn unready(&self) -> Vec<String> {
+        let mut reasons = self.unconnected();
+        let Some(pipeline) = self.pipeline.upgrade() else { return reasons };
+        match (self.stall.get(), pipeline.behind_within(LIMIT)) {
+            (Some(stall), _) => reasons.push(stalled(&stall)),
+            (None, Err(Unresponsive)) => {
+                reasons.push(format!("the evaluating thread did not answer within {} ms", LIMIT.as_millis()));
+            }
+            (None, Ok(Some(since))) if since.elapsed() >= BEHIND => {
+                let seconds = since.elapsed().as_secs_f64();
+                reasons.push(format!("not caught up: messages have been waiting for {seconds:.1} s"));
+            }
+            (None, Ok(_)) => {}
+        }
+        reasons
+    }
+
+    fn describe(&self) -> String {
+        let reasons = self.unconnected();
+        if !reasons.is_empty() {
+            return reasons.join("; ");
+        }
+        if let Some(stall) = self.stall.get() {
+            return stalled(&stall);
+        }
+        let counts = self.pipeline.upgrade().and_then(|pipeline| pipeline.summary_within(GLANCE));
+        let Some((summary, traffic)) = counts else { return "checking".to_owned() };
+        let violations: u64 = summary.properties.iter().map(|property| property.violations).sum();
+        let messages = counted(traffic.received, "message", "messages");
+        format!("received {messages}, {}", counted(violations, "violation", "violations"))
+    }
+
+    fn snapshot(&mut self) -> RunSnapshot {
+        let observation = self.pipeline.upgrade().and_then(|pipeline| pipeline.observed_within(LIMIT));
+        let in_violation = match &observation {
+            Some(observation) => self.shown.in_violation(observation),
+            None => Vec::new(),
+        };
+        let problems = self.subscriptions.problems();
+        let mut recovered = vec![0; self.topics.len()];
+        let mut networks = Vec::new();
+        if let Some(joined) = self.networks.upgrade() {
+            for (slot, of_topic) in joined.recovered() {
+                let topic = self.slots.iter().position(|own| *own == slot);
+                if let Some(count) = topic.and_then(|topic| recovered.get_mut(topic)) {
+                    *count += of_topic.count;
+                }
+            }
+            let outages = joined.outages();
+            let figures = |(name, is_connected): (&'static str, bool)| NetworkFigures {
+                name,
+                is_connected,
+                outages: outages.iter().filter(|outage| outage.network == name).count() as u64,
+            };
+            networks = joined.connected().into_iter().map(figures).collect();
+        }
+        RunSnapshot {
+            topics: self.topics.clone(),
+            properties: Arc::clone(&self.properties),
+            reloads: [("done", self.reloads.done()), ("refused", self.reloads.refused())],
+            observation,
+            in_violation,
+            problems,
+            recovered,
+            networks,
+            queues: queue_figures(&self.queues),
+            matched: matched(&self.publishers),
+            undelivered: self.shown.undelivered(self.undelivered.counts()),
+            spooled: self.spools.sizes(),
+            driven: self.driven.iter().map(DestinationHandle::state).collect(),
+            audit: self.audit.as_deref().map(Audit::counts),
+        }
+    }
+}
+
+/// The figures of each sink: one that a reload has removed and added again has several queues.
+fn queue_figures(queues: &[Arc<Queue>]) -> Vec<QueueFigures> {
+    let now = Instant::now();
+    let mut all: Vec<QueueFigures> = Vec::new();
+    for queue in queues {
+        let (waiting, since) = queue.waiting();
+        let age = since.map_or(Duration::ZERO, |since| now.saturating_duration_since(since));
+        let waiting = waiting as u64;
+        match all.iter_mut().find(|known| known.sink == queue.sink()) {
+            Some(known) => (known.waiting, known.age) = (known.waiting + waiting, known.age.max(age)),
+            None => all.push(QueueFigures { sink: queue.sink().to_owned(), waiting, age }),
+        }
+    }
+    all
+}
+
+/// Whether each sink has a subscriber. Verdicts and actions on one address have a publisher each.
+fn matched(publishers: &[(String, Weak<dyn Publisher>)]) -> Vec<(String, bool)> {
+    let mut all: Vec<(String, bool)> = Vec::new();
+    for (sink, publisher) in publishers {
+        let Some(publisher) = publisher.upgrade() else { continue };
+        let is_matched = publisher.is_matched();
+        match all.iter_mut().find(|(known, _)| known == sink) {
+            Some((_, known)) => *known |= is_matched,
+            None => all.push((sink.clone(), is_matched)),
+        }
+    }
+    all
+}
+
+impl Shown {
+    /// Forgets the values of properties, which have other positions.
+    pub fn forget_properties(&mut self) {
+        self.in_violation.clear();
+    }
+
+    /// The time in violation of each property in nanoseconds, where it is measured.
+    fn in_violation(&mut self, observation: &Observation) -> Vec<Option<u64>> {
+        let properties = &observation.summary.properties;
+        self.in_violation.resize(properties.len(), 0);
+        let shown = properties.iter().zip(&mut self.in_violation).map(|(property, shown)| {
+            let nanos = property.in_violation()?.total.nanos;
+            *shown = nanos.max(*shown);
+            Some(*shown)
+        });
+        shown.collect()
+    }
+
+    fn undelivered(&mut self, mut counts: Vec<(String, u64)>) -> Vec<(String, u64)> {
+        self.undelivered.resize(counts.len(), 0);
+        for ((_, count), shown) in counts.iter_mut().zip(&mut self.undelivered) {
+            *count = (*count).max(*shown);
+            *shown = *count;
+        }
+        counts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sinks::queue::NETWORK;
+
+    #[test]
+    fn queues_of_one_sink_have_one_sample() {
+        let queue = |sink: &str| Queue::new(sink.to_owned(), NETWORK, Duration::from_secs(1), None);
+        let all = queue_figures(&["mqtt:a", "mqtt:b", "mqtt:a"].map(queue));
+        assert_eq!(all.iter().map(|queue| queue.sink.as_str()).collect::<Vec<_>>(), ["mqtt:a", "mqtt:b"]);
+    }
+
+    #[test]
+    fn counters_do_not_fall() {
+        let mut shown = Shown::default();
+        let count = |count: u64| vec![("mqtt:a".to_owned(), count)];
+        assert_eq!(shown.undelivered(count(5)), count(5));
+        assert_eq!(shown.undelivered(count(3)), count(5), "messages were delivered after all");
+        assert_eq!(shown.undelivered(count(6)), count(6));
+    }
+
+    #[test]
+    fn run_is_alive_and_unready_before_and_after_its_networks_are_joined() {
+        let state = RunState::new(Some(0));
+        assert_eq!(state.alive(), Ok(()));
+        assert_eq!(state.unready(), ["the networks are not joined yet"]);
+        assert!(!state.is_connected());
+        assert_eq!(state.describe(), "joining the networks");
+        assert!(!state.snapshot().is_ready && state.snapshot().run.is_none());
+        state.end();
+        assert_eq!(state.unready(), ["the run is ending"]);
+    }
+}

@@ -1,0 +1,38 @@
+//! Everything that joins networks.
+//!
+//! | module | contents |
+//! |---|---|
+//! | [`networks`], [`discover`] | options and joining; types that publishers describe |
+//! | [`listener`], [`reader`] | subscriptions, types, the end and the account of what is missing; the command that reads |
+//! | [`running`], [`publishers`] | a run of a deployment: its start, sinks, subscriptions, end and summary |
+//! | [`pipeline`] | messages of the networks into a session, reports to their sinks |
+//! | [`gate`] | gates, which pass messages on while properties hold |
+//! | [`outgoing`] | messages from a file to networks, by a schedule |
+//! | [`metrics`] | metrics for Prometheus, and probes of the health of a run |
+//! | [`service`] | notifications to a service manager, such as systemd |
+//! | [`losses`], [`health`], [`watchdog`] | losses, the state of a run, and stalls of the evaluating thread |
+//! | [`resume`], [`signals`] | snapshots in files; the end by a signal |
+//! | [`reload`] | an edited specification and deployment for a run |
+//! | [`acting`] | the start of actions on verdicts |
+//! | [`audited`] | the start and the end of a run in its audit file |
+
+pub mod acting;
+pub mod audited;
+pub mod discover;
+pub mod gate;
+pub mod health;
+pub mod listener;
+pub mod losses;
+pub mod metrics;
+pub mod networks;
+pub mod outgoing;
+pub mod pipeline;
+pub mod publishers;
+pub mod reader;
+pub mod reload;
+pub mod resume;
+pub mod running;
+pub mod service;
+pub mod signals;
+pub mod subscriptions;
+pub mod watchdog;

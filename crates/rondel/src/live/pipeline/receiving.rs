@@ -1,0 +1,183 @@
+//! Reception: samples of the networks into the session, and the first message that cannot be decoded.
+
+use std::sync::atomic::Ordering;
+
+use rondel_decode::cdr;
+use rondel_decode::schema::Schema;
+use rondel_event::{Timestamp, TopicId, TypeIndex};
+use rondel_net::adapter::{Change, Receiver, Sample, now};
+use rondel_runtime::{DecodeError, Stamp};
+
+use super::{PROGRESS, Pipeline, State, Stop};
+use crate::warn;
+
+impl Receiver for Pipeline {
+    fn receive(&self, slot: TopicId, samples: &[Sample<'_>]) {
+        if self.ending.load(Ordering::Relaxed) {
+            return;
+        }
+        let mut state = self.state();
+        if slot == PROGRESS {
+            samples.iter().for_each(|sample| state.session.progress(sample.payload));
+            return;
+        }
+        let before = state.traffic.received;
+        self.place.evaluating(before);
+        state.receive(slot, samples);
+        self.stop_at_count(before, &mut state);
+    }
+
+    fn idle(&self) {
+        let mut state = self.state();
+        self.flush(&mut state);
+        if let Some(meter) = &mut state.meter {
+            meter.idle();
+        }
+        if self.batches() {
+            state.release();
+        }
+    }
+
+    fn missed(&self, slot: TopicId, from: Timestamp, until: Option<Timestamp>) {
+        self.cut_off(&[slot], from, until);
+    }
+
+    fn changed(&self, slot: TopicId, change: Change<'_>, time: Timestamp) {
+        let (event, holds) = change.event();
+        if self.ending.load(Ordering::Relaxed) {
+            return;
+        }
+        let mut state = self.known_slot(slot);
+        let Some(topic) = state.slots.topic(slot) else { return };
+        let time = if state.is_simulated() { self.clock.now() } else { time };
+        // An event is evaluated at once, since no message need follow.
+        let is_read = match change.instance().and_then(|instance| instance.payload()) {
+            Some(instance) => state.session.instance_event(topic, event, instance, time),
+            None => state.session.event(topic, event, holds, time),
+        };
+        if is_read {
+            self.flush(&mut state);
+            if self.batches() {
+                state.release();
+            }
+        }
+    }
+
+    fn wants_types(&self, slot: TopicId) -> bool {
+        slot < PROGRESS
+    }
+
+    fn further_type(&self, slot: TopicId, publisher: &str, schema: &Schema) -> Option<TypeIndex> {
+        self.add_type(slot, publisher, schema)
+    }
+
+    fn wants_idle(&self) -> bool {
+        true
+    }
+}
+
+impl Pipeline {
+    /// Requests the end of the run if the last wanted message has come since `before` messages.
+    #[inline]
+    pub(super) fn stop_at_count(&self, before: u64, state: &mut State) {
+        if before < self.stop_after && state.traffic.received >= self.stop_after {
+            self.flush(state);
+            state.traffic.last = Some(now());
+            state.traffic.until_last = state.traffic.received;
+            // The receiver is gone when the run is ending already.
+            let _ = self.stop.send(Stop::Count);
+        }
+    }
+}
+
+impl State {
+    /// Pushes samples of a subscription into the session and emits its reports.
+    pub(super) fn receive(&mut self, slot: TopicId, samples: &[Sample<'_>]) {
+        let Some(topic) = self.slots.topic(slot) else { return self.slots.hold(slot, samples) };
+        self.traffic.received += samples.len() as u64;
+        if let Some(meter) = &mut self.meter {
+            meter.receive(topic, samples);
+        }
+        // Networks know the time of day.
+        let is_simulated = self.is_simulated();
+        let is_gated = self.gates.as_ref().is_some_and(|gates| gates.reads(topic));
+        for sample in samples {
+            let mut arrival = sample.known_arrival();
+            if let Some(recorder) = &mut self.recorder {
+                // The session need not read the clock again.
+                let time = sample.arrival();
+                arrival = Some(time);
+                recorder.keep(slot, sample, time);
+            }
+            if is_simulated {
+                arrival = None;
+            }
+            let stamp = Stamp {
+                source: sample.source_time,
+                arrival,
+                origin: sample.origin,
+                name: sample.name,
+                of_type: sample.of_type,
+            };
+            let before = if is_gated { self.session.events() } else { 0 };
+            if let Err(error) = self.session.push(topic, stamp, sample.payload) {
+                self.undecodable(topic, sample.payload, error);
+            }
+            if is_gated {
+                self.decide(topic, sample.payload, before);
+            }
+        }
+        self.emit();
+        if let Some(meter) = &mut self.meter {
+            meter.pushed();
+        }
+        if self.traffic.first.is_none() {
+            // The clock is not read again before the end: that costs more than a step.
+            self.traffic.first = samples.first().map(Sample::arrival);
+        }
+    }
+
+    /// Warns of the first message that cannot be decoded.
+    #[cold]
+    fn undecodable(&mut self, topic: TopicId, payload: &[u8], error: DecodeError) {
+        self.undecodable += 1;
+        if self.undecodable > 1 {
+            return;
+        }
+        let is_json = matches!(error, DecodeError::Json(_));
+        let hint = if is_json && cdr::is_encapsulated(payload) {
+            "; it begins like CDR: `encoding: cdr` reads messages by their type, `encoding: cdr_string` JSON that a bridge \
+             passes on"
+        } else {
+            ""
+        };
+        let what = match error.is_about_time() {
+            true => "its time cannot be used",
+            false if is_json => "it is not JSON",
+            false => "it is not a message of its type",
+        };
+        let shown = if is_json { format!(": {}", excerpt(payload, error.offset())) } else { String::new() };
+        warn(&format!(
+            "cannot decode a message of {} bytes on {}: {what} ({error}){shown}{hint}; further ones are only counted",
+            payload.len(),
+            self.topics[topic.index()],
+        ));
+    }
+}
+
+/// Returns the part of a payload around an offset.
+fn excerpt(payload: &[u8], offset: usize) -> String {
+    let start = offset.min(payload.len()).saturating_sub(20);
+    let end = (start + 40).min(payload.len());
+    let mut out = String::new();
+    if start > 0 {
+        out.push('…');
+    }
+    out.extend(
+        String::from_utf8_lossy(&payload[start..end]).chars().map(|c| if c.is_control() { '·' } else { c }),
+    );
+    if end < payload.len() {
+        out.push('…');
+    }
+    out
+}

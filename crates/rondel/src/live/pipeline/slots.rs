@@ -1,0 +1,151 @@
+//! The numbers of subscriptions, which stay when a reload gives topics other numbers.
+
+use std::collections::VecDeque;
+use std::sync::MutexGuard;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rondel_event::{NameId, Origin, Timestamp, TopicId, TypeIndex};
+use rondel_net::adapter::Sample;
+
+use super::{Pipeline, State};
+
+/// Maximum number of messages that wait for a reload.
+const MESSAGES: usize = 65_536;
+/// Maximum size of their payloads in bytes.
+const BYTES: usize = 64 << 20;
+/// Time limit for events and types of new topics until the reload is complete.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Interval of looking whether it is.
+const LOOK: Duration = Duration::from_millis(1);
+
+/// Destination of the messages of a subscription.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Slot {
+    /// They wait until the session has the topic.
+    Awaited,
+    /// They are those of this topic of the session.
+    Topic(TopicId),
+    /// The topic was removed.
+    Removed,
+}
+
+/// A message that waits for a reload.
+struct EarlyMessage {
+    slot: TopicId,
+    payload: Vec<u8>,
+    source: Option<Timestamp>,
+    arrival: Timestamp,
+    origin: Option<Origin>,
+    name: Option<NameId>,
+    of_type: TypeIndex,
+}
+
+/// The subscriptions by their numbers.
+pub(super) struct Slots {
+    slots: Vec<Slot>,
+    /// Messages of awaited topics, in the order of their arrival.
+    early: VecDeque<EarlyMessage>,
+    bytes: usize,
+    /// Messages of awaited topics for which there was no room.
+    dropped: u64,
+}
+
+impl Slots {
+    /// Creates the subscriptions of a new run: each has the number of its topic.
+    pub(super) fn new(topics: usize) -> Slots {
+        let slots = (0..topics as u32).map(|topic| Slot::Topic(TopicId(topic))).collect();
+        Slots { slots, early: VecDeque::new(), bytes: 0, dropped: 0 }
+    }
+
+    /// Returns the topic of a subscription; `None` while it is awaited, and after it was removed.
+    #[inline]
+    pub(super) fn topic(&self, slot: TopicId) -> Option<TopicId> {
+        match self.slots.get(slot.index()) {
+            Some(Slot::Topic(topic)) => Some(*topic),
+            _ => None,
+        }
+    }
+
+    /// Adds a subscription whose topic is awaited, and returns its number.
+    pub(super) fn add(&mut self) -> TopicId {
+        self.slots.push(Slot::Awaited);
+        TopicId(self.slots.len() as u32 - 1)
+    }
+
+    /// Gives each topic of a session its subscription; other subscriptions are removed. Returns the number of messages for
+    /// which there was no room.
+    pub(super) fn assign(&mut self, slots: &[TopicId]) -> u64 {
+        self.slots.fill(Slot::Removed);
+        for (topic, slot) in (0..).map(TopicId).zip(slots) {
+            if let Some(place) = self.slots.get_mut(slot.index()) {
+                *place = Slot::Topic(topic);
+            }
+        }
+        std::mem::take(&mut self.dropped)
+    }
+
+    /// Removes the awaited subscriptions with their messages.
+    pub(super) fn abandon(&mut self) {
+        self.slots.iter_mut().filter(|slot| **slot == Slot::Awaited).for_each(|slot| *slot = Slot::Removed);
+        self.early.clear();
+        (self.bytes, self.dropped) = (0, 0);
+    }
+
+    /// Keeps messages of an awaited topic, as far as there is room.
+    #[cold]
+    pub(super) fn hold(&mut self, slot: TopicId, samples: &[Sample<'_>]) {
+        if self.slots.get(slot.index()) != Some(&Slot::Awaited) {
+            return;
+        }
+        for sample in samples {
+            if self.early.len() >= MESSAGES || self.bytes.saturating_add(sample.payload.len()) > BYTES {
+                self.dropped += 1;
+                continue;
+            }
+            self.bytes += sample.payload.len();
+            self.early.push_back(EarlyMessage {
+                slot,
+                payload: sample.payload.to_vec(),
+                source: sample.source_time,
+                arrival: sample.arrival(),
+                origin: sample.origin,
+                name: sample.name,
+                of_type: sample.of_type,
+            });
+        }
+    }
+
+    /// Whether the topic of a subscription is awaited.
+    fn is_awaited(&self, slot: TopicId) -> bool {
+        self.slots.get(slot.index()) == Some(&Slot::Awaited)
+    }
+}
+
+impl State {
+    /// Receives the messages that have waited for their topics.
+    pub(super) fn receive_early(&mut self) {
+        for message in std::mem::take(&mut self.slots.early) {
+            let EarlyMessage { slot, payload, source, arrival, origin, name, of_type } = message;
+            let sample = Sample::new(&payload, source, Some(arrival));
+            self.receive(slot, &[sample.with_origin(origin).with_name(name).with_type(of_type)]);
+        }
+        self.slots.bytes = 0;
+    }
+}
+
+impl Pipeline {
+    /// Takes the lock once the topic of a subscription is no longer awaited, or the patience is over. Events and types
+    /// come on threads of their own, and seldom.
+    pub(super) fn known_slot(&self, slot: TopicId) -> MutexGuard<'_, State> {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let state = self.state();
+            if !state.slots.is_awaited(slot) || Instant::now() >= deadline {
+                return state;
+            }
+            drop(state);
+            thread::sleep(LOOK);
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! The end of a run: drains and closes subscriptions, flushes publishers, and leaves the networks.
+
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+use rondel_net::adapter::Publisher;
+use rondel_net::durability::Snapshots;
+
+use super::Running;
+use super::summary::RunSummary;
+use crate::live::acting::Acting;
+use crate::live::listener::Outcome;
+use crate::live::losses::Unconfirmed;
+use crate::live::pipeline::Stop;
+
+/// Part of the time limit that is reserved for the summary and the exit of the process.
+const EXIT: Duration = Duration::from_millis(600);
+/// Part of the time limit that is reserved for closing the networks.
+const LEAVE: Duration = Duration::from_millis(700);
+/// Minimum time that a woken publisher gets to return.
+const WAKE: Duration = Duration::from_millis(300);
+
+impl Running {
+    /// Ends gracefully: checks everything received and publishes its verdicts. `None` when a subscriber of
+    /// the verdicts blocks.
+    pub fn end(self, why: Stop) -> Option<RunSummary> {
+        let limit = self.end_within.saturating_sub(EXIT);
+        let end = Instant::now() + limit;
+        let deadline = end - LEAVE;
+        let left = |deadline: Instant| deadline.saturating_duration_since(Instant::now());
+        // On DDS a subscription ends when nothing more waits. Messages may come faster than they are checked.
+        let receiving = limit.saturating_sub(LEAVE + WAKE);
+        // The rest is for the evaluation of the last messages.
+        let closed = self.listener.close(why, receiving * 4 / 9, receiving);
+        if !closed.is_closed {
+            closed.networks.wake();
+        }
+        let resumable = self.snapshots.is_some();
+        let ended = self.pipeline.end(resumable.then_some(closed.is_closed), left(deadline).max(WAKE));
+        let Some(publishers) = ended else {
+            // Accepted verdicts are written all the same.
+            self.destinations.close(WAKE);
+            if let Some(acting) = self.acting {
+                acting.actions.end(WAKE);
+            }
+            return None;
+        };
+        self.losses.end();
+        self.attendants.end();
+        let recorded = self.pipeline.end_recording(left(deadline).max(WAKE));
+        if let Some(keeper) = self.keeper {
+            // A panic of the thread has been reported.
+            let _ = keeper.join();
+        }
+        let mut flushed = closed.is_closed && self.flushed;
+        flushed &= flush_all(&publishers, deadline, Duration::ZERO);
+        // Afterwards: programs take as long as they like.
+        let (acted, acting) = match self.acting {
+            None => (None, Vec::new()),
+            Some(Acting { actions, publishers }) => (Some(actions.end(left(deadline).max(WAKE))), publishers),
+        };
+        flushed &= flush_all(&acting, deadline, WAKE);
+        let unconfirmed = unconfirmed(self.unconfirmed, &self.addressed);
+        // Afterwards: verdicts that were not delivered are not forgotten.
+        let kept = self.snapshots.map_or(Ok(()), Snapshots::end);
+        let driven = self.destinations.close(left(deadline).max(WAKE));
+        if let Some(metrics) = self.metrics {
+            metrics.end();
+        }
+        drop((publishers, acting));
+        let (refused, refused_participants) =
+            (closed.networks.refused(), closed.networks.refused_participants());
+        let is_joined = !closed.networks.is_any_awaited();
+        let outcome = closed.leave(left(end));
+        // After closing: until then a consumer may be cut off.
+        let (mut summary, mut traffic) = self.pipeline.summary();
+        let topics = &self.subscriber.topics;
+        outcome.add_recovered(&mut summary.accounts, |number| {
+            topics.iter().position(|topic| topic.slot == number)
+        });
+        let Outcome { problems, unread, outages, is_left, .. } = outcome;
+        flushed &= is_left;
+        traffic.unpublished += refused;
+        let withdrawn: u64 = self.queues.iter().map(|queue| queue.withdrawn()).sum();
+        traffic.published = traffic.published.saturating_sub(withdrawn);
+        Some(RunSummary {
+            summary,
+            traffic,
+            counted: why == Stop::Count,
+            problems,
+            published: self.published,
+            spec: self.spec,
+            kept,
+            flushed,
+            undelivered: self.undelivered,
+            unconfirmed,
+            spools: self.spools,
+            recorded,
+            outages,
+            is_joined,
+            refused_participants,
+            unread,
+            clock: self.pipeline.clock_account(),
+            reloads: self.reloads,
+            past: self.past,
+            gates: self.pipeline.gates(),
+            audit: None,
+            driven,
+            acted,
+        })
+    }
+}
+
+/// Adds the messages that the consumers of publishers have not confirmed.
+fn unconfirmed(mut all: Unconfirmed, publishers: &[(String, Weak<dyn Publisher>)]) -> Unconfirmed {
+    for (sink, publisher) in publishers {
+        if let Some(publisher) = publisher.upgrade() {
+            all.add(sink, &*publisher);
+        }
+    }
+    all
+}
+
+/// Flushes publishers until a deadline, each for at least `least`. Returns whether everything was handed over.
+fn flush_all(publishers: &[Arc<dyn Publisher>], deadline: Instant, least: Duration) -> bool {
+    let mut flushed = true;
+    for publisher in publishers {
+        flushed &= publisher.flush(deadline.saturating_duration_since(Instant::now()).max(least));
+    }
+    flushed
+}

@@ -1,0 +1,124 @@
+//! The subscriptions of a run to its topics, to progress markers and to `/clock`.
+
+use std::sync::Arc;
+
+use rondel_decode::schema::Schema;
+use rondel_event::{NameId, Timestamp, TopicId, TypeIndex};
+use rondel_net::adapter::{Change, Receiver, Sample};
+use rondel_runtime::TopicNames;
+use rondel_runtime::ros2::DIAGNOSTICS;
+
+use crate::deployment::{Address, Binding, Deployment};
+use crate::live::networks::Networks;
+use crate::live::pipeline::{ClockReceiver, Pipeline};
+use crate::live::reader::{Reader, Subscribed, subscribe};
+use crate::recorder::Channel;
+use crate::sinks::own::{Others, Own};
+
+/// Subscribes the pipeline of a run to topics.
+#[derive(Clone)]
+pub(super) struct Subscriber {
+    pub(super) pipeline: Arc<Pipeline>,
+    /// Messages that the run itself has published.
+    pub(super) own: Arc<Own>,
+    /// The topics.
+    pub(super) topics: Vec<SubscribedTopic>,
+}
+
+/// A topic as it is subscribed to.
+#[derive(Clone)]
+pub(super) struct SubscribedTopic {
+    /// The number of the subscription.
+    pub(super) slot: TopicId,
+    /// The names of the topic, if its address has parameters.
+    pub(super) names: Option<Arc<TopicNames>>,
+    /// Whether diagnostics that the run publishes come back on it.
+    pub(super) returns: bool,
+}
+
+/// Receives the messages of one subscription.
+struct Port {
+    pipeline: Arc<Pipeline>,
+    names: Option<Arc<TopicNames>>,
+}
+
+impl Receiver for Port {
+    fn receive(&self, slot: TopicId, samples: &[Sample<'_>]) {
+        self.pipeline.receive(slot, samples);
+    }
+
+    fn idle(&self) {
+        self.pipeline.idle();
+    }
+
+    fn missed(&self, slot: TopicId, from: Timestamp, until: Option<Timestamp>) {
+        self.pipeline.missed(slot, from, until);
+    }
+
+    fn changed(&self, slot: TopicId, change: Change<'_>, time: Timestamp) {
+        self.pipeline.changed(slot, change, time);
+    }
+
+    fn wants_names(&self, _: TopicId) -> bool {
+        self.names.is_some()
+    }
+
+    fn number(&self, _: TopicId, name: &str) -> Option<NameId> {
+        self.names.as_ref()?.number(name)
+    }
+
+    fn wants_types(&self, slot: TopicId) -> bool {
+        self.pipeline.wants_types(slot)
+    }
+
+    fn further_type(&self, slot: TopicId, publisher: &str, schema: &Schema) -> Option<TypeIndex> {
+        self.pipeline.further_type(slot, publisher, schema)
+    }
+
+    fn wants_idle(&self) -> bool {
+        self.pipeline.wants_idle()
+    }
+}
+
+impl Reader for Subscriber {
+    fn subscribe(&self, networks: &Networks, topic: TopicId, binding: &Binding) -> Subscribed {
+        let SubscribedTopic { slot, names, returns } =
+            self.topics.get(topic.index()).ok_or("the topic has no number")?;
+        let receiver = Arc::new(Port { pipeline: Arc::clone(&self.pipeline), names: names.clone() });
+        if *returns {
+            let others = Others { receiver, own: Arc::clone(&self.own) };
+            return subscribe(networks, *slot, binding, Arc::new(others));
+        }
+        subscribe(networks, *slot, binding, receiver)
+    }
+
+    fn resolve(&self, topic: TopicId, binding: &Binding) -> Result<(), String> {
+        match &binding.input.message_type {
+            Some(of) => self.pipeline.resolve_type(self.number(topic), of, Channel::of(binding)),
+            None => Ok(()),
+        }
+    }
+
+    fn number(&self, topic: TopicId) -> TopicId {
+        self.topics.get(topic.index()).map_or(topic, |of| of.slot)
+    }
+
+    /// Subscribes to progress markers and to `/clock`.
+    fn subscribe_further(&self, networks: &Networks, deployment: &Deployment) -> Vec<Subscribed> {
+        let (pipeline, topic) = (|| Arc::clone(&self.pipeline), self.pipeline.progress());
+        let progress = deployment.alignment.progress.iter();
+        let progress = progress.map(|address| networks.subscribe(address, topic, pipeline()));
+        // No topic of the session has this number.
+        let after = TopicId(topic.0 + 1);
+        let clock = deployment.clock.iter();
+        let clock =
+            clock.map(|address| networks.subscribe(address, after, Arc::new(ClockReceiver(pipeline()))));
+        progress.chain(clock).collect()
+    }
+}
+
+/// Whether diagnostics that the run publishes come back on this address.
+pub(super) fn comes_back(deployment: &Deployment, address: &Address) -> bool {
+    let mut sinks = deployment.sinks.iter().flatten();
+    sinks.any(|sink| sink.ros2_type().as_deref() == Some(DIAGNOSTICS) && sink.meets(address))
+}
