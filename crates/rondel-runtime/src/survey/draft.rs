@@ -541,6 +541,30 @@ mod tests {
     }
 
     #[test]
+    fn refuted_properties_are_comments() {
+        let mut survey = Survey::new(10);
+        (0..100).for_each(|i| survey.message("zenoh:a", at(i * 100), b"{\"v\": 1}", None));
+        survey.end();
+        let drafted = |names: &[&str]| {
+            let refuted = names.iter().map(|name| ((*name).to_owned(), "Violated 2 times.".to_owned()));
+            let options = DraftOptions { refuted: Some(refuted.collect()), ..options() };
+            draft(&survey, &options, |_| false).unwrap()
+        };
+        let whole = drafted(&[]);
+        assert_eq!((whole.properties, whole.suggested), (2, 0), "{}", whole.specification);
+        let one = drafted(&["a_fresh"]);
+        let comment = "// Only suggested. Violated 2 times.\n// property a_fresh = once on(a) -> ";
+        assert!(one.specification.contains(comment), "{}", one.specification);
+        assert_eq!((one.properties, one.suggested), (1, 1), "{}", one.specification);
+        // A specification without any claim would be refused.
+        let none = drafted(&["a_fresh", "a_rate"]);
+        assert!(none.specification.contains("\nassert a_came = ever on(a)\n"), "{}", none.specification);
+        let parsed = rondel_spec::parse(&none.specification);
+        assert!(parsed.diagnostics.is_empty(), "{:?}", parsed.diagnostics);
+        assert_eq!(parsed.spec.unwrap().properties.len(), none.properties);
+    }
+
+    #[test]
     fn nothing_to_write_about() {
         let mut survey = Survey::new(10);
         survey.message("zenoh:a", at(0), b"two\nlines", None);
