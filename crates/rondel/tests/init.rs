@@ -268,7 +268,27 @@ fn little_and_damaged_input() {
         .expect_stderr(&["- is not read again, so the properties are not checked with it", "wrote "]);
 }
 
-/// Of thousands of topics a hundred are written, and the others counted.
+/// The rules of a part of a recording are kept, though messages before it may decide them too.
+#[test]
+fn a_part_of_a_recording_keeps_its_rules() {
+    let folder = Folder::new();
+    let rows: String = (0..300).map(|i| format!("{:?},{}\n", f64::from(i) / 10.0, i % 4)).collect();
+    let table = folder.file("s.csv", format!("time,v\n{rows}"));
+    let own = folder.path("own");
+    let written = rondel(["init", &table, "--folder", &own, "--from", "+5", "--to", "+25"]);
+    written.expect_status(0);
+    assert!(!written.stderr.contains("only suggested"), "{}", written.stderr);
+    let text = std::fs::read_to_string(format!("{own}/first.rondel")).unwrap();
+    assert!(text.contains("\nproperty s_fresh = ") && text.contains("\nproperty s_v = "), "{text}");
+    rondel(["check", &format!("{own}/first.rondel"), &table]).expect_status(0);
+    // A part of JSON lines cannot be checked by itself, and the whole says nothing about the part.
+    let trace = folder.file("s.jsonl", lines("/s", 300, |i| format!("\"v\": {}", i % 4)));
+    rondel(["init", &trace, "--folder", &folder.path("lines"), "--to", "+20"])
+        .expect_status(0)
+        .expect_stderr(&["s.jsonl: a part of JSON lines is not checked by itself"]);
+}
+
+/// A hundred of thousands of topics are written, and the others counted.
 #[test]
 fn thousands_of_topics_are_limited() {
     let folder = Folder::new();

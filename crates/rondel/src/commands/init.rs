@@ -140,7 +140,7 @@ impl Init {
     }
 
     /// The properties of a written draft that do not hold in its recordings, by name, each with the reason as a sentence.
-    /// `None` if they are not checked: there is no recording, or none that can be read again.
+    /// `None` if they are not checked: there is no recording, or `rondel check` cannot read the same messages again.
     fn refuted(&self, files: &[PathBuf; 2], draft: &Draft, seen: &Seen) -> Option<BTreeMap<String, String>> {
         if seen.recordings.is_empty() {
             return None;
@@ -149,14 +149,23 @@ impl Init {
             warn(&format!("{} is not read again, so the properties are not checked with it", shown(once)));
             return None;
         }
+        let lines = seen.recordings.iter().find(|file| rondel_recording::has_lines(file));
+        if let Some(lines) = lines.filter(|_| self.look.span() != (None, None)) {
+            warn(&format!("{}: a part of JSON lines is not checked by itself", shown(lines)));
+            return None;
+        }
         let first = &files[usize::from(draft.needs_deployment)];
         let (look, schemas) = (&self.look, &self.schemas);
         let check = Check::of_files(first.clone(), schemas, &seen.recordings, look.tables(), look.span());
         // Warnings about the recordings were shown when they were looked at.
         let (judged, lines) = terminal::kept_lines(|| check.judged());
+        let is_read = |recording: &Recording| !recording.properties.is_empty();
         match judged {
-            Ok(results) => Some(refuted(&results, seen.is_damaged)),
-            Err(_) => {
+            Ok(results) if results.recordings.iter().all(is_read) => {
+                // Messages before and behind the chosen part may decide a property, too.
+                Some(refuted(&results, seen.is_damaged || look.span() != (None, None)))
+            }
+            _ => {
                 lines.iter().for_each(|line| say(line));
                 warn(&format!(
                     "the properties of {} could not be checked with what was read",
@@ -231,8 +240,8 @@ impl Init {
 }
 
 /// The properties that are violated or undecided in a recording, or that none tests, by name, each with the reason as a
-/// sentence. What recordings leave open of which a part could not be read, `is_damaged`, is not refuted.
-fn refuted(results: &Results, is_damaged: bool) -> BTreeMap<String, String> {
+/// sentence. If only a part of the recordings was read, undecided properties are not refuted.
+fn refuted(results: &Results, is_part: bool) -> BTreeMap<String, String> {
     let mut refuted = BTreeMap::new();
     for (position, claim) in results.properties.iter().enumerate() {
         // A recording without messages decides nothing.
@@ -247,12 +256,12 @@ fn refuted(results: &Results, is_damaged: bool) -> BTreeMap<String, String> {
             continue;
         }
         let is_undecided = |(recording, judged): &&(&Recording, &Judged)| {
-            judged.outcome == Outcome::Inconclusive && recording.problem.is_none() && !is_damaged
+            judged.outcome == Outcome::Inconclusive && recording.problem.is_none() && !is_part
         };
         if let Some((_, judged)) = all.iter().find(is_undecided) {
             let remark = Some(&judged.remark).filter(|remark| !remark.is_empty());
             let remark = remark.map_or_else(String::new, |remark| format!(": {remark}"));
-            refuted.insert(claim.name.clone(), format!("What was recorded does not decide it{remark}."));
+            refuted.insert(claim.name.clone(), format!("Not decided{remark}."));
         } else if !all.is_empty() && all.iter().all(|(_, judged)| judged.outcome == Outcome::Vacuous) {
             let reason = all.iter().find_map(|(_, judged)| judged.vacuous.first());
             let reason = reason.map_or_else(String::new, |reason| format!(": {reason}"));
@@ -289,7 +298,7 @@ mod tests {
         Judged { outcome, vacuous, changes, count: 2, ..Judged::default() }
     }
 
-    fn reason(outcomes: &[Outcome], is_damaged: bool) -> Option<String> {
+    fn reason(outcomes: &[Outcome], is_part: bool) -> Option<String> {
         let claim = Claim { name: "p".to_owned(), ..Claim::default() };
         let mut results = Results::new("first.rondel", vec![claim]);
         results.recordings = (0..)
@@ -302,7 +311,7 @@ mod tests {
                 ..Recording::default()
             })
             .collect();
-        refuted(&results, is_damaged).remove("p")
+        refuted(&results, is_part).remove("p")
     }
 
     #[test]
@@ -314,11 +323,11 @@ mod tests {
             (&[Violated], Some("Violated 2 times in the recording, first at +2.5 s.")),
             (&[Satisfied, Violated], Some("Violated 2 times in 1.jsonl, first at +2.5 s.")),
             (&[Vacuous, Vacuous], Some("What was recorded does not test it: its premise was never true.")),
-            (&[Satisfied, Inconclusive], Some("What was recorded does not decide it.")),
+            (&[Satisfied, Inconclusive], Some("Not decided.")),
         ] {
             assert_eq!(reason(outcomes, false).as_deref(), expected, "{outcomes:?}");
         }
-        // The part that could not be read may decide it.
+        // The part that was not read may decide it.
         assert_eq!(reason(&[Inconclusive], true), None);
         assert!(reason(&[Violated], true).is_some());
     }
