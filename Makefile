@@ -43,7 +43,7 @@ setup: ## install missing requirements of the build (system packages, Rust)
 
 demo: setup ## build Rondel and run the demo: check a small system live
 	cargo build --locked $(DEMO)
-	@$(TARGET)/debug/rondel demo
+	@$(TARGET)/debug/rondel demo --live
 
 case-study: setup ## drive an Autoware vehicle with planted faults, recorded and live; say which ones are found
 	cargo build --locked --package rondel --package rondel-bench

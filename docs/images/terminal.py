@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Draw a picture of a terminal from the output of a command.
 
-    docs/images/terminal.py docs/images/demo.svg target/release/rondel demo
+    docs/images/terminal.py docs/images/demo.svg target/release/rondel demo --live
 
 Runs the command on a pseudo-terminal and draws its text and colours. Only the port is replaced, because it differs
 in every run.

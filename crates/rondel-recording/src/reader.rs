@@ -129,8 +129,19 @@ impl TraceReader {
             Some("zst") => Box::new(zstd::Decoder::new(counted).map_err(failed)?),
             _ => Box::new(counted),
         };
-        Ok(TraceReader {
-            name: path.to_owned(),
+        Ok(TraceReader { consumed, size, waits, ..TraceReader::of(path, input) })
+    }
+
+    /// Reads a trace in memory; `name` stands for it in errors.
+    pub fn of_lines(name: &Path, lines: Vec<u8>) -> TraceReader {
+        let size = Some(lines.len() as u64);
+        TraceReader { size, ..TraceReader::of(name, Box::new(io::Cursor::new(lines))) }
+    }
+
+    /// Creates a reader of an input at its beginning.
+    fn of(name: &Path, input: Box<dyn Read + Send>) -> TraceReader {
+        TraceReader {
+            name: name.to_owned(),
             input,
             buffer: vec![0; CHUNK + 1],
             start: 0,
@@ -139,10 +150,10 @@ impl TraceReader {
             begun: false,
             filled: false,
             ended: false,
-            consumed,
-            size,
-            waits,
-        })
+            consumed: Arc::default(),
+            size: None,
+            waits: None,
+        }
     }
 
     /// Returns the unused lines; `None` at the end of the trace. A last line without a line break gets one.

@@ -440,12 +440,12 @@ fn links_have_targets() {
     assert!(broken.is_empty(), "links without a target:\n{broken}");
 }
 
-/// The recording among the examples is what the vehicle of the demo says.
+/// The recording among the examples is what the vehicle of the live demo says.
 #[test]
 fn the_example_is_the_demo() {
     let folder = folder("demo");
     let checked = rondel(&folder, &["check", "--quiet", "examples/vehicle.rondel", "examples/vehicle.jsonl"]);
-    let shown = rondel(&folder, &["demo", "--fast"]);
+    let shown = rondel(&folder, &["demo", "--live", "--fast"]);
     assert_eq!((checked.0, shown.0), (1, 0), "{}{}", checked.2, shown.2);
     assert_eq!(checked.1, shown.1);
     assert_eq!(checked.2, "");

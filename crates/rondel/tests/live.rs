@@ -378,8 +378,8 @@ fn on_change_only_changes_leave() {
 }
 
 #[test]
-fn the_demo_shows_a_violation_and_ends() {
-    let finished = rondel(["demo", "--fast"]);
+fn the_live_demo_shows_a_violation_and_ends() {
+    let finished = rondel(["demo", "--live", "--fast"]);
     finished.expect_status(0);
     let shown = finished.stdout.clone() + &finished.stderr;
     let violated: Vec<&str> = finished.stdout.lines().filter(|line| line.starts_with("violated")).collect();

@@ -50,7 +50,7 @@ fn topics_of_a_recording() {
     rondel(["topics", &two[0], &two[1]]).expect_status(0).expect_stderr(&["in 2 recordings"]);
 }
 
-/// A recording satisfies the specification that `rondel init` drafts from it, except for the reported outliers.
+/// A recording satisfies the specification that `rondel init` drafts from it: a rule that an outlier violates is a comment.
 #[test]
 fn drafts_of_recordings_are_satisfied() {
     for name in ["vehicle", "driving_chain", "flights", "mode_manager", "requests", "takeover"] {
@@ -58,23 +58,21 @@ fn drafts_of_recordings_are_satisfied() {
         let own = folder.path("drafts/new");
         let written = rondel(["init", &trace, "--folder", &own]);
         written.expect_status(0).expect_stderr(&["wrote ", "next: rondel check "]);
-        // The silence in one of them is reported, and found.
-        let status = i32::from(written.stderr.contains("unlike the rest: odom: one silence"));
-        assert_eq!(status == 1, name == "takeover", "{}", written.stderr);
+        // The silence in one of them is reported, and the rule about it only suggested.
+        let is_silent = written.stderr.contains("unlike the rest: odom: one silence");
+        assert_eq!(is_silent, name == "takeover", "{}", written.stderr);
+        let is_suggested = written.stderr.contains("only suggested: odom_fresh: Violated ");
+        assert_eq!(is_suggested, is_silent, "{}", written.stderr);
         let (specification, deployment) =
             (folder.path("drafts/new/first.rondel"), folder.path("drafts/new/rondel.yaml"));
-        let checked = rondel(["check", &specification, &trace]);
-        checked.expect_status(status);
-        rondel(["check", &deployment, &trace]).expect_status(status);
+        rondel(["check", &specification, &trace]).expect_status(0);
+        rondel(["check", &deployment, &trace]).expect_status(0);
         rondel(["validate", &deployment]).expect_status(0);
         rondel(["fmt", "--check", &specification]).expect_status(0);
         let text = std::fs::read_to_string(&specification).unwrap();
         if text.contains("test \"") {
             rondel(["test", &specification]).expect_status(0);
         }
-        // A property says beside itself what violates it, and no other property is violated.
-        let violated = checked.stdout.lines().filter(|line| line.starts_with("  violated")).count();
-        assert_eq!(text.matches(" violates it.").count(), violated, "{text}");
         let again = rondel(["init", &trace, "--folder", &own]);
         again.expect_status(2).expect_stderr(&["first.rondel exists already"]);
         assert_eq!(std::fs::read_to_string(&specification).unwrap(), text);
@@ -166,7 +164,9 @@ with open(sys.argv[1], 'wb') as file:
         .expect_stderr(&["mqtt:plant/7: one silence of 4.1 s at +1.9 s to the end, otherwise 100 ms"]);
     let deployment = std::fs::read_to_string(format!("{draft}/rondel.yaml")).unwrap();
     assert!(deployment.contains("\"mqtt:plant/7\"") && deployment.contains("\"dds:other\""), "{deployment}");
-    rondel(["check", &format!("{draft}/first.rondel"), &file]).expect_status(1);
+    let text = std::fs::read_to_string(format!("{draft}/first.rondel")).unwrap();
+    assert!(text.contains("// Only suggested. Violated "), "{text}");
+    rondel(["check", &format!("{draft}/first.rondel"), &file]).expect_status(0);
     rondel(["validate", &format!("{draft}/rondel.yaml")]).expect_stderr(&[]);
     // The list of a cut recording is incomplete.
     let bytes = std::fs::read(&file).unwrap();

@@ -1,8 +1,11 @@
 //! A first specification and deployment from a survey: bounds that a longer run keeps if it is like what was seen. Single
 //! silences and values that are unlike all the rest are reported, and the bounds are those of the rest.
 
+use std::collections::BTreeMap;
+
 use super::declare::{self, Drafted, Listed, key, written};
 use super::fields::Field;
+use super::lengths::{bound, duration, rounded};
 use super::names::{Names, name_like};
 use super::pace::RecordedTime;
 use super::rules::{Context, Found, Rule, rules};
@@ -25,6 +28,9 @@ pub struct DraftOptions {
     pub specification: String,
     /// The settings of networks, in YAML.
     pub networks: String,
+    /// Properties of an earlier draft that a check refuted, by name, each with the reason as a sentence: they become comments.
+    /// `None` if nothing was checked.
+    pub refuted: Option<BTreeMap<String, String>>,
 }
 
 /// A first specification, and a deployment of it.
@@ -65,7 +71,7 @@ pub fn draft(survey: &Survey, options: &DraftOptions, knows: impl Fn(&str) -> bo
         return None;
     }
     let written = |promotes: bool| {
-        let mut writer = Writer { promotes, ..Writer::default() };
+        let mut writer = Writer { promotes, refuted: options.refuted.clone(), ..Writer::default() };
         writer.head(survey, options, &omitted);
         for (index, topic) in drafted.iter().enumerate() {
             writer.topic(index, topic, survey);
@@ -77,6 +83,9 @@ pub fn draft(survey: &Survey, options: &DraftOptions, knows: impl Fn(&str) -> bo
     // A specification has a property at least: of a short recording, what was seen.
     if writer.properties == 0 {
         writer = written(true);
+    }
+    if writer.properties == 0 {
+        writer.came(&drafted);
     }
     let deployment = deployment(&drafted, options, &omitted);
     let specification = rondel_spec::format(&writer.text).unwrap_or(writer.text);
@@ -98,6 +107,8 @@ pub fn draft(survey: &Survey, options: &DraftOptions, knows: impl Fn(&str) -> bo
 struct Writer {
     /// Whether rules with a caveat become properties too.
     promotes: bool,
+    /// Properties that a check refuted, by name, with the reasons; `None` without a check.
+    refuted: Option<BTreeMap<String, String>>,
     text: String,
     names: Names,
     properties: usize,
@@ -163,27 +174,54 @@ impl Writer {
         self.fields(index, drafted, survey);
     }
 
-    /// Adds a property, or suggests it in a comment if it has a caveat.
-    fn property(&mut self, name: &str, seen: &str, formula: &str, caveat: Option<&str>) -> String {
+    /// The reason why a check refuted a property, as a sentence.
+    fn reason(&self, name: &str) -> Option<&String> {
+        self.refuted.as_ref()?.get(name)
+    }
+
+    /// Adds a property, or suggests it in a comment if it has a caveat. `broken` names what was reported and violates it, if
+    /// it is not known whether it holds.
+    fn property(
+        &mut self,
+        name: &str,
+        (seen, broken): (&str, &str),
+        formula: &str,
+        caveat: Option<&str>,
+    ) -> String {
         let name = self.names.take(name_like(name));
         self.line("");
-        self.comment(seen);
-        match caveat {
-            Some(caveat) if self.promotes => self.comment(caveat),
-            _ => {}
+        let is_broken = self.refuted.is_none() || self.reason(&name).is_some();
+        self.comment(&format!("{seen}{}", if is_broken { broken } else { "" }));
+        if let Some(caveat) = caveat.filter(|_| self.promotes) {
+            self.comment(caveat);
         }
-        match caveat.filter(|_| !self.promotes) {
+        let refuted = self.reason(&name).cloned();
+        let reason = refuted.or(caveat.filter(|_| !self.promotes).map(str::to_owned));
+        match reason {
             None => {
                 self.line(format!("property {name} = {formula}"));
                 self.properties += 1;
             }
-            Some(caveat) => {
-                self.comment(&format!("Only suggested. {caveat}"));
+            Some(reason) => {
+                self.comment(&format!("Only suggested. {reason}"));
                 self.comment(&format!("property {name} = {formula}"));
                 self.suggested += 1;
             }
         }
         name
+    }
+
+    /// Adds an assert for each topic that it came: a specification has a claim at least.
+    fn came(&mut self, drafted: &[Drafted<'_>]) {
+        self.line("");
+        self.comment("No rule about values or times held: these asserts only say that messages came.");
+        for topic in drafted {
+            let name = self.names.take(name_like(&format!("{}_came", topic.name)));
+            if self.reason(&name).is_none() {
+                self.line(format!("assert {name} = ever on({})", topic.name));
+                self.properties += 1;
+            }
+        }
     }
 
     /// Records an outlier, in a comment and in the draft.
@@ -218,9 +256,11 @@ impl Writer {
         let breaking = rhythm.silences.iter().filter(|silence| silence.length > count.saturating_mul(unit));
         let violated = broken_by(breaking.count(), "silence", "silences");
         let caveat = (!rhythm.is_regular).then_some("Messages do not come regularly.");
+        let at = rhythm.longest_from.map(|from| format!(" (from {} on)", offset(survey, from)));
+        let at = at.unwrap_or_default();
         self.property(
             &format!("{name}_fresh"),
-            &format!("A message every {usual}, at most {} apart.{violated}", duration(rhythm.longest)),
+            (&format!("A message every {usual}, at most {} apart{at}.", duration(rhythm.longest)), &violated),
             &format!("once on({name}) -> age({name}) <= {}", bound(longest)),
             caveat,
         );
@@ -232,9 +272,9 @@ impl Writer {
         let (length, rate) = (least.window, least.rate);
         self.property(
             &format!("{name}_rate"),
-            &format!(
-                "Not too slow: {:.1} messages per second are usual.{violated}",
-                1e9 / rhythm.median as f64
+            (
+                &format!("Not too slow: {:.1} messages per second are usual.", 1e9 / rhythm.median as f64),
+                &violated,
             ),
             &format!("once[{length} s,] on({name}) -> rate({name}) over {length} s >= {rate:?}"),
             None,
@@ -272,12 +312,22 @@ impl Writer {
                 (0, Some(_)) => " What is unlike the rest violates it.".to_owned(),
                 (values, _) => broken_by(values, "value", "values"),
             };
-            let rule = found.rule.map(|rule| Rule { seen: rule.seen + &violated, ..rule });
+            let evidence = found.evidence.filter(|(_, least, most)| least != most);
+            let evidence = evidence.map_or_else(String::new, |(count, least, most)| {
+                let values = counted(count, "value", "values");
+                let [least, most] = [least, most].map(|at| offset(survey, at));
+                format!(" {values}, the least at {least}, the greatest at {most}.")
+            });
+            let back = found.went_back.map(|at| format!(" First at {}.", offset(survey, at)));
+            let evidence = back.unwrap_or(evidence);
+            let rule = found.rule.map(|rule| Rule { seen: rule.seen + &evidence, ..rule });
             let rule = rule.filter(|_| chosen.contains(&at));
+            let step = found.step.filter(|_| rule.is_some());
             let live = found.liveness.filter(|_| liveliest == Some(at));
-            for (rule, ending) in [(rule, ""), (live, "_alive")] {
+            for (rule, ending) in [(rule, ""), (step, "_step"), (live, "_alive")] {
                 let Some(rule) = rule else { continue };
-                self.rule(index, drafted, &path, rule, ending);
+                let broken = if ending.is_empty() { violated.as_str() } else { "" };
+                self.rule(index, drafted, &path, (rule, broken), ending);
             }
         }
         if is_cut {
@@ -286,12 +336,20 @@ impl Writer {
         }
     }
 
-    fn rule(&mut self, index: usize, drafted: &Drafted<'_>, path: &[String], rule: Rule, ending: &str) {
+    fn rule(
+        &mut self,
+        index: usize,
+        drafted: &Drafted<'_>,
+        path: &[String],
+        (rule, broken): (Rule, &str),
+        ending: &str,
+    ) {
         let place = format!("{}.{}", drafted.name, written(path));
         let formula = rule.formula.replace('%', &drafted.name).replace('@', &place);
         let name = format!("{}_{}{ending}", drafted.name, path.join("_"));
-        let property = self.property(&name, &rule.seen, &formula, rule.caveat);
-        if let (Some((good, bad)), None) = (rule.sample, rule.caveat.filter(|_| !self.promotes)) {
+        let property = self.property(&name, (&rule.seen, broken), &formula, rule.caveat);
+        let is_comment = self.reason(&property).is_some() || rule.caveat.is_some() && !self.promotes;
+        if let Some((good, bad)) = rule.sample.filter(|_| !is_comment) {
             self.about.push(About { property, topic: index, path: path.to_vec(), good, bad });
         }
     }
@@ -342,19 +400,6 @@ fn collect(
     }
 }
 
-/// A length of time in a comment, with two digits.
-fn duration(nanos: u64) -> String {
-    let mut scale = 1;
-    while nanos / scale >= 100 {
-        scale *= 10;
-    }
-    let rounded = (nanos / scale + u64::from(nanos % scale * 2 >= scale)).saturating_mul(scale);
-    match rounded {
-        100_000..10_000_000 => format!("{} ms", rounded as f64 / 1e6),
-        _ => crate::text::duration(rounded).replace(".0 ", " "),
-    }
-}
-
 /// The place of a time in its recording.
 fn offset(survey: &Survey, at: RecordedTime) -> String {
     let seconds = survey.offset(at) as f64 / 1e9;
@@ -383,34 +428,6 @@ fn broken_by(count: usize, one: &str, many: &str) -> String {
         1 => format!(" The {one} above violates it."),
         _ => format!(" The {many} above violate it."),
     }
-}
-
-/// A bound of at least so many nanoseconds, with two digits.
-fn bound(nanos: u64) -> String {
-    match rounded(nanos) {
-        (count, 1) => format!("{count} ns"),
-        (count, 1_000) => format!("{count} us"),
-        (ms, 1_000_000) if ms >= 1_000 && ms.is_multiple_of(1_000) => format!("{} s", ms / 1_000),
-        (count, 1_000_000) => format!("{count} ms"),
-        (count, _) => format!("{count} s"),
-    }
-}
-
-/// At least so many nanoseconds, with two digits: a number, and its unit in nanoseconds.
-fn rounded(nanos: u64) -> (u64, u64) {
-    let unit = match nanos {
-        0..1_000 => 1,
-        1_000..1_000_000 => 1_000,
-        1_000_000..10_000_000_000 => 1_000_000,
-        _ => 1_000_000_000,
-    };
-    let mut count = nanos.div_ceil(unit);
-    let mut scale = 1;
-    while count >= 100 {
-        count = count.div_ceil(10);
-        scale *= 10;
-    }
-    (count * scale, unit)
 }
 
 fn deployment(drafted: &[Drafted<'_>], options: &DraftOptions, omitted: &[String]) -> String {
@@ -465,6 +482,7 @@ mod tests {
             origin: "a\ntest".to_owned(),
             specification: "first.rondel".to_owned(),
             networks: String::new(),
+            refuted: None,
         }
     }
 
@@ -523,19 +541,27 @@ mod tests {
     }
 
     #[test]
-    fn bounds_are_rounded_up() {
-        for (nanos, text) in [
-            (1, "1 ns"),
-            (1_234, "2 us"),
-            (75_100_000, "76 ms"),
-            (1_510_000_000, "1600 ms"),
-            (2_950_000_001, "3 s"),
-            (15_000_000_000, "15 s"),
-            (123_000_000_000, "130 s"),
-            (u64::MAX, "19000000000 s"),
-        ] {
-            assert_eq!(bound(nanos), text);
-        }
+    fn refuted_properties_are_comments() {
+        let mut survey = Survey::new(10);
+        (0..100).for_each(|i| survey.message("zenoh:a", at(i * 100), b"{\"v\": 1}", None));
+        survey.end();
+        let drafted = |names: &[&str]| {
+            let refuted = names.iter().map(|name| ((*name).to_owned(), "Violated 2 times.".to_owned()));
+            let options = DraftOptions { refuted: Some(refuted.collect()), ..options() };
+            draft(&survey, &options, |_| false).unwrap()
+        };
+        let whole = drafted(&[]);
+        assert_eq!((whole.properties, whole.suggested), (2, 0), "{}", whole.specification);
+        let one = drafted(&["a_fresh"]);
+        let comment = "// Only suggested. Violated 2 times.\n// property a_fresh = once on(a) -> ";
+        assert!(one.specification.contains(comment), "{}", one.specification);
+        assert_eq!((one.properties, one.suggested), (1, 1), "{}", one.specification);
+        // A specification without any claim would be refused.
+        let none = drafted(&["a_fresh", "a_rate"]);
+        assert!(none.specification.contains("\nassert a_came = ever on(a)\n"), "{}", none.specification);
+        let parsed = rondel_spec::parse(&none.specification);
+        assert!(parsed.diagnostics.is_empty(), "{:?}", parsed.diagnostics);
+        assert_eq!(parsed.spec.unwrap().properties.len(), none.properties);
     }
 
     #[test]

@@ -9,6 +9,7 @@ mod declare;
 mod draft;
 mod fields;
 mod guess;
+mod lengths;
 mod names;
 mod pace;
 mod recorded;

@@ -62,6 +62,8 @@ pub struct Rhythm {
     pub median: u64,
     /// The longest time between two messages, without the silences.
     pub longest: u64,
+    /// The time of the message before that.
+    pub longest_from: Option<RecordedTime>,
     /// Single gaps of a regular topic that are much longer than all others, in the order of their times.
     pub silences: Vec<Gap>,
     /// Whether nearly all gaps are about as long as the median.
@@ -209,11 +211,9 @@ impl Pace {
         let (silences, others) = self.longest.split_at(far);
         let mut silences = silences.to_vec();
         silences.sort_by_key(|gap| gap.from);
-        // The outer twentieth may be jitter or lost messages.
-        let is_regular =
-            self.gaps >= 4 && self.quantile(0.95) < 3 * median && self.quantile(0.1) > median / 4;
         let longest = others.first().map_or(median, |gap| gap.length);
-        Some(Rhythm { median, longest, silences, is_regular })
+        let longest_from = others.first().map(|gap| gap.from);
+        Some(Rhythm { median, longest, longest_from, silences, is_regular })
     }
 
     /// Returns the least rate that a regular topic keeps if it is never silent for longer than `bound`, in nanoseconds.

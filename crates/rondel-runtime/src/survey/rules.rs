@@ -31,8 +31,14 @@ pub(super) struct Rule {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Found {
     pub rule: Option<Rule>,
+    /// The suggestion that it changes little from message to message, beside a rule about its values.
+    pub step: Option<Rule>,
     /// The rule that a noisy number does not stand still, with its score.
     pub liveness: Option<Rule>,
+    /// The number of values of a number, with the times of the least and the greatest.
+    pub evidence: Option<(u64, RecordedTime, RecordedTime)>,
+    /// When a time went back first.
+    pub went_back: Option<RecordedTime>,
     /// Single values far from all others, and the usual range, in words.
     pub outliers: Vec<(String, RecordedTime)>,
     pub usual: String,
@@ -40,10 +46,12 @@ pub(super) struct Found {
     pub remark: Option<String>,
 }
 
+const BACK: &str = "It does not hold: messages came out of order, or a clock was set.";
 const UNSETTLED: &str = "The ends of this range were not reached again and again: a longer run may leave it.";
 const RESTING: &str = "Little but noise was seen: a run in which it moves leaves this range.";
 const SELDOM: &str = "Not every value came several times: a longer run may bring others.";
 const CONSTANT: &str = "It never changed: a longer run may bring other values.";
+const UNLIMITED: &str = "What limits the change was not seen: a longer run may change faster.";
 const TOO_FEW: &str = "Few messages were seen.";
 
 /// Facts about the topic of a field.
@@ -86,14 +94,23 @@ fn paired(formula: &str, seen: String, score: u32) -> Rule {
 }
 
 fn stamp(field: &Field) -> Found {
-    let Some(series) = field.series.as_ref().filter(|series| series.count >= FEW && series.falls == 0) else {
+    // A time that often goes back is that of something else.
+    let Some(series) =
+        field.series.as_ref().filter(|series| series.count >= FEW && series.falls * 10 <= series.steps)
+    else {
         return Found::default();
     };
     // A stamp that is never set is no time.
     if series.rises * 2 < series.steps {
         return Found::default();
     }
-    Found::of(paired("@ >= prev(@)", "A time that never goes back.".to_owned(), 45))
+    let seen = match series.falls {
+        0 => "A time that never goes back.".to_owned(),
+        falls => format!("A time that went back {}.", crate::text::counted(falls, "time", "times")),
+    };
+    let rule = paired("@ >= prev(@)", seen, 45);
+    let found = Found::of(Rule { caveat: (series.falls > 0).then_some(BACK), ..rule });
+    Found { went_back: series.first_fall, ..found }
 }
 
 fn quaternion(field: &Field) -> Found {
@@ -191,7 +208,12 @@ fn values(field: &Field, role: Role) -> Found {
     };
     Found::of(Rule {
         formula: format!("on(%) -> {formula}"),
-        seen: format!("Values: {}.", texts.join(", ")),
+        seen: format!(
+            "Values: {}. {}, {}.",
+            texts.join(", "),
+            crate::text::counted(field.messages, "message", "messages"),
+            crate::text::counted(visits.saturating_sub(1), "change", "changes")
+        ),
         sample: Some((texts[0].clone(), bad)),
         score,
         caveat,
@@ -223,11 +245,14 @@ fn number(field: &Field, role: Role, median: u64) -> Found {
         _ if shape.is_settled => of.range(None, 60),
         _ => of.range(Some(UNSETTLED), 30),
     };
+    let step = matches!(role, Role::Motion | Role::Other).then(|| of.step()).flatten();
+    let step = step.filter(|_| rule.is_some() && series.count >= FEW);
     let outliers = shape.outliers.iter().map(|(value, at)| (shown(*value), *at)).collect();
     let usual = format!("{} to {}", shown(shape.range.0), shown(shape.range.1));
     let liveness = liveness(series, &shape, role, median)
         .map(|rule| Rule { score: rule.score + u32::from(role == Role::Motion), ..rule });
-    Found { rule, liveness, outliers, usual, remark: None }
+    let evidence = Some((series.count, shape.ends.0, shape.ends.1));
+    Found { rule, step, liveness, evidence, outliers, usual, ..Found::default() }
 }
 
 fn largest(shape: &Shape) -> f64 {
@@ -337,7 +362,9 @@ impl Of<'_> {
         }
         let (below, above) = self.shape.margins;
         let least_margin = if self.is_whole { 1.0 } else { (most - least) * 0.3 };
-        let (below, above) = (below.max(least_margin), above.max(least_margin));
+        // A suggestion is about what was seen; where a drift leads is not.
+        let most_margin = if caveat.is_some() { most - least } else { f64::INFINITY };
+        let [below, above] = [below, above].map(|margin| margin.min(most_margin).max(least_margin));
         let low = rounded(least - below, below, false);
         // A value that reaches 0 and is never negative usually cannot be negative.
         let low = if least >= 0.0 && (self.zeros > 0 || self.is_whole) { low.max(0.0) } else { low };
@@ -370,6 +397,16 @@ impl Of<'_> {
             score: if caveat.is_some() { 40 } else { 85 },
             caveat,
         })
+    }
+
+    /// The greatest difference of consecutive values, with a margin, as a suggestion.
+    fn step(&self) -> Option<Rule> {
+        const MARGIN: f64 = 3.0;
+        let step = Some(self.shape.greatest_step).filter(|step| *step > 0.0 && !self.shape.is_noise)?;
+        let bound = rounded(MARGIN * step, MARGIN * step / 5.0, true);
+        let seen = format!("It changes by at most {} from message to message.", shown(step));
+        let rule = paired(&format!("abs(@ - prev(@)) <= {}", text(bound, self.is_whole)), seen, 0);
+        Some(Rule { caveat: Some(UNLIMITED), ..rule })
     }
 
     /// The greatest difference of consecutive values, with a margin.

@@ -33,6 +33,8 @@ pub(super) struct Series {
     /// Pairs of which the second is greater, and less.
     pub rises: u64,
     pub falls: u64,
+    /// When the second was less for the first time.
+    pub first_fall: Option<RecordedTime>,
     /// Pairs of which the second is greater by exactly 1.
     pub by_one: u64,
     /// Falls to exactly 0.
@@ -101,6 +103,8 @@ impl Segment {
 pub(super) struct Shape {
     /// The least and the greatest value, without outliers.
     pub range: (f64, f64),
+    /// The times at which they first came.
+    pub ends: (RecordedTime, RecordedTime),
     /// Single values far from all others, with the times at which they came.
     pub outliers: Vec<(f64, RecordedTime)>,
     /// The margins below and above the range that a longer run of the same kind should keep.
@@ -141,6 +145,7 @@ impl Series {
                     let rises = value > before;
                     self.rises += u64::from(rises);
                     self.falls += u64::from(!rises);
+                    self.first_fall = self.first_fall.or((!rises).then_some(at));
                     self.by_one += u64::from(value - before == 1.0);
                     self.resets += u64::from(!rises && value == 0.0);
                     self.far_falls += u64::from(before - value >= FAR);
@@ -201,8 +206,10 @@ impl Series {
     /// Returns the common features of the values; `None` without values.
     pub(super) fn shape(&self) -> Option<Shape> {
         let (kept, outliers) = self.without_outliers();
-        let least = kept.iter().map(|segment| segment.least.0).reduce(f64::min)?;
-        let most = kept.iter().map(|segment| segment.most.0).reduce(f64::max)?;
+        let (least, least_at) =
+            kept.iter().map(|segment| segment.least).reduce(|a, b| if b.0 < a.0 { b } else { a })?;
+        let (most, most_at) =
+            kept.iter().map(|segment| segment.most).reduce(|a, b| if b.0 > a.0 { b } else { a })?;
         let span = most - least;
         let near = 0.2 * span;
         let is_settled = span > 0.0
@@ -227,6 +234,7 @@ impl Series {
         let is_step_settled = step > 0.0 && recurs(&kept, |segment| segment.step >= step / 2.0);
         Some(Shape {
             range: (least, most),
+            ends: (least_at, most_at),
             outliers,
             margins,
             is_settled: is_settled && (10.0 * drift).abs() <= 2.0 * span,

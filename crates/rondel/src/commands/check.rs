@@ -9,7 +9,6 @@ mod message_run;
 mod messages;
 mod parallel;
 mod reading;
-#[cfg(feature = "repl")]
 mod results;
 mod stored;
 mod summary;
@@ -20,7 +19,7 @@ use std::sync::atomic::AtomicBool;
 
 use clap::{Args, ValueEnum};
 use rondel_event::TimeUnit;
-use rondel_recording::{Library, OpenError, Opened, RecordingError, TableOptions, shown};
+use rondel_recording::{Library, OpenError, Opened, RecordingError, TableOptions, TraceReader, shown};
 use rondel_report::Judged;
 use rondel_runtime::text::counted;
 use rondel_runtime::{Alignment, Input, ManualClock, Options, ResetPolicy, SessionPlan, TimeSource};
@@ -143,6 +142,12 @@ pub struct Check {
     /// Whether the fields are drawn over the whole recording, and no verdicts printed.
     #[arg(skip)]
     draws: bool,
+    /// Whether the results are taken, and nothing is printed.
+    #[arg(skip)]
+    is_silent: bool,
+    /// The lines of the only recording, if it is no file.
+    #[arg(skip)]
+    lines: Option<Vec<u8>>,
     /// Flag that interrupts the check.
     #[arg(skip)]
     interrupted: Arc<AtomicBool>,
@@ -413,6 +418,9 @@ impl Check {
 
     /// Opens a recording; with --merge all of them.
     fn open(&self, path: &Path, plan: &SessionPlan) -> Result<Opened, OpenError> {
+        if let Some(lines) = &self.lines {
+            return Ok(Opened::Lines(TraceReader::of_lines(path, lines.clone())));
+        }
         let declared = plan.specification().spec.declared();
         let is_topic = |name: &str| plan.topic_in_recording(name).is_some();
         let options = TableOptions {

@@ -1,23 +1,31 @@
 //! `rondel init`: writes a first specification and deployment for the topics of a network or recording.
 
+use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use clap::Args;
 use rondel_decode::json::quoted;
-use rondel_runtime::survey::{DraftOptions, draft};
+use rondel_recording::shown;
+use rondel_report::{Judged, Outcome, Recording, Results};
+use rondel_runtime::survey::{Draft, DraftOptions, draft};
 use rondel_runtime::text::counted;
 
-use super::topics::Look;
+use super::check::Check;
+use super::selecting::can_be_read_again;
+use super::topics::{Look, Seen};
 use crate::live::networks::NetworkArguments;
+use crate::output::terminal;
 use crate::schemas::Schemas;
-use crate::{complain, exit, say};
+use crate::{complain, exit, say, warn};
 
 /// The file of the specification.
 const SPECIFICATION: &str = "first.rondel";
 /// The file of the deployment.
 const DEPLOYMENT: &str = "rondel.yaml";
+/// Maximum number of checks of a draft: after one that leaves no property, suggestions become properties, then asserts.
+const ROUNDS: usize = 4;
 
 /// Write a first specification and deployment for the topics of a network or a recording
 #[derive(Debug, Args)]
@@ -61,13 +69,14 @@ impl Init {
         let schemas = schemas.with_recordings(&self.look.recordings());
         let schemas = Arc::new(Mutex::new(schemas));
         let seen = self.look.look(Some(&schemas)).map_err(|status| (status, String::new()))?;
-        let options = DraftOptions {
+        let mut options = DraftOptions {
             origin: seen.origin.clone(),
             specification: SPECIFICATION.to_owned(),
             networks: self.networks(!seen.recordings.is_empty()),
+            refuted: None,
         };
         let knows = |name: &str| schemas.lock().unwrap_or_else(PoisonError::into_inner).schema(name).is_ok();
-        let draft = draft(&seen.survey, &options, knows).ok_or_else(|| {
+        let mut written = draft(&seen.survey, &options, knows).ok_or_else(|| {
             let topics = seen.survey.topics().len() as u64;
             let found = counted(topics, "topic was found", "topics were found");
             (
@@ -82,13 +91,37 @@ impl Init {
             (exit::TRACE, format!("cannot write {}: {error}", file.display()))
         };
         std::fs::create_dir_all(&self.folder).map_err(|error| failed(&self.folder, error))?;
-        for (file, text) in files.iter().zip([&draft.specification, &draft.deployment]) {
+        for (file, text) in files.iter().zip([&written.specification, &written.deployment]) {
             let made = std::fs::OpenOptions::new().write(true).create_new(true).open(file);
             made.and_then(|mut made| made.write_all(text.as_bytes())).map_err(|error| failed(file, error))?;
         }
+        for _ in 0..ROUNDS {
+            let Some(refuted) = self.refuted(&files, &written, &seen) else { break };
+            let holds = refuted.is_empty();
+            options.refuted.get_or_insert_default().extend(refuted);
+            let again = draft(&seen.survey, &options, knows);
+            let Some(again) = again.filter(|again| again.specification != written.specification) else {
+                break;
+            };
+            written = again;
+            let replaced = rondel_recording::durable::replace(&files[0], written.specification.as_bytes());
+            replaced.map_err(|error| failed(&files[0], error))?;
+            if holds {
+                break;
+            }
+        }
+        self.report(&files, &written, &seen, &options.refuted.unwrap_or_default());
+        Ok(!seen.is_damaged)
+    }
+
+    /// Shows what was written, and what was not.
+    fn report(&self, files: &[PathBuf; 2], draft: &Draft, seen: &Seen, refuted: &BTreeMap<String, String>) {
         draft.omitted.iter().for_each(|text| say(&format!("left out: {text}")));
         draft.outliers.iter().for_each(|text| say(&format!("unlike the rest: {text}")));
-        let [specification, deployment] = files.map(|file| file.display().to_string());
+        for (name, reason) in refuted {
+            say(&format!("only suggested: {name}: {reason}"));
+        }
+        let [specification, deployment] = files.each_ref().map(|file| file.display().to_string());
         let topics = counted(draft.topics as u64, "topic", "topics");
         let properties = counted(draft.properties as u64, "property", "properties");
         let suggested = match draft.suggested {
@@ -104,7 +137,43 @@ impl Init {
             let recordings: String = recordings.collect();
             format!("next: rondel check{} {specification}{recordings}", self.look.table_arguments())
         });
-        Ok(!seen.is_damaged)
+    }
+
+    /// The properties of a written draft that do not hold in its recordings, by name, each with the reason as a sentence.
+    /// `None` if they are not checked: there is no recording, or `rondel check` cannot read the same messages again.
+    fn refuted(&self, files: &[PathBuf; 2], draft: &Draft, seen: &Seen) -> Option<BTreeMap<String, String>> {
+        if seen.recordings.is_empty() {
+            return None;
+        }
+        if let Some(once) = seen.recordings.iter().find(|file| !can_be_read_again(file)) {
+            warn(&format!("{} is not read again, so the properties are not checked with it", shown(once)));
+            return None;
+        }
+        let lines = seen.recordings.iter().find(|file| rondel_recording::has_lines(file));
+        if let Some(lines) = lines.filter(|_| self.look.span() != (None, None)) {
+            warn(&format!("{}: a part of JSON lines is not checked by itself", shown(lines)));
+            return None;
+        }
+        let first = &files[usize::from(draft.needs_deployment)];
+        let (look, schemas) = (&self.look, &self.schemas);
+        let check = Check::of_files(first.clone(), schemas, &seen.recordings, look.tables(), look.span());
+        // Warnings about the recordings were shown when they were looked at.
+        let (judged, lines) = terminal::kept_lines(|| check.judged());
+        let is_read = |recording: &Recording| !recording.properties.is_empty();
+        match judged {
+            Ok(results) if results.recordings.iter().all(is_read) => {
+                // Messages before and behind the chosen part may decide a property, too.
+                Some(refuted(&results, seen.is_damaged || look.span() != (None, None)))
+            }
+            _ => {
+                lines.iter().for_each(|line| say(line));
+                warn(&format!(
+                    "the properties of {} could not be checked with what was read",
+                    first.display()
+                ));
+                None
+            }
+        }
     }
 
     /// The networks and the definitions as settings of a deployment.
@@ -167,5 +236,99 @@ impl Init {
             }
         }
         text
+    }
+}
+
+/// The properties that are violated or undecided in a recording, or that none tests, by name, each with the reason as a
+/// sentence. If only a part of the recordings was read, undecided properties are not refuted.
+fn refuted(results: &Results, is_part: bool) -> BTreeMap<String, String> {
+    let mut refuted = BTreeMap::new();
+    for (position, claim) in results.properties.iter().enumerate() {
+        // A recording without messages decides nothing.
+        let recordings = results.recordings.iter().filter(|recording| recording.events > 0);
+        let all: Vec<(&Recording, &Judged)> = recordings
+            .filter_map(|recording| Some((recording, recording.properties.get(position)?)))
+            .collect();
+        let is_several = results.recordings.len() > 1;
+        let violated = all.iter().find(|(_, judged)| judged.outcome == Outcome::Violated);
+        if let Some((recording, judged)) = violated {
+            refuted.insert(claim.name.clone(), violation(recording, judged, is_several));
+            continue;
+        }
+        let is_undecided = |(recording, judged): &&(&Recording, &Judged)| {
+            judged.outcome == Outcome::Inconclusive && recording.problem.is_none() && !is_part
+        };
+        if let Some((_, judged)) = all.iter().find(is_undecided) {
+            let remark = Some(&judged.remark).filter(|remark| !remark.is_empty());
+            let remark = remark.map_or_else(String::new, |remark| format!(": {remark}"));
+            refuted.insert(claim.name.clone(), format!("Not decided{remark}."));
+        } else if !all.is_empty() && all.iter().all(|(_, judged)| judged.outcome == Outcome::Vacuous) {
+            let reason = all.iter().find_map(|(_, judged)| judged.vacuous.first());
+            let reason = reason.map_or_else(String::new, |reason| format!(": {reason}"));
+            refuted.insert(claim.name.clone(), format!("What was recorded does not test it{reason}."));
+        }
+    }
+    refuted
+}
+
+/// Describes the violations of a property in a recording.
+fn violation(recording: &Recording, judged: &Judged, is_several: bool) -> String {
+    let times = counted(judged.count, "time", "times");
+    let place = if is_several { recording.name.as_str() } else { "the recording" };
+    let first = judged.changes.iter().find(|change| change.verdict == Outcome::Violated);
+    let at = first.zip(recording.begin).map(|(change, begin)| {
+        let seconds = (i128::from(change.time_ns) - i128::from(begin)) as f64 / 1e9;
+        let seconds = format!("{seconds:.3}");
+        format!(", first at +{} s", seconds.trim_end_matches('0').trim_end_matches('.'))
+    });
+    format!("Violated {times} in {place}{}.", at.unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rondel_report::{Change, Claim};
+
+    fn judged(outcome: Outcome) -> Judged {
+        let vacuous = match outcome {
+            Outcome::Vacuous => vec!["its premise was never true".to_owned()],
+            _ => Vec::new(),
+        };
+        let changes = vec![Change { time_ns: 3_500_000_000, verdict: outcome }];
+        Judged { outcome, vacuous, changes, count: 2, ..Judged::default() }
+    }
+
+    fn reason(outcomes: &[Outcome], is_part: bool) -> Option<String> {
+        let claim = Claim { name: "p".to_owned(), ..Claim::default() };
+        let mut results = Results::new("first.rondel", vec![claim]);
+        results.recordings = (0..)
+            .zip(outcomes)
+            .map(|(number, outcome)| Recording {
+                name: format!("{number}.jsonl"),
+                events: 1,
+                begin: Some(1_000_000_000),
+                properties: vec![judged(*outcome)],
+                ..Recording::default()
+            })
+            .collect();
+        refuted(&results, is_part).remove("p")
+    }
+
+    #[test]
+    fn properties_that_do_not_hold_in_every_recording_are_refuted() {
+        use Outcome::{Inconclusive, Satisfied, Vacuous, Violated};
+        for (outcomes, expected) in [
+            (&[Satisfied][..], None),
+            (&[Satisfied, Vacuous], None),
+            (&[Violated], Some("Violated 2 times in the recording, first at +2.5 s.")),
+            (&[Satisfied, Violated], Some("Violated 2 times in 1.jsonl, first at +2.5 s.")),
+            (&[Vacuous, Vacuous], Some("What was recorded does not test it: its premise was never true.")),
+            (&[Satisfied, Inconclusive], Some("Not decided.")),
+        ] {
+            assert_eq!(reason(outcomes, false).as_deref(), expected, "{outcomes:?}");
+        }
+        // The part that was not read may decide it.
+        assert_eq!(reason(&[Inconclusive], true), None);
+        assert!(reason(&[Violated], true).is_some());
     }
 }

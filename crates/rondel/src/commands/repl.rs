@@ -1,6 +1,5 @@
 //! `rondel repl`: formulas over a recording, line by line.
 
-mod blocks;
 mod editor;
 mod input;
 mod playground;
@@ -8,7 +7,7 @@ mod screen;
 mod vocabulary;
 
 use std::io::{self, BufWriter, IsTerminal, Stdout};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -18,6 +17,7 @@ use rondel_report::{Judged, Recording, Results};
 use rondel_runtime::survey::{self, Survey, declarations};
 
 use super::check::Check;
+use super::selecting::can_be_read_again;
 use super::topics::recorded;
 use crate::output::Output;
 use crate::output::terminal;
@@ -172,12 +172,6 @@ impl Repl {
             has_printed: false,
         })
     }
-}
-
-/// Whether a recording can be opened several times.
-fn can_be_read_again(trace: &Path) -> bool {
-    let is_stream = std::fs::metadata(trace).is_ok_and(|file| !file.is_file() && !file.is_dir());
-    trace.as_os_str() != "-" && !is_stream
 }
 
 /// The topics of recordings, as the language declares them.

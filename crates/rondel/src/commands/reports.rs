@@ -130,7 +130,6 @@ pub const ROBUSTNESS: &str = "robustness";
 
 impl Reports {
     /// Creates results without a destination; with the robustness of the first property as a signal if `robustness`.
-    #[cfg(feature = "repl")]
     pub fn kept(specification: &Specification, robustness: bool) -> Reports {
         let results = Results::new(&specification.source, claims(specification));
         let robustness = robustness.then(Course::default);
@@ -138,7 +137,6 @@ impl Reports {
     }
 
     /// The results.
-    #[cfg(feature = "repl")]
     pub fn into_results(self) -> Results {
         self.results
     }

@@ -1,5 +1,7 @@
 //! Selection of messages of recordings by topic and time, and sentences about a recording as a whole.
 
+use std::path::Path;
+
 use rondel_decode::lines::{is_matched, is_pattern};
 use rondel_event::{Timestamp, calendar};
 use rondel_recording::{End, RecordedTopic};
@@ -10,6 +12,12 @@ use crate::output::time_text::TimeText;
 /// Hint for a pattern of `--topics` that matches no topic.
 const PATTERNS: &str = "; patterns are `*` for one level between slashes and `**` for any number, `$*` for a part of a \
                         level (`/od$*`), or `+` and a last `#` as in MQTT";
+
+/// Whether a recording can be opened several times.
+pub(super) fn can_be_read_again(trace: &Path) -> bool {
+    let is_stream = std::fs::metadata(trace).is_ok_and(|file| !file.is_file() && !file.is_dir());
+    trace.as_os_str() != "-" && !is_stream
+}
 
 /// Whether a name or pattern of `--topics` means a recorded topic.
 pub(super) fn is_named(name: &str, topic: &str) -> bool {

@@ -145,6 +145,16 @@ impl Look {
         given.map(|(name, value)| format!(" {name} {}", in_shell(&value))).collect()
     }
 
+    /// Options for reading tables.
+    pub fn tables(&self) -> &TableReading {
+        &self.tables
+    }
+
+    /// The first and the last time to look at, as they were written.
+    pub fn span(&self) -> (Option<&str>, Option<&str>) {
+        (self.from.as_deref(), self.to.as_deref())
+    }
+
     /// The recordings to look at, as they were named.
     pub fn recordings(&self) -> Vec<PathBuf> {
         self.what.iter().filter(|text| is_recording(text)).map(PathBuf::from).collect()

@@ -1,5 +1,6 @@
 //! Output for people and programs: verdicts as text, messages, summaries and exit statuses.
 
+pub mod blocks;
 pub mod exit;
 pub mod folder;
 pub mod summary;

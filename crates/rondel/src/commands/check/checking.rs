@@ -324,7 +324,7 @@ impl<'a> Checking<'a> {
                 if is_printed && let Some(feed) = &mut self.feed {
                     feed.verdict(&report);
                 }
-                if !self.options.draws && is_printed {
+                if !self.options.draws && !self.options.is_silent && is_printed {
                     writer.write(&report, text);
                 }
             }

@@ -3,9 +3,9 @@
 use rondel_event::Timestamp;
 use rondel_report::{Change, Judged, Outcome, Recording};
 
-use super::blocks::{self, Axis, Range};
 use crate::commands::reports::ROBUSTNESS;
 use crate::commands::selecting::span;
+use crate::output::blocks::{self, Axis, Range};
 use crate::output::time_text::TimeText;
 
 /// The fewest and the most columns of a line.
