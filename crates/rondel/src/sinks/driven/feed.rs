@@ -2,6 +2,7 @@
 
 use std::borrow::Borrow;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use rondel_event::Timestamp;
@@ -49,10 +50,41 @@ pub(super) struct Routes {
 pub(super) struct Branch {
     pub(super) entrance: Entrance,
     pub(super) handle: DestinationHandle,
-    /// Entries without room in the file, as far as the sink knows them.
-    pub(super) dropped: u64,
+    /// Losses of the file that the sink knows.
+    pub(super) recorded: RecordedDrops,
+    /// Time since which there may be further ones.
+    pub(super) dropped_since: Option<Timestamp>,
     /// State that notices have shown.
     pub(super) shown: Shown,
+}
+
+/// Number of entries without room in the file of a destination that were recorded at the destination as losses. Shared by
+/// the runs of a destination.
+#[derive(Clone, Debug, Default)]
+pub(super) struct RecordedDrops(Arc<AtomicU64>);
+
+impl RecordedDrops {
+    /// Returns how many of the entries dropped so far are not recorded yet.
+    pub(super) fn missing(&self, dropped: u64) -> u64 {
+        dropped.saturating_sub(self.0.load(Ordering::Relaxed))
+    }
+
+    /// Notes that these further ones are.
+    pub(super) fn add(&self, count: u64) {
+        self.0.fetch_add(count, Ordering::Relaxed);
+    }
+}
+
+/// Returns the loss of entries without room in the file of a destination.
+pub(super) fn file_loss<'a>(
+    run: RunKey,
+    subject: &'a str,
+    count: u64,
+    from: Timestamp,
+    until: Timestamp,
+) -> Entry<'a> {
+    let (from, until) = (from.as_nanos(), until.as_nanos());
+    Entry::Loss(Loss { run, reason: "file full", subject, count, from, until })
 }
 
 /// The queue that entries go to.
@@ -73,17 +105,31 @@ pub(super) struct Shown {
 }
 
 impl Branch {
-    fn add(&mut self, entry: &[u8]) {
+    /// Adds an entry. Returns whether the sink or the queue before it has accepted it.
+    fn add(&mut self, entry: &[u8]) -> bool {
         match &mut self.entrance {
-            Entrance::Direct(feed) => feed.encoded(entry),
+            Entrance::Direct(feed) => {
+                feed.encoded(entry);
+                true
+            }
             Entrance::Spooled(queued) => {
+                let published = queued.publish(entry);
                 // Entries without room are counted, except those of a sink that is closed and has no file any more.
-                if let Err(PublishError::Closed) = queued.publish(entry)
+                if let Err(PublishError::Closed) = published
                     && let Some(kept) = &self.handle.kept
                 {
                     kept.queue.drops().add(1, now());
                 }
+                published.is_ok()
             }
+        }
+    }
+
+    /// Whether entries wait in the queue or the file before the sink.
+    fn is_behind(&self) -> bool {
+        match &self.entrance {
+            Entrance::Direct(_) => false,
+            Entrance::Spooled(queued) => queued.is_behind(),
         }
     }
 
@@ -147,7 +193,9 @@ impl DestinationFeed {
     /// Adds an entry for all destinations.
     fn entry(&mut self, entry: &Entry<'_>) {
         let entry = self.encoder.entry(entry);
-        self.branches.iter_mut().for_each(|branch| branch.add(entry));
+        for branch in &mut self.branches {
+            branch.add(entry);
+        }
     }
 
     fn loss(&mut self, reason: &str, subject: &str, count: u64, from: Timestamp, until: Timestamp) {
@@ -228,20 +276,25 @@ impl DestinationFeed {
         self.send();
     }
 
-    /// Adds entries that found no room in the files of destinations, each to its own. Drivers add those of their queues.
+    /// Records entries that found no room in the files of destinations, each at its own. Drivers record those of their
+    /// queues. A loss waits until the file is empty, as it would find no room, either; at the end, the destination
+    /// [adds it](super::Destination::close) to the file.
     fn account_dropped(&mut self, from: Timestamp, until: Timestamp) {
         let DestinationFeed { encoder, key, branches, .. } = self;
         for branch in branches {
-            let dropped = branch.handle.dropped();
-            let count = dropped.saturating_sub(branch.dropped);
+            let count = branch.recorded.missing(branch.handle.dropped());
             if count == 0 {
                 continue;
             }
-            branch.dropped = dropped;
+            let since = *branch.dropped_since.get_or_insert(from);
+            if branch.is_behind() {
+                continue;
+            }
             let subject = branch.handle.handle.status().name;
-            let (from, until) = (from.as_nanos(), until.as_nanos());
-            let loss = Loss { run: *key, reason: "file full", subject: &subject, count, from, until };
-            branch.add(encoder.entry(&Entry::Loss(loss)));
+            if branch.add(encoder.entry(&file_loss(*key, &subject, count, since, until))) {
+                branch.recorded.add(count);
+                branch.dropped_since = None;
+            }
         }
     }
 

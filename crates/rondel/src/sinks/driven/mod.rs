@@ -37,7 +37,7 @@ use rondel_sinks::{
     Begin, DecodeEntryError, Driver, Entry, Feed, PropertyEntry, RunKey, RunKind, Sink, SlowConsumer,
 };
 
-use feed::{Branch, Entrance, Routes, Shown};
+use feed::{Branch, Entrance, RecordedDrops, Routes, Shown, file_loss};
 use spooled::{Driven, WORDS};
 use state::{Kept, is_stuck};
 use store::{AtStart, OpenSink, Operators};
@@ -105,6 +105,10 @@ pub struct Destination {
     handle: DestinationHandle,
     /// The operators of a store.
     operators: Operators,
+    /// Losses of the file that the destination knows.
+    recorded: RecordedDrops,
+    /// Key of the latest run.
+    run: Mutex<RunKey>,
     /// `None` once it is closed.
     open: Mutex<Option<Open>>,
 }
@@ -191,7 +195,8 @@ impl Destination {
         };
         let handle = DestinationHandle { role, handle: driver_handle, kept };
         let open = Mutex::new(Some(Open { thread, lock }));
-        Ok(Destination { series, filter, wants_json, notifies, wait, handle, operators, open })
+        let (recorded, run) = Default::default();
+        Ok(Destination { series, filter, wants_json, notifies, wait, handle, operators, recorded, run, open })
     }
 
     fn open_state(&self) -> MutexGuard<'_, Option<Open>> {
@@ -238,8 +243,9 @@ impl Destination {
                 Entrance::Spooled(Arc::clone(queued))
             }
         };
-        let (handle, dropped) = (self.handle.clone(), self.handle.dropped());
-        Some(Branch { entrance, handle, dropped, shown: Shown::default() })
+        *self.run.lock().unwrap_or_else(PoisonError::into_inner) = key;
+        let (handle, recorded, shown) = (self.handle.clone(), self.recorded.clone(), Shown::default());
+        Some(Branch { entrance, handle, recorded, dropped_since: None, shown })
     }
 
     /// Reads its state.
@@ -259,12 +265,26 @@ impl Destination {
                     // Its entries are safe.
                     let is_down = is_stuck(self.handle.handle.condition(), self.wait);
                     queued.flush(if is_down { Duration::ZERO } else { limit });
+                    self.keep_loss();
                     driven.is_ended()
                 }
             };
             drop(lock);
         }
         DestinationSummary { state: self.handle.state(), is_ended }
+    }
+
+    /// Puts the loss of entries without room into the file, unless the destination knows it: the next run writes it.
+    fn keep_loss(&self) {
+        let count = self.recorded.missing(self.handle.dropped());
+        let Some(Kept { queue, spool }) = self.handle.kept.as_ref().filter(|_| count > 0) else { return };
+        let run = *self.run.lock().unwrap_or_else(PoisonError::into_inner);
+        let (subject, until, mut entry) = (self.handle.handle.status().name, now(), Vec::new());
+        let from = queue.drops().span().map_or(until, |(first, _)| first);
+        file_loss(run, &subject, count, from, until).encode(&mut entry);
+        if spool.keep_beyond_limit(&entry) {
+            self.recorded.add(count);
+        }
     }
 }
 
