@@ -62,7 +62,7 @@ pub struct Exchanged {
     pub violated: Vec<LastViolations>,
     /// Publishers that are not used any more, to be flushed.
     pub closed: Vec<Arc<dyn Publisher>>,
-    /// Messages of new topics that came before the exchange, and for which there was no room.
+    /// Messages and events of new topics that came before the exchange and were dropped.
     pub dropped: u64,
     /// Duration for which messages had to wait.
     pub lasted: Duration,
@@ -135,6 +135,7 @@ impl Pipeline {
         let dropped = state.slots.assign(&exchange.slots);
         let received = state.traffic.received;
         state.receive_early();
+        state.omit_early(&dropped);
         self.flush(state);
         self.stop_at_count(received, state);
         if self.batches() {
@@ -143,6 +144,7 @@ impl Pipeline {
         // Deadlines are those of the new session.
         state.armed = None;
         self.sooner.notify_all();
+        let dropped: u64 = dropped.iter().map(|of| of.count).sum();
         Ok(Exchanged { kept, restarted, violated, closed, dropped, lasted: began.elapsed() })
     }
 
