@@ -140,6 +140,12 @@ impl FlightRecorder {
         self.found.names.push(names);
     }
 
+    /// Removes the topics from this number on, which have had no message.
+    pub fn remove_topics(&mut self, first: TopicId) {
+        self.channels.truncate(first.index());
+        self.found.names.truncate(first.index());
+    }
+
     /// Takes the places of other properties. `kept` has for each its position before, if it keeps its state.
     pub fn exchange(&mut self, origin: Origin, kept: &[Option<u32>]) {
         self.origin = origin;

@@ -79,6 +79,15 @@ impl Pipeline {
         self.state().slots.abandon();
     }
 
+    /// Frees the numbers of abandoned subscriptions from `first` on, once they are closed.
+    pub fn remove_slots(&self, first: TopicId) {
+        let state = &mut *self.state();
+        state.slots.truncate(first);
+        if let Some(recorder) = &mut state.recorder {
+            recorder.remove_topics(first);
+        }
+    }
+
     /// Exchanges the specification. Every message is evaluated before or after it. `begin` begins a run of the
     /// destinations beside networks, if there are any.
     ///

@@ -103,6 +103,14 @@ impl Slots {
         self.bytes = 0;
     }
 
+    /// Frees the numbers of removed subscriptions from `first` on.
+    pub(super) fn truncate(&mut self, first: TopicId) {
+        let is_removed = |slots: &[Slot]| slots.iter().all(|slot| *slot == Slot::Removed);
+        if self.slots.get(first.index()..).is_some_and(is_removed) {
+            self.slots.truncate(first.index());
+        }
+    }
+
     /// Counts a message or an event of an awaited topic as dropped.
     fn drop_early(&mut self, slot: TopicId, time: Timestamp) {
         match self.dropped.iter_mut().find(|of| of.slot == slot) {
@@ -215,5 +223,19 @@ mod tests {
         slots.drop_early(slot, Timestamp::ZERO);
         slots.abandon();
         assert!(!slots.is_awaited(slot) && slots.assign(&[]).is_empty());
+    }
+
+    #[test]
+    fn numbers_of_abandoned_subscriptions_are_free() {
+        let mut slots = Slots::new(2);
+        for _ in 0..3 {
+            let first = slots.add();
+            assert_eq!((first, slots.add()), (TopicId(2), TopicId(3)));
+            slots.truncate(first);
+            assert!(slots.is_awaited(first), "they are still in use");
+            slots.abandon();
+            slots.truncate(first);
+        }
+        assert_eq!(slots.topic(TopicId(1)), Some(TopicId(1)));
     }
 }
