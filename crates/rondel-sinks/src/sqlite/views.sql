@@ -47,9 +47,13 @@ SELECT v.id, s.name AS series, p.name AS property, p.severity, nullif(v.paramete
        -- As `Silences::is_silenced` decides.
        (SELECT strftime('%Y-%m-%dT%H:%M:%fZ', max(q.until) / 1e9, 'unixepoch') FROM silences q
         WHERE q.property = p.name AND q.until > CAST(strftime('%s', 'now') AS INTEGER) * 1000000000
-        AND NOT EXISTS (SELECT 1 FROM json_each(q.parameters) j WHERE NOT EXISTS (
-            SELECT 1 FROM json_each(v.parameters) w WHERE w.key = j.key
-            AND (w.value = j.value OR CAST(w.value AS TEXT) = CAST(j.value AS TEXT))))) AS silenced_until,
+        -- json_each has booleans as 1 and 0.
+        AND NOT EXISTS (SELECT 1 FROM
+            (SELECT key, CASE WHEN type IN ('true', 'false') THEN type ELSE value END AS value FROM json_each(q.parameters)) j
+            WHERE NOT EXISTS (SELECT 1 FROM
+                (SELECT key, CASE WHEN type IN ('true', 'false') THEN type ELSE value END AS value
+                 FROM json_each(v.parameters)) w
+                WHERE w.key = j.key AND (w.value = j.value OR CAST(w.value AS TEXT) = CAST(j.value AS TEXT))))) AS silenced_until,
        v.begin AS time_ns
 FROM violations v
 JOIN properties p ON p.id = v.property
