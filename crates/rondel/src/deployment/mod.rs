@@ -3,6 +3,7 @@
 mod actions;
 mod alignment;
 mod audit;
+mod choice;
 mod dds_security;
 mod durability;
 mod events;

@@ -15,9 +15,10 @@ use rondel_spec::Spec;
 use common::name_of;
 pub(super) use common::{days, spool, wait};
 
-use super::yaml::{Item, Mistakes, Synonyms, hint};
+use super::choice;
+use super::yaml::{Item, Mistakes, Synonyms};
 use crate::sinks::driven::targets::{KINDS, Kind, Target};
-use crate::sinks::driven::{Filter, MOST_SINKS, Severity, SinkSettings, WAIT};
+use crate::sinks::driven::{Filter, MOST_SINKS, SinkSettings, WAIT};
 
 /// The largest number of characters of a name.
 const LONGEST_NAME: usize = 100;
@@ -144,7 +145,7 @@ fn sink(item: Item<'_>, context: Context<'_>, mistakes: &mut Mistakes) -> Option
     let spool = kept.and_then(|item| spool(item, context.folder, mistakes));
     let filter = Filter {
         properties: properties.map_or_else(Vec::new, |item| read_properties(item, context.spec, mistakes)),
-        severity: severity.and_then(|item| read_severity(item, mistakes)),
+        severity: severity.and_then(|item| choice::read_severity(item, mistakes)),
     };
     if context.joins && !kind.is_available {
         mistakes.at(own, kind.unavailable());
@@ -174,25 +175,17 @@ fn read_properties(item: Item<'_>, spec: Option<&Spec>, mistakes: &mut Mistakes)
     let mut names = Vec::new();
     for item in item.items() {
         let Some(name) = item.text("properties", mistakes) else { continue };
-        let known =
-            || spec.into_iter().flat_map(|spec| &spec.properties).map(|property| property.name.as_str());
-        if spec.is_some() && known().all(|known| known != name) {
-            let hint = hint(&name, "its properties are", known);
-            mistakes.at(item, format!("the specification has no property '{name}'; {hint}"));
-        }
-        names.push(name);
+        let found = match spec {
+            Some(spec) => {
+                choice::named(spec, &name, item, mistakes).map(|at| spec.properties[at].name.clone())
+            }
+            None => Some(name),
+        };
+        names.extend(found);
     }
-    if names.is_empty() {
+    if item.items().is_empty() {
         mistakes
             .at(item, "`properties` needs the name of a property; without it, a sink receives all verdicts");
     }
     names
-}
-
-fn read_severity(item: Item<'_>, mistakes: &mut Mistakes) -> Option<Severity> {
-    let severity = Severity::named(&item.text("severity", mistakes)?);
-    if severity.is_none() {
-        mistakes.at(item, "`severity` must be info, warning, error or critical");
-    }
-    severity
 }

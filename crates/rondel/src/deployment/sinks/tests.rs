@@ -1,8 +1,10 @@
 use super::super::yaml::{Mistake, with_document};
 use super::*;
+use crate::sinks::driven::Severity;
 use crate::sinks::driven::targets::{Secret, WebhookEmit};
 
-const SPECIFICATION: &str = "topic t { x: float } property too_fast = t.x < 3 property steady = t.x > 1";
+const SPECIFICATION: &str = "topic t { x: float } property too_fast = t.x < 3 property steady = t.x > 1 \
+                             assert always steady";
 
 /// Reads a section. Kinds that this program is built without are no mistakes.
 fn read(text: &str) -> (Vec<SinkSettings>, Vec<Mistake>) {
@@ -70,6 +72,14 @@ fn every_kind_is_read() {
     assert_eq!(format!("{:?}", Secret("hidden".to_owned())), "Secret");
     let Target::Otlp(target) = &otlp.target else { panic!("{otlp:?}") };
     assert_eq!(target.headers[0].name, "Authorization");
+}
+
+#[test]
+fn assert_is_chosen_by_its_name_in_addresses() {
+    let (sinks, mistakes) = read("- webhook: { url: \"http://a\" }\n  properties: assert_1\n");
+    assert!(mistakes.is_empty(), "{mistakes:?}");
+    let spec = rondel_spec::parse(SPECIFICATION).spec.unwrap();
+    assert_eq!(sinks[0].filter.properties, [spec.properties[2].name.clone()]);
 }
 
 #[test]
