@@ -17,7 +17,7 @@ pub(super) use common::{days, spool, wait};
 
 use super::choice;
 use super::yaml::{Item, Mistakes, Synonyms};
-use crate::sinks::driven::targets::{KINDS, Kind, Target};
+use crate::sinks::driven::targets::{KINDS, Kind, Target, WebhookEmit};
 use crate::sinks::driven::{Filter, MOST_SINKS, SinkSettings, WAIT};
 
 /// The largest number of characters of a name.
@@ -85,20 +85,25 @@ pub(super) fn driven(
 pub const NEVER_END: &str =
     "violations that never end, since `emit: violations` emits no verdict that ends one";
 
-/// Warns of a sink that needs verdicts which are not emitted.
+/// Returns what a sink lacks if only violations are emitted; `None` if it needs no other verdicts.
+pub fn lacks_ends(sink: &SinkSettings) -> Option<String> {
+    let SinkSettings { name, target, .. } = sink;
+    match target {
+        Target::Alertmanager(_) => Some(format!("'{name}' never resolves an alert")),
+        Target::Postgres(_) => Some(format!("'{name}' stores {NEVER_END}")),
+        Target::Webhook(hook) if hook.emit == WebhookEmit::Violations => {
+            Some(format!("'{name}' posts {NEVER_END}"))
+        }
+        _ => None,
+    }
+}
+
+/// Warns of each sink that needs verdicts which are not emitted.
 pub(super) fn check_emit(item: Item<'_>, sinks: &[SinkSettings], emit: Emit, mistakes: &mut Mistakes) {
-    if emit != Emit::Violations {
-        return;
-    }
-    let find = |is_such: fn(&Target) -> bool| sinks.iter().find(|sink| is_such(&sink.target));
-    if let Some(sink) = find(|target| matches!(target, Target::Alertmanager(_))) {
-        mistakes.warn(
-            item,
-            format!("'{}' never resolves an alert: for that, write `emit: change` in `verdicts`", sink.name),
-        );
-    }
-    if let Some(sink) = find(|target| matches!(target, Target::Postgres(_))) {
-        mistakes.warn(item, format!("'{}' stores {NEVER_END}: for that, write `emit: change`", sink.name));
+    if emit == Emit::Violations {
+        for lacks in sinks.iter().filter_map(lacks_ends) {
+            mistakes.warn(item, format!("{lacks}: for that, write `emit: change` in `verdicts`"));
+        }
     }
 }
 

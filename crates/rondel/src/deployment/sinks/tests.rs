@@ -83,6 +83,33 @@ fn assert_is_chosen_by_its_name_in_addresses() {
 }
 
 #[test]
+fn every_sink_without_ends_of_violations_is_named() {
+    let text = "- alertmanager: { url: \"http://a\" }
+- alertmanager: { url: \"http://b\" }
+- webhook: { url: \"http://c\", emit: violations }
+- webhook: { url: \"http://d\" }
+- postgres: { url: \"postgres://e\" }
+";
+    let (sinks, _) = read(text);
+    let warned = |emit| {
+        let mut mistakes = Mistakes::default();
+        with_document(text, &mut mistakes, |root, mistakes| check_emit(root, &sinks, emit, mistakes));
+        let warnings = mistakes.warnings.into_iter().map(|warning| warning.message);
+        warnings.collect::<Vec<String>>()
+    };
+    let found = warned(Emit::Violations);
+    let starts = [
+        "'alertmanager a' never resolves an alert",
+        "'alertmanager b' never resolves an alert",
+        "'webhook c' posts violations that never end",
+        "'postgres e' stores violations that never end",
+    ];
+    let is_expected = |(found, start): (&String, &str)| found.starts_with(start);
+    assert!(found.len() == 4 && found.iter().zip(starts).all(is_expected), "{found:?}");
+    assert!(warned(Emit::Change).is_empty());
+}
+
+#[test]
 fn mistakes_of_an_item_are_named() {
     for (item, column, words) in [
         ("mysql: {}", 3, &["an item of `sinks` has no setting 'mysql'", "postgres, nats"][..]),
