@@ -132,7 +132,11 @@ impl Pipeline {
         for publisher in &exchange.queried {
             state.sinks.keep_present(publisher);
         }
-        state.sinks.exchange_driven(&state.session, begin);
+        let keeps = |name: &str| {
+            let mut kept = properties.iter().zip(&kept).filter(|(_, before)| before.is_some());
+            kept.any(|(property, _)| property.name == name)
+        };
+        state.sinks.exchange_driven(&state.session, keeps, begin);
         state.sinks.exchange_actions(exchange.actions, properties, exchange.emit, &kept);
         if let Some(meter) = &mut state.meter {
             meter.rearrange(&exchange.named_topics, &exchange.named_properties);

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use rondel_event::Timestamp;
+use rondel_event::{Timestamp, Verdict};
 use rondel_net::adapter::{PublishError, Publisher as _, now};
 use rondel_runtime::ros2::Part;
 use rondel_runtime::testing::Came;
 use rondel_runtime::{Notice, Omission, PropertyInfo, Report, Summary, UndeliveredMessages};
 use rondel_sinks::{Condition, Encoder, Entry, Feed, Loss, Reached, RunKey, VerdictEntry, object};
 
+use super::held::{HeldViolation, HeldViolations};
 use super::state::{DestinationHandle, DestinationState};
 use crate::sinks::queue::Queued;
 use crate::sinks::silenced::Silenced;
@@ -29,6 +30,8 @@ pub struct DestinationFeed {
     routes: Routes,
     /// Silences of operators.
     silenced: Silenced,
+    /// Silenced violations that are open.
+    held: HeldViolations,
     /// Time of the reports of one call.
     reported: Option<Timestamp>,
     /// Messages that were not evaluated, as far as they are known to the sinks: reason, topic and number.
@@ -150,15 +153,23 @@ impl DestinationFeed {
         routes: Routes,
         silenced: Silenced,
     ) -> DestinationFeed {
-        let (encoder, reported, omitted, looked) = (Encoder::new(key, wants_json), None, Vec::new(), now());
-        DestinationFeed { encoder, key, branches, routes, silenced, reported, omitted, looked }
+        let (encoder, held, looked) = (Encoder::new(key, wants_json), HeldViolations::default(), now());
+        let (reported, omitted) = (None, Vec::new());
+        DestinationFeed { encoder, key, branches, routes, silenced, held, reported, omitted, looked }
     }
 
-    /// Adds a verdict. A violation that is muted or silenced does not go to destinations that notify people.
+    /// Adds a verdict. A violation that is muted or silenced does not go to destinations that notify people. If it outlasts
+    /// its silence, it goes there then.
     pub fn verdict(&mut self, report: &Report<'_>) {
         let (mut route, notifying) = (self.route(report), self.routes.notifying);
-        if route & notifying != 0 && (report.because_of().is_some() || self.silenced.silences(report)) {
-            route &= !notifying;
+        if route & notifying != 0 {
+            let (is_muted, is_silenced) = (report.because_of().is_some(), self.silenced.silences(report));
+            if is_silenced || !self.held.is_empty() {
+                self.hold(report, route & notifying, is_muted, is_silenced);
+            }
+            if is_muted || is_silenced {
+                route &= !notifying;
+            }
         }
         self.add(report, route);
     }
@@ -166,10 +177,65 @@ impl DestinationFeed {
     /// Adds a violation that was muted until now, for destinations that notify people.
     pub fn unmuted(&mut self, report: &Report<'_>) {
         let route = self.route(report) & self.routes.notifying;
-        if route != 0 && !self.silenced.silences(report) {
+        if route == 0 {
+            return;
+        }
+        if self.silenced.silences(report) {
+            self.hold(report, route, false, true);
+        } else {
             self.add(report, route);
             self.send();
         }
+    }
+
+    /// Holds a violation that begins in a silence, and forgets one that has ended or is notified.
+    #[cold]
+    fn hold(&mut self, report: &Report<'_>, route: u64, is_muted: bool, is_silenced: bool) {
+        self.held.begin_lap(report.lap());
+        let property = report.property();
+        let parameters = object(property.parameters.iter().map(String::as_str).zip(report.parameters()));
+        let instance = (property.name.clone(), parameters);
+        match report.verdict() {
+            // One that is muted is held once it no longer is. A stamp of a chain is judged once: nothing ends its violation.
+            Verdict::Violated if is_muted || report.missing().is_some() => {}
+            Verdict::Violated if is_silenced => {
+                let reported = *self.reported.get_or_insert_with(now);
+                let entry = self.encoder.verdict(report, reported).to_vec();
+                self.held.hold(instance, HeldViolation { route, entry });
+            }
+            Verdict::Violated | Verdict::Satisfied => self.held.remove(&instance),
+            // It resolves nothing.
+            Verdict::Inconclusive => {}
+        }
+    }
+
+    /// Adds held violations whose silence has ended, for destinations that notify people.
+    fn release_held(&mut self) {
+        if self.held.is_empty() {
+            return;
+        }
+        let DestinationFeed { held, silenced, branches, .. } = self;
+        let due = held.take_due(|property, parameters| silenced.is_silenced(property, parameters));
+        for HeldViolation { route, entry } in &due {
+            for (i, branch) in branches.iter_mut().enumerate() {
+                if route & (1 << i) != 0 {
+                    branch.add(entry);
+                }
+            }
+        }
+        if !due.is_empty() {
+            self.send();
+        }
+    }
+
+    /// Takes the silenced violations, for the next run.
+    pub fn take_silenced(&mut self) -> HeldViolations {
+        std::mem::take(&mut self.held)
+    }
+
+    /// Continues silenced violations of the run before, of properties that `keeps` their state.
+    pub fn continue_silenced(&mut self, before: HeldViolations, keeps: impl Fn(&str) -> bool) {
+        self.held = before.of_next_run(self.key, keeps);
     }
 
     /// The branches that receive the verdicts of a property, as bits.
@@ -307,8 +373,10 @@ impl DestinationFeed {
         self.send();
     }
 
-    /// Returns a notice for each destination that does not accept entries any more, or does again, or has lost more.
+    /// Notifies of violations that outlast their silence. Returns a notice for each destination that does not accept entries
+    /// any more, or does again, or has lost more.
     pub fn look(&mut self) -> Vec<Notice> {
+        self.release_held();
         let looked = Instant::now();
         let look = |branch: &mut Branch| branch.shown.look(&branch.handle.state(), looked);
         self.branches.iter_mut().filter_map(look).collect()

@@ -5,6 +5,7 @@
 //! | [`store`] | settings of the store of SQLite |
 //! | [`settings`], [`targets`] | settings of the items of `sinks:`; their kinds |
 //! | [`feed`] | entries of one run, from the evaluating thread |
+//! | [`held`] | silenced violations that may outlast their silence |
 //! | [`spooled`] | the queue and the file before a destination |
 //! | [`state`] | state and outcome of a destination |
 //! | `actions` | actions of operators in a store, for the audit of the run |
@@ -15,6 +16,7 @@
 #[cfg(feature = "sqlite")]
 mod actions;
 mod feed;
+mod held;
 mod settings;
 mod spooled;
 mod state;

@@ -18,6 +18,7 @@ const SPECIFICATION: &str = "topic t { x: float } property a = t.x < 3 property 
 struct Received {
     entries: Arc<Mutex<Vec<String>>>,
     is_down: Arc<AtomicBool>,
+    notifies: bool,
 }
 
 impl Received {
@@ -46,6 +47,10 @@ impl Sink for Received {
             });
         }
         Ok(written)
+    }
+
+    fn notifies(&self) -> bool {
+        self.notifies
     }
 }
 
@@ -103,6 +108,52 @@ fn run(destinations: &[Destination]) {
     }
     feed.send();
     feed.end("finished");
+}
+
+/// Violations of `a` are silenced until an operator removes the silence.
+#[cfg(feature = "sqlite")]
+#[test]
+fn violation_that_outlasts_its_silence_is_notified_then() {
+    use rondel_sinks::sqlite::{NewSilence, Operations, SqliteSink, StoreOptions};
+    let folder = Folder::new();
+    let path = folder.as_path().join("v.db");
+    let mut store = SqliteSink::open(&path, StoreOptions::default()).unwrap();
+    let spec = rondel_spec::parse(SPECIFICATION).spec.unwrap();
+    let properties = PropertyInfo::all(&spec, None);
+    let properties = properties.iter().map(|info| PropertyEntry::new(info, "")).collect();
+    let begin = Begin { run: RunKey(1), series: "car", properties, ..Begin::default() };
+    store.write(&[Entry::Begin(Box::new(begin))], LIMIT).unwrap();
+    let mut operations = Operations::open(&path, LIMIT).unwrap();
+    let (from, until) = (now().as_nanos() - 1_000_000_000, i64::MAX);
+    let silence = NewSilence { property: "a", parameters: "", from, until, by: "ada", comment: "" };
+    let silence = operations.silence(&silence).unwrap().subject;
+    store.look(now().as_nanos(), LIMIT).unwrap();
+
+    let sink = Received { notifies: true, ..Received::default() };
+    let mut destination = open(&sink, None, &[]);
+    destination.operators.silenced = Silenced { silences: Some(store.silences()) };
+    let mut feed = begin_run(std::slice::from_ref(&destination));
+    let mut session = Session::new(&spec, rondel_runtime::Options::default()).unwrap();
+    let mut push = |feed: &mut DestinationFeed, seconds: i64, x: f64| {
+        let stamp = Stamp::at(Timestamp::from_nanos(seconds * 1_000_000_000));
+        session.push(TopicId(0), stamp, format!("{{\"x\": {x}}}").as_bytes()).unwrap();
+        session.flush();
+        session.reports().for_each(|report| feed.verdict(&report));
+        feed.send();
+        feed.look();
+    };
+    push(&mut feed, 1, 8.5);
+    // One that ends in its silence is never notified.
+    push(&mut feed, 2, 1.0);
+    push(&mut feed, 3, 8.5);
+    operations.remove_silence(silence, "ada", now().as_nanos()).unwrap();
+    store.look(now().as_nanos(), LIMIT).unwrap();
+    feed.look();
+    feed.look();
+    feed.end("finished");
+    destination.close(LIMIT);
+    let expected = ["begin car", "verdict b", "verdict a", "verdict a", "end finished"];
+    assert_eq!(sink.entries(), expected, "the end of the first violation, and the second one");
 }
 
 fn settings(folder: &Folder) -> SpoolSettings {
