@@ -92,7 +92,7 @@ JOIN series s ON s.id = p.series;
 CREATE VIEW all_runs AS
 SELECT r.id, s.name AS series, r.kind, time_of(r.begin) AS begin, time_of(r."end") AS "end",
        r.status, r.specification, r.specification_hash, r.configuration, r.configuration_hash, r.version, r.host,
-       r.verdicts, r.repeated, r.begin AS time_ns
+       r.verdicts, r.repeated, time_of(r.reported) AS reported, r.begin AS time_ns
 FROM runs r JOIN series s ON s.id = r.series;
 
 CREATE VIEW all_losses AS

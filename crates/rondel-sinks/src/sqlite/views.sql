@@ -106,7 +106,8 @@ SELECT r.id, s.name AS series, r.kind,
        strftime('%Y-%m-%dT%H:%M:%fZ', r.begin / 1e9, 'unixepoch') AS begin,
        strftime('%Y-%m-%dT%H:%M:%fZ', r.end / 1e9, 'unixepoch') AS end,
        r.status, r.specification, r.specification_hash, r.configuration, r.configuration_hash, r.version, r.host,
-       r.verdicts, r.repeated, r.begin AS time_ns
+       r.verdicts, r.repeated, strftime('%Y-%m-%dT%H:%M:%fZ', r.reported / 1e9, 'unixepoch') AS reported,
+       r.begin AS time_ns
 FROM runs r JOIN series s ON s.id = r.series;
 
 CREATE VIEW all_losses AS
