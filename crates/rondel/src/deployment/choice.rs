@@ -1,9 +1,9 @@
 //! The choice of properties by name and severity, in all sections.
 
+use rondel_runtime::Severity;
 use rondel_spec::{Property, Spec};
 
 use super::yaml::{Item, Mistakes, hint};
-use crate::sinks::driven::Severity;
 
 /// Returns the position of a property. An assert is named as in addresses, such as `assert_1`, or by its text.
 pub(super) fn position(spec: &Spec, name: &str) -> Option<usize> {

@@ -1,6 +1,7 @@
+use rondel_runtime::Severity;
+
 use super::super::yaml::{Mistake, with_document};
 use super::*;
-use crate::sinks::driven::Severity;
 use crate::sinks::driven::targets::{Secret, WebhookEmit};
 
 const SPECIFICATION: &str = "topic t { x: float } property too_fast = t.x < 3 property steady = t.x > 1 \

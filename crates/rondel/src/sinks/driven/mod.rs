@@ -47,7 +47,7 @@ use store::{AtStart, OpenSink, Operators};
 #[cfg(feature = "sqlite")]
 pub use actions::action_members;
 pub use feed::DestinationFeed;
-pub use settings::{Filter, MOST_SINKS, Severity, SinkSettings};
+pub use settings::{Filter, MOST_SINKS, SinkSettings};
 pub use state::{DestinationHandle, DestinationState, DestinationSummary, Role};
 pub use store::{IS_AVAILABLE, StoreSettings, UNAVAILABLE, WAIT, is_same_file};
 
