@@ -21,6 +21,9 @@ pub enum CallError {
     /// The server does not answer in time.
     #[error("the server has not answered within {} s", .0.as_secs_f64())]
     NoAnswer(Duration),
+    /// The server answers with this error.
+    #[error("the server answers with the error `{0}`")]
+    Failed(String),
     /// The network refuses the request.
     #[error("{0}")]
     Network(String),

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use rondel_runtime::Severity;
 use rondel_runtime::text::grouped;
 use serde_json::{Value, json};
 
@@ -118,10 +119,10 @@ fn rule(claim: &Claim) -> Value {
 
 /// The level that belongs to a severity: an error, unless it is named a warning or a note.
 fn level(claim: &Claim) -> &'static str {
-    match claim.severity.as_deref().unwrap_or_default().to_ascii_lowercase().as_str() {
-        "warning" | "warn" | "minor" | "low" => "warning",
-        "note" | "info" | "information" => "note",
-        _ => "error",
+    match Severity::of(claim.severity.as_deref()) {
+        Severity::Info => "note",
+        Severity::Warning => "warning",
+        Severity::Error | Severity::Critical => "error",
     }
 }
 

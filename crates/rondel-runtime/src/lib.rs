@@ -46,6 +46,7 @@ pub use ordering::alignment::Alignment;
 pub use ordering::{align, alignment};
 pub use report::notice::{GateChange, Notice, SinkState, UndeliveredMessages};
 pub use report::ros2;
+pub use report::severity::Severity;
 pub use report::{PropertyInfo, Report};
 pub use rondel_decode::{DecodeError, Encoding};
 pub use session::options::{Blind, Emit, INSTANCE_BYTES, LARGEST_MESSAGE, Options, Reset, ResetPolicy};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use rondel_event::{Origin, Timestamp, TopicId, Verdict};
 use rondel_runtime::alignment::Policy;
-use rondel_runtime::{Alignment, Blind, ManualClock, Options, Session, Stamp};
+use rondel_runtime::{Alignment, Blind, ManualClock, Options, Reason, Session, Stamp};
 
 const TEXT: &str = "topic a { x: int } topic b { y: int }
     property recent = once[0, 3 s] a.x > 5
@@ -68,6 +68,31 @@ fn a_gap_in_the_numbers_makes_a_window_over_it_inconclusive() {
         let notices: Vec<_> = session.notices().filter(|notice| notice.kind == "blind").collect();
         let unbounded = notices.iter().any(|notice| notice.json()["unbounded"].to_string().contains("ever"));
         assert!(unbounded && summary.properties[2].open, "{policy:?}");
+    }
+}
+
+#[test]
+fn dropped_messages_of_a_topic_make_its_verdicts_inconclusive() {
+    for policy in [Policy::Arrival, Policy::EventTime] {
+        let (mut session, clock) = session(Blind::Inconclusive, policy);
+        for seconds in 0..20 {
+            if seconds == 5 {
+                session.dropped(TopicId(0), 0, at(5), "nothing");
+                session.dropped(TopicId(0), 7, at(5), "before the reload was complete");
+            }
+            push(&mut session, &clock, 0, seconds, seconds as u64);
+            push(&mut session, &clock, 1, seconds, seconds as u64);
+        }
+        let recent = emitted(&mut session, "recent");
+        assert!(
+            recent.iter().any(|(verdict, _)| *verdict == Verdict::Inconclusive),
+            "{policy:?}: {recent:?}"
+        );
+        let summary = session.summary();
+        let omitted: Vec<_> =
+            summary.omitted().iter().map(|own| (own.reason, own.topic, own.count)).collect();
+        assert_eq!(omitted, [(Reason::Dropped, Some(TopicId(0)), 7)], "{policy:?}");
+        assert!(summary.properties[1].blind.verdicts == 0, "{policy:?}");
     }
 }
 

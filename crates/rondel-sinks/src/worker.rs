@@ -258,7 +258,8 @@ fn write_range(sink: &mut dyn Sink, entries: &[Entry<'_>], progress: &mut Progre
     let Progress { written, done, rejected, failure } = sink.write_some(entries, CALL);
     let done = done.min(entries.len());
     progress.done += done;
-    progress.rejected += rejected;
+    // The count of acknowledged entries is the difference.
+    progress.rejected += rejected.min(done as u64);
     progress.written.stored += written.stored;
     progress.written.repeated += written.repeated;
     let left = &entries[done..];

@@ -323,6 +323,30 @@ fn full_queue_drops_counts_and_reports() {
     assert!(bench.send(15..20), "there is room again");
 }
 
+/// A sink that claims to have done and rejected more entries than it got.
+struct Boastful;
+
+impl Sink for Boastful {
+    fn write(&mut self, _: &[Entry<'_>], _: Duration) -> Result<Written, Failure> {
+        Ok(Written::default())
+    }
+
+    fn write_some(&mut self, _: &[Entry<'_>], _: Duration) -> Progress {
+        let failure = Some(Failure::rejected("many were rejected"));
+        Progress { written: Written::default(), done: 100, rejected: 100, failure }
+    }
+}
+
+#[test]
+fn no_more_entries_are_rejected_than_written() {
+    let mut bench = bench(Options::default());
+    bench.worker = Worker::new(Arc::clone(&bench.shared), Box::new(Boastful));
+    assert!(bench.send(0..3));
+    assert_eq!(bench.worker.step(), Next::Step);
+    let status = bench.status();
+    assert_eq!((status.acknowledged, status.lost(), status.queued), (0, 3, 0));
+}
+
 #[test]
 fn losses_are_reported_at_the_end() {
     let bounds = Bounds { entries: 1, bytes: usize::MAX };

@@ -5,6 +5,7 @@ pub(crate) mod muting;
 pub(crate) mod notice;
 mod pending;
 pub mod ros2;
+pub(crate) mod severity;
 
 use rondel_engine::Monitor;
 use rondel_event::{Block, Timestamp, Value, Verdict};

@@ -57,6 +57,27 @@ fn a_topic_that_dies_during_a_pause_is_reported_by_time_alone() {
     }
 }
 
+/// The end of a missed span is decided some time after a pause: that reports nothing again.
+#[test]
+fn verdicts_of_a_pause_come_once() {
+    for alignment in routes() {
+        let mut run = Run::new(ALIVE, false, Options { alignment: alignment.clone(), ..Options::default() });
+        run.both_until(3_000);
+        run.sleep_until(4_600);
+        run.session.alive();
+        run.take();
+        run.run_until(9_000);
+        // Several verdicts of a future operator are decided at one time.
+        let all = run.emitted.iter().zip(&run.places).filter(|((name, ..), _)| name != "ahead");
+        let all: Vec<_> = all.collect();
+        let inconclusive = all.iter().filter(|((_, verdict, _), _)| *verdict == Verdict::Inconclusive);
+        assert!(inconclusive.count() > 0, "{:?}", alignment.policy);
+        for (at, one) in all.iter().enumerate() {
+            assert!(!all[..at].contains(one), "{:?}: {one:?}", alignment.policy);
+        }
+    }
+}
+
 /// When "a is alive" is first violated after a pause from 3 s to 4.6 s, in milliseconds, if `come` happens right after it.
 fn violated_after(come: impl FnOnce(&mut Run)) -> Option<i64> {
     let mut run = Run::new(ALIVE, false, Options::default());

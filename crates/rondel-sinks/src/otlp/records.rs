@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use rondel_runtime::Severity;
 use serde::Serialize;
 
 use super::json::{AnyValue, KeyValue, Resource, SCOPE, Scope, attribute, check_resource, text};
@@ -162,11 +163,11 @@ fn level(verdict: Truth, severity: &str) -> (u32, &'static str) {
     match verdict {
         Truth::Satisfied => (9, "INFO"),
         Truth::Inconclusive => (13, "WARN"),
-        Truth::Violated => match severity.to_ascii_lowercase().as_str() {
-            "critical" | "fatal" | "high" | "severe" | "blocker" | "emergency" => (21, "FATAL"),
-            "warning" | "warn" | "minor" | "low" | "advisory" => (13, "WARN"),
-            "info" | "information" | "notice" | "note" | "debug" => (9, "INFO"),
-            _ => (17, "ERROR"),
+        Truth::Violated => match Severity::of(Some(severity)) {
+            Severity::Critical => (21, "FATAL"),
+            Severity::Error => (17, "ERROR"),
+            Severity::Warning => (13, "WARN"),
+            Severity::Info => (9, "INFO"),
         },
     }
 }

@@ -144,11 +144,9 @@ impl PostgresSink {
         let result = runtime.block_on(async {
             let mut call = pin!(tokio::time::timeout(limit, call(target, writer, &mut open)));
             let mut interrupted = pin!(interrupt.notified());
-            poll_fn(|context| {
-                if interrupted.as_mut().poll(context).is_ready() {
-                    return Poll::Ready(None);
-                }
-                call.as_mut().poll(context).map(Some)
+            poll_fn(|context| match call.as_mut().poll(context) {
+                Poll::Ready(result) => Poll::Ready(Some(result)),
+                Poll::Pending => interrupted.as_mut().poll(context).map(|()| None),
             })
             .await
         });
@@ -168,6 +166,18 @@ impl PostgresSink {
                 Err(self::interrupted(target))
             }
         }
+    }
+}
+
+impl PostgresSink {
+    /// Forgets an interruption that came after the last call.
+    fn ignore_interruption(&self) {
+        let Some(runtime) = &self.runtime else { return };
+        runtime.block_on(poll_fn(|context| {
+            let interrupted = pin!(self.interrupt.notified());
+            let _ = interrupted.poll(context);
+            Poll::Ready(())
+        }));
     }
 }
 
@@ -220,6 +230,7 @@ impl Sink for PostgresSink {
     }
 
     fn close(&mut self, limit: Duration) -> Result<(), Failure> {
+        self.ignore_interruption();
         self.run(limit, async |target, _, open| match open.take() {
             Some(session) => session.close().await.map_err(|error| failure(&error, "close", target)),
             None => Ok(()),
@@ -228,7 +239,8 @@ impl Sink for PostgresSink {
 
     fn interrupter(&mut self) -> Option<Box<dyn Fn() + Send + Sync>> {
         let interrupt = Arc::clone(&self.interrupt);
-        Some(Box::new(move || interrupt.notify_waiters()))
+        // Between two calls, it interrupts the next one.
+        Some(Box::new(move || interrupt.notify_one()))
     }
 }
 
@@ -272,6 +284,21 @@ fn split_schema(url: &str) -> Result<(String, String), String> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn interruption_between_calls_ends_the_next_one() {
+        let mut sink = sink("postgresql://a@127.0.0.1/b", None).unwrap();
+        let interrupt = sink.interrupter().unwrap();
+        let wait = |sink: &mut PostgresSink| {
+            sink.run(LEAST, async |_, _, _| std::future::pending::<Result<(), Failure>>().await)
+        };
+        interrupt();
+        assert!(wait(&mut sink).is_err_and(|failure| failure.message.contains("was interrupted")));
+        assert!(wait(&mut sink).is_err_and(|failure| failure.message.contains("no answer within")));
+        interrupt();
+        sink.ignore_interruption();
+        assert!(wait(&mut sink).is_err_and(|failure| failure.message.contains("no answer within")));
+    }
 
     fn sink(url: &str, tls: Option<TlsOptions>) -> Result<PostgresSink, String> {
         PostgresSink::new(PostgresOptions {

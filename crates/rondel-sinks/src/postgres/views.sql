@@ -37,8 +37,11 @@ SELECT v.id, s.name AS series, p.name AS property, p.severity, nullif(v.paramete
             THEN v.acknowledged_by END AS acknowledged_by,
        time_of(v.acknowledged_at) AS acknowledged_at, time_of(v.acknowledged_until) AS acknowledged_until, v.comment,
        (SELECT d.because_of FROM verdicts d WHERE d.run = v.run AND d.seq = v.verdict) AS because_of,
+       -- A value is compared as in the store of SQLite: as number or boolean, or as text.
        (SELECT time_of(max(q.until)) FROM silences q WHERE q.property = p.name
-        AND q.until > extract(epoch FROM now()) * 1e9 AND v.parameters @> q.parameters) AS silenced_until,
+        AND q.until > extract(epoch FROM now()) * 1e9
+        AND NOT EXISTS (SELECT 1 FROM jsonb_each(q.parameters) j WHERE NOT coalesce(
+            v.parameters -> j.key = j.value OR v.parameters ->> j.key = j.value #>> '{}', false))) AS silenced_until,
        v.begin AS time_ns
 FROM violations v
 JOIN properties p ON p.id = v.property
@@ -89,7 +92,7 @@ JOIN series s ON s.id = p.series;
 CREATE VIEW all_runs AS
 SELECT r.id, s.name AS series, r.kind, time_of(r.begin) AS begin, time_of(r."end") AS "end",
        r.status, r.specification, r.specification_hash, r.configuration, r.configuration_hash, r.version, r.host,
-       r.verdicts, r.repeated, r.begin AS time_ns
+       r.verdicts, r.repeated, time_of(r.reported) AS reported, r.begin AS time_ns
 FROM runs r JOIN series s ON s.id = r.series;
 
 CREATE VIEW all_losses AS

@@ -42,8 +42,15 @@ struct Pieces {
     largest: Option<usize>,
     /// Number of entries of the transaction that runs.
     running: usize,
-    /// Hashes of the entries that a call has committed before it failed. The next call begins with the same ones.
-    committed: Vec<u64>,
+    /// Entries that a call has committed before it failed. The next call begins with the same ones.
+    committed: Vec<Committed>,
+}
+
+/// An entry that was committed.
+struct Committed {
+    hash: u64,
+    /// Verdicts of its transaction, with the first entry of each.
+    written: Written,
 }
 
 impl Writer {
@@ -55,8 +62,8 @@ impl Writer {
         limit: Duration,
     ) -> Result<Written, Error> {
         let deadline = Instant::now() + limit;
-        let mut rest = &entries[self.pieces.skip(entries)..];
-        let mut written = Written { stored: 0, repeated: (entries.len() - rest.len()) as u64 };
+        let (skipped, mut written) = self.pieces.skip(entries);
+        let mut rest = &entries[skipped..];
         let is_cut = self.pieces.largest.is_some_and(|largest| largest < rest.len());
         while !rest.is_empty() {
             let (piece, after) = rest.split_at(self.pieces.largest.unwrap_or(usize::MAX).min(rest.len()));
@@ -72,7 +79,7 @@ impl Writer {
             written.stored += new.stored;
             written.repeated += new.repeated;
             if is_cut {
-                self.pieces.committed.extend(piece.iter().map(hash));
+                self.pieces.commit(piece, new);
             }
             rest = after;
         }
@@ -239,14 +246,30 @@ async fn apply<'e>(
 }
 
 impl Pieces {
-    /// Returns the number of the first entries that calls before have committed.
-    fn skip(&mut self, entries: &[Entry<'_>]) -> usize {
+    /// Notes a committed transaction, with its verdicts.
+    fn commit(&mut self, piece: &[Entry<'_>], written: Written) {
+        let first = self.committed.len();
+        let entry = |entry| Committed { hash: hash(entry), written: Written::default() };
+        self.committed.extend(piece.iter().map(entry));
+        if let Some(first) = self.committed.get_mut(first) {
+            first.written = written;
+        }
+    }
+
+    /// Returns the number of the first entries that calls before have committed, and their verdicts.
+    fn skip(&mut self, entries: &[Entry<'_>]) -> (usize, Written) {
         let both = self.committed.iter().zip(entries);
-        let count = both.take_while(|(committed, entry)| **committed == hash(entry)).count();
+        let known = both.take_while(|(committed, entry)| committed.hash == hash(entry));
+        let (mut count, mut written) = (0, Written::default());
+        for (committed, _) in known {
+            count += 1;
+            written.stored += committed.written.stored;
+            written.repeated += committed.written.repeated;
+        }
         if count < entries.len() {
             self.committed.truncate(count);
         }
-        count
+        (count, written)
     }
 }
 
@@ -262,5 +285,24 @@ fn decoded(begin: &Option<(RunKey, Vec<u8>)>) -> Option<Begin<'_>> {
     match Entry::decode(&begin.as_ref()?.1) {
         Ok(Entry::Begin(begin)) => Some(*begin),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::entry::Reached;
+
+    #[test]
+    fn committed_entries_keep_their_counts() {
+        let all: Vec<Entry<'_>> =
+            (0..10).map(|time| Entry::Reached(Reached { time, ..Reached::default() })).collect();
+        let mut pieces = Pieces::default();
+        assert_eq!(pieces.skip(&all), (0, Written::default()));
+        pieces.commit(&all[..4], Written { stored: 3, repeated: 1 });
+        pieces.commit(&all[4..8], Written { stored: 4, repeated: 0 });
+        assert_eq!(pieces.skip(&all), (8, Written { stored: 7, repeated: 1 }));
+        assert_eq!(pieces.skip(&all), (8, Written { stored: 7, repeated: 1 }), "after a further failure");
+        assert_eq!(pieces.skip(&all[1..]), (0, Written::default()), "other entries");
     }
 }

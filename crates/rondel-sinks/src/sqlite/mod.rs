@@ -71,12 +71,25 @@ pub struct SqliteSink {
 
 impl SqliteSink {
     /// Creates a sink, and opens its store at once, so that a file that cannot be used is reported before a run begins.
+    /// Waits up to five seconds for locks.
     ///
     /// # Errors
     /// [`StoreError`].
     pub fn open(path: &Path, options: StoreOptions) -> Result<SqliteSink, StoreError> {
+        SqliteSink::open_within(path, options, Duration::from_secs(5))
+    }
+
+    /// Creates a sink like [`SqliteSink::open`], and waits up to `limit` for locks.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn open_within(
+        path: &Path,
+        options: StoreOptions,
+        limit: Duration,
+    ) -> Result<SqliteSink, StoreError> {
         let mut sink = SqliteSink::new(path, options);
-        sink.reopen(Duration::from_secs(5))?;
+        sink.reopen(limit)?;
         if let Some(open) = &sink.open {
             // Before the first verdict. The end of a silence counts when it is queried.
             sink.operators.look(&open.connection, i64::MIN).map_err(|error| open.failed(&error))?;

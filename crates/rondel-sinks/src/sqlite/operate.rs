@@ -14,9 +14,13 @@ use super::error::{StoreError, StoreErrorKind};
 const BEGUN_IN_SILENCE: &str = "SELECT v.id FROM silences q JOIN properties p ON p.name = q.property \
     JOIN violations v ON v.property = p.id \
     WHERE q.id = ?1 AND v.end IS NULL AND v.recorded >= q.\"from\" \
-    AND NOT EXISTS (SELECT 1 FROM json_each(q.parameters) j WHERE NOT EXISTS (\
-        SELECT 1 FROM json_each(v.parameters) w WHERE w.key = j.key \
-        AND (w.value = j.value OR CAST(w.value AS TEXT) = CAST(j.value AS TEXT)))) \
+    AND NOT EXISTS (SELECT 1 FROM \
+        (SELECT key, CASE WHEN type IN ('true', 'false') THEN type ELSE value END AS value \
+         FROM json_each(q.parameters)) j \
+        WHERE NOT EXISTS (SELECT 1 FROM \
+            (SELECT key, CASE WHEN type IN ('true', 'false') THEN type ELSE value END AS value \
+             FROM json_each(v.parameters)) w \
+            WHERE w.key = j.key AND (w.value = j.value OR CAST(w.value AS TEXT) = CAST(j.value AS TEXT)))) \
     ORDER BY v.id LIMIT ?2";
 
 /// Acknowledgement of a violation. It counts until `until`, and no longer than the violation lasts.

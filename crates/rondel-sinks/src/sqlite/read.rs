@@ -180,6 +180,7 @@ pub const VIEWS: &[View] = &[
             "host",
             "verdicts",
             "repeated",
+            "reported",
         ],
         time: Some("time_ns"),
         has_series: true,

@@ -93,7 +93,8 @@ impl Silences {
     }
 }
 
-/// Whether a parameter has a chosen value: a number may be chosen for a text with its digits, and the reverse.
+/// Whether a parameter has a chosen value: a number or boolean may be chosen for a text that is written like it, and the
+/// reverse.
 fn is_same(own: &Value, chosen: &Value) -> bool {
     let text = |value: &Value| match value {
         Value::String(text) => text.clone(),
@@ -118,7 +119,14 @@ mod tests {
         {
             assert!(same(own, chosen), "{own} {chosen}");
         }
-        for (own, chosen) in [("7", "8"), ("\"a\"", "\"b\""), ("9007199254740993", "9007199254740992")] {
+        for (own, chosen) in [
+            ("7", "8"),
+            ("\"a\"", "\"b\""),
+            ("9007199254740993", "9007199254740992"),
+            ("true", "1"),
+            ("\"1\"", "true"),
+            ("false", "0"),
+        ] {
             assert!(!same(own, chosen), "{own} {chosen}");
         }
     }

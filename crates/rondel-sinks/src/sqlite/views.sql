@@ -47,9 +47,13 @@ SELECT v.id, s.name AS series, p.name AS property, p.severity, nullif(v.paramete
        -- As `Silences::is_silenced` decides.
        (SELECT strftime('%Y-%m-%dT%H:%M:%fZ', max(q.until) / 1e9, 'unixepoch') FROM silences q
         WHERE q.property = p.name AND q.until > CAST(strftime('%s', 'now') AS INTEGER) * 1000000000
-        AND NOT EXISTS (SELECT 1 FROM json_each(q.parameters) j WHERE NOT EXISTS (
-            SELECT 1 FROM json_each(v.parameters) w WHERE w.key = j.key
-            AND (w.value = j.value OR CAST(w.value AS TEXT) = CAST(j.value AS TEXT))))) AS silenced_until,
+        -- json_each has booleans as 1 and 0.
+        AND NOT EXISTS (SELECT 1 FROM
+            (SELECT key, CASE WHEN type IN ('true', 'false') THEN type ELSE value END AS value FROM json_each(q.parameters)) j
+            WHERE NOT EXISTS (SELECT 1 FROM
+                (SELECT key, CASE WHEN type IN ('true', 'false') THEN type ELSE value END AS value
+                 FROM json_each(v.parameters)) w
+                WHERE w.key = j.key AND (w.value = j.value OR CAST(w.value AS TEXT) = CAST(j.value AS TEXT))))) AS silenced_until,
        v.begin AS time_ns
 FROM violations v
 JOIN properties p ON p.id = v.property
@@ -102,7 +106,8 @@ SELECT r.id, s.name AS series, r.kind,
        strftime('%Y-%m-%dT%H:%M:%fZ', r.begin / 1e9, 'unixepoch') AS begin,
        strftime('%Y-%m-%dT%H:%M:%fZ', r.end / 1e9, 'unixepoch') AS end,
        r.status, r.specification, r.specification_hash, r.configuration, r.configuration_hash, r.version, r.host,
-       r.verdicts, r.repeated, r.begin AS time_ns
+       r.verdicts, r.repeated, strftime('%Y-%m-%dT%H:%M:%fZ', r.reported / 1e9, 'unixepoch') AS reported,
+       r.begin AS time_ns
 FROM runs r JOIN series s ON s.id = r.series;
 
 CREATE VIEW all_losses AS

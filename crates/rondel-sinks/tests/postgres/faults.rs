@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use rondel_sinks::Truth::{Satisfied, Violated};
 use rondel_sinks::postgres::{PostgresOptions, PostgresSink};
-use rondel_sinks::{Entry, Failure, FailureKind, Sink};
+use rondel_sinks::{Entry, Failure, FailureKind, Sink, Written};
 use rondel_testkit::free_port;
 
 use crate::server::{Server, wait_for, write};
@@ -214,12 +214,18 @@ fn slow_server_makes_progress() {
         }
     }
     let mut failures = 0;
-    while let Err(failure) = sink.write(&all, Duration::from_secs(1)) {
-        assert_eq!(failure.kind, FailureKind::Unavailable, "{failure}");
-        failures += 1;
-        assert!(failures < 40);
-    }
+    let written = loop {
+        match sink.write(&all, Duration::from_secs(1)) {
+            Ok(written) => break written,
+            Err(failure) => {
+                assert_eq!(failure.kind, FailureKind::Unavailable, "{failure}");
+                failures += 1;
+                assert!(failures < 40);
+            }
+        }
+    };
     assert!(failures > 1);
+    assert_eq!(written, Written { stored: 1000, repeated: 0 }, "also those of calls that failed");
     let stored = server.query("SELECT count(*), count(DISTINCT step), max(step) FROM verdicts");
     assert_eq!(stored, ["1000,1000,999"]);
     assert_eq!(server.query("SELECT count(*) FROM violations"), ["500"]);

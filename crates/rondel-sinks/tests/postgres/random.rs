@@ -48,7 +48,7 @@ const VIEWS: [(&str, &str); 9] = [
     (
         "all_runs",
         "series, kind, begin, \"end\", status, specification, specification_hash, configuration, version, host, \
-         verdicts, repeated, time_ns",
+         verdicts, repeated, reported, time_ns",
     ),
     (
         "all_losses",

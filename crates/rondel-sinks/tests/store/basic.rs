@@ -49,6 +49,7 @@ fn everything_of_a_verdict_is_stored() {
         ["series", "kind", "specification", "version", "host"].map(|column| run[column].as_str().unwrap());
     assert_eq!(shown, ["car", "run", "brakes.rondel", "0.1.0", "car"]);
     assert_eq!((&run["verdicts"], &run["repeated"]), (&3.into(), &1.into()));
+    assert_eq!(run["reported"], "2026-11-29T00:00:07.000Z", "its last sign of life");
 }
 
 #[test]

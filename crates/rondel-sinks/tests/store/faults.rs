@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rondel_sinks::Truth::{Satisfied, Violated};
 use rondel_sinks::sqlite::{Reader, Retention, SqliteSink, StoreError, StoreErrorKind, StoreOptions};
@@ -89,6 +89,19 @@ fn changes_of_others_are_seen() {
     other.execute_batch("UPDATE violations SET end = last, ended_by = 'satisfied', since = NULL").unwrap();
     write(&mut sink, &batch(2, 1));
     assert_eq!(query(&path, "SELECT count, end IS NULL FROM violations ORDER BY id"), ["1,0", "1,1"]);
+}
+
+#[test]
+fn locked_store_is_waited_for_as_long_as_set() {
+    let folder = Folder::new();
+    let path = folder.store();
+    open(&path).close(LIMIT).unwrap();
+    let other = Connection::open(&path).unwrap();
+    other.execute_batch("PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE").unwrap();
+    let begun = Instant::now();
+    let refused = SqliteSink::open_within(&path, StoreOptions::default(), Duration::from_millis(50));
+    assert_eq!(refused.map(drop).unwrap_err().kind, StoreErrorKind::Busy);
+    assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
 }
 
 #[test]

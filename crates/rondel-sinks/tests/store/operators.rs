@@ -188,6 +188,42 @@ fn running_monitor_sees_silences_of_others() {
     assert_eq!(sink.look_interval(), Some(Duration::from_secs(1)));
 }
 
+/// The views, the violations that began in a silence, and a running monitor compare values by one rule.
+#[test]
+fn values_of_silences_are_compared_by_one_rule() {
+    let cases = [
+        ("true", "true", true),
+        ("true", r#""true""#, true),
+        (r#""false""#, "false", true),
+        ("true", "1", false),
+        ("1", "true", false),
+        ("false", "0", false),
+        (r#""1""#, "true", false),
+        ("7", r#""7""#, true),
+        ("7.0", "7", true),
+    ];
+    for (own, chosen, expected) in cases {
+        let folder = Folder::new();
+        let mut sink = open(&folder.store());
+        let (own, chosen) = (format!(r#"{{"v":{own}}}"#), format!(r#"{{"v":{chosen}}}"#));
+        write(&mut sink, &[Entry::Begin(Box::new(begin(1, "car")))]);
+        write(
+            &mut sink,
+            &[Entry::Verdict(VerdictEntry { parameters: &own, ..verdict(1, "q", Violated, 11) })],
+        );
+        let mut operations = Operations::open(&folder.store(), LIMIT).unwrap();
+        let silence = operations.silence(&silence("q", &chosen)).unwrap().subject;
+        sink.look(MIDNIGHT, LIMIT).unwrap();
+        let shown = view(&folder.store(), "open_violations", &Filter::default());
+        let found = [
+            sink.silences().is_silenced("q", &own, MIDNIGHT),
+            operations.begun_in_silence(silence, 9).unwrap() == [1],
+            !shown[0]["silenced_until"].is_null(),
+        ];
+        assert_eq!(found, [expected; 3], "{own} {chosen}");
+    }
+}
+
 #[test]
 fn silences_are_read_while_the_store_is_locked_for_writing() {
     let folder = Folder::new();

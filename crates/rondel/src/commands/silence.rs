@@ -101,7 +101,9 @@ mod acting {
             let property = member(&action, "property");
             let mut text = format!("silence {id} of '{property}' has ended");
             for violation in open.iter().take(SHOWN as usize) {
-                text += &format!("\nviolation {violation} of '{property}' is open, and is not notified");
+                text += &format!(
+                    "\nviolation {violation} of '{property}' is open; a run that checks it notifies it now"
+                );
             }
             if open.len() > SHOWN as usize {
                 text += "\nso are others, which `rondel query FILE open_violations` shows";

@@ -9,12 +9,14 @@ use std::time::Duration;
 
 use rondel_net::ros2::{Service, ServiceType};
 use rondel_runtime::Emit;
+use rondel_spec::Property;
 
 use self::known::{Kind, Known};
 use super::Address;
 use super::alignment::duration;
+use super::choice;
 use super::places::Place;
-use super::yaml::{Item, Members, Mistakes, Synonyms, hint};
+use super::yaml::{Item, Members, Mistakes, Synonyms};
 use crate::sinks::actions::{Act, ActionSettings, CallAct, Limit, On, RunAct, Template};
 use crate::specification::Specification;
 
@@ -160,37 +162,30 @@ fn selected(
     let Some(spec) = selecting.specification.map(|specification| &*specification.spec) else {
         return Vec::new();
     };
-    let names = spec.address_names();
     let mut selected = vec![named.is_none(); spec.properties.len()];
     for item in named.map_or_else(Vec::new, Item::items) {
         let Some(name) = item.text("properties", mistakes) else { continue };
-        // An assert may be named by its text too.
-        let found = (0..names.len()).find(|&i| names[i] == name || spec.properties[i].name == name);
-        match found {
-            Some(position) => selected[position] = true,
-            None => {
-                let hint = hint(&name, "its properties are", || names.iter().map(String::as_str));
-                mistakes.at(item, format!("the specification has no property '{name}'; {hint}"));
-            }
+        if let Some(position) = choice::named(spec, &name, item, mistakes) {
+            selected[position] = true;
         }
     }
-    if let Some((item, wanted)) = severity.and_then(|item| Some((item, item.text("severity", mistakes)?))) {
-        let has = |position: usize| {
-            let attributes = &spec.properties[position].attributes;
-            attributes.iter().any(|(name, value)| name == "severity" && *value == wanted)
-        };
-        if !(0..selected.len()).any(has) {
+    if let Some((item, least)) =
+        severity.and_then(|item| Some((item, choice::read_severity(item, mistakes)?)))
+    {
+        let is_severe = |property: &Property| choice::severity_of(property) >= least;
+        if !spec.properties.iter().any(is_severe) {
+            let least = least.as_str();
             mistakes.at(
                 item,
-                format!("no property has the severity '{wanted}': add `@severity({wanted})` to one"),
+                format!("no property has at least the severity {least}: add `@severity({least})` to one"),
             );
             return selected;
         }
-        for (position, is_selected) in selected.iter_mut().enumerate() {
-            *is_selected &= has(position);
+        for (property, is_selected) in spec.properties.iter().zip(&mut selected) {
+            *is_selected &= is_severe(property);
         }
         if !selected.contains(&true) {
-            mistakes.at(action, "no property has both this name and this severity");
+            mistakes.at(action, "no property has both this name and at least this severity");
         }
     }
     selected

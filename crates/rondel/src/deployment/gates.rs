@@ -11,8 +11,9 @@ use rondel_runtime::looks_ahead;
 use rondel_spec::{Property, Spec};
 
 use super::alignment::duration;
+use super::choice;
 use super::places::{Place, Role};
-use super::yaml::{Item, Mistakes, Synonyms, hint, suggest};
+use super::yaml::{Item, Mistakes, Synonyms, suggest};
 use super::{Address, AlignmentSection, Binding, Deployment};
 #[cfg(test)]
 pub use substitute::Message;
@@ -287,17 +288,11 @@ fn properties(setting: &str, item: Item<'_>, spec: &Spec, mistakes: &mut Mistake
 
 /// Returns the position of a property that is decided when a message arrives.
 fn property(text: &str, setting: &str, item: Item<'_>, spec: &Spec, mistakes: &mut Mistakes) -> Option<u32> {
-    let Some(position) = spec.properties.iter().position(|property| property.name == text) else {
-        if spec.properties.is_empty() {
-            // The specification has mistakes of its own.
-            return None;
-        }
-        let hint = hint(text, "its properties are", || {
-            spec.properties.iter().map(|property| property.name.as_str())
-        });
-        mistakes.at(item, format!("the specification has no property '{text}'; {hint}"));
+    if spec.properties.is_empty() {
+        // The specification has mistakes of its own.
         return None;
-    };
+    }
+    let position = choice::named(spec, text, item, mistakes)?;
     if let Some(why) = undecided(spec, &spec.properties[position]) {
         mistakes.at(item, format!("`{setting}` cannot use '{text}': {why}"));
         return None;

@@ -3,6 +3,7 @@
 mod actions;
 mod alignment;
 mod audit;
+mod choice;
 mod dds_security;
 mod durability;
 mod events;
@@ -58,7 +59,7 @@ use reading::deployment;
 pub use record::FlightSettings;
 pub use reload::{further_network, unchangeable};
 pub use schema::check_time_field;
-pub use sinks::NEVER_END;
+pub use sinks::{NEVER_END, lacks_ends};
 pub use slow_consumer::{SLOW_CONSUMER_WAIT, slow_consumer_wait};
 pub use types::{Typing, dds_name, has_key};
 pub use verdicts::check_emit;

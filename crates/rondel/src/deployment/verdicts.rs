@@ -4,8 +4,9 @@ use rondel_runtime::Emit;
 use rondel_runtime::ros2::DIAGNOSTICS;
 use rondel_spec::Spec;
 
+use super::choice;
 use super::places::{Place, Role};
-use super::yaml::{Item, Mistakes, Synonyms, suggest};
+use super::yaml::{Item, Mistakes, Synonyms};
 use super::{Address, addresses, spread};
 
 /// Names that people write for settings of verdicts.
@@ -23,9 +24,6 @@ pub(super) fn sinks<'y>(
     mistakes: &mut Mistakes,
 ) -> (Emit, Vec<Vec<Address>>) {
     let names = &spec.map(Spec::address_names).unwrap_or_default()[..];
-    // An assert may be named by its text too.
-    let is_text =
-        |i: usize, name: &str| spec.and_then(|spec| spec.properties.get(i)).is_some_and(|p| p.name == name);
     let Some(item) = verdicts else {
         return (Emit::Change, vec![vec![Address::Stdout]; names.len()]);
     };
@@ -59,19 +57,9 @@ pub(super) fn sinks<'y>(
     let mut settings = vec!["`to` of `verdicts`".to_owned(); names.len()];
     for (name, key, item) in own.map_or_else(Vec::new, |item| item.entries("properties", mistakes)) {
         let own = addresses(&name, item, Address::parse_verdicts, mistakes);
-        match (0..names.len()).find(|&i| names[i] == name || is_text(i, &name)) {
-            Some(index) => {
-                (sinks[index], items[index]) = own.into_iter().unzip();
-                settings[index] = format!("property '{name}' of `verdicts`");
-            }
-            None if spec.is_some() => {
-                let hint = suggest(&name, names.iter().map(String::as_str)).map_or_else(
-                    || format!("its properties are: {}", names.join(", ")),
-                    |s| format!("did you mean '{s}'?"),
-                );
-                mistakes.at(key, format!("the specification has no property '{name}'; {hint}"));
-            }
-            None => {}
+        if let Some(index) = spec.and_then(|spec| choice::named(spec, &name, key, mistakes)) {
+            (sinks[index], items[index]) = own.into_iter().unzip();
+            settings[index] = format!("property '{name}' of `verdicts`");
         }
     }
     if to.is_none() && own.is_none() {

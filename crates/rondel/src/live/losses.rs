@@ -22,7 +22,7 @@ const EVERY: Duration = Duration::from_millis(100);
 /// Number of intervals between reports of losses: one second.
 const LOSSES: u32 = 10;
 
-/// The counters of dropped messages, each with the address of its sink. Clones share them; none is removed.
+/// The counters of dropped messages, each with the address of its sink. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct Undelivered(Arc<Mutex<Vec<Counter>>>);
 
@@ -37,6 +37,16 @@ impl Undelivered {
     /// Adds the counter of a sink, if it has one.
     pub fn add(&self, sink: String, drops: Option<Arc<Drops>>) {
         self.all().extend(drops.map(|drops| (sink, drops)));
+    }
+
+    /// The number of counters.
+    pub fn len(&self) -> usize {
+        self.all().len()
+    }
+
+    /// Removes the counters behind the first `len`: those of sinks that were never used.
+    pub fn truncate(&self, len: usize) {
+        self.all().truncate(len);
     }
 
     /// The number of messages of all sinks.
@@ -155,6 +165,11 @@ impl Sources {
     /// Adds the next subscription.
     pub fn add(&self, name: String, address: Address) {
         self.all().push((name, address));
+    }
+
+    /// Removes the subscriptions from this number on, which were never used.
+    pub fn truncate(&self, first: TopicId) {
+        self.all().truncate(first.index());
     }
 
     /// Returns the name of the topic of a subscription.

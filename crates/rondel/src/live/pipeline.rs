@@ -524,13 +524,20 @@ impl State {
         due
     }
 
-    /// Sends reports, notices and released messages of the session to their sinks.
+    /// Lets gates look at the session, and sends reports, notices and released messages of it to their sinks.
     #[inline]
     fn emit(&mut self) {
         // Before verdicts are sent, which may take longer.
         if let Some(gates) = &mut self.gates {
             gates.look(&self.session);
         }
+        self.send();
+    }
+
+    /// Sends reports, notices and released messages of the session to their sinks. Gates have looked at the session since
+    /// its last evaluation.
+    #[inline]
+    fn send(&mut self) {
         if self.session.has_reports() {
             match (&mut self.recorder, &mut self.meter) {
                 (None, None) => self.sinks.take(self.session.reports()),

@@ -12,7 +12,7 @@ use rondel_net::adapter::{Sample, now};
 use rondel_net::offers::Offers;
 use rondel_recording::{Compression, CutOff, CutOffs, RecordedSchema};
 use rondel_runtime::text::{counted, size};
-use rondel_runtime::{Report, TopicNames};
+use rondel_runtime::{Report, Severity, TopicNames};
 use serde_json::{Value, json};
 
 use super::channels::Channel;
@@ -138,6 +138,12 @@ impl FlightRecorder {
         }
         self.channels.push(channel);
         self.found.names.push(names);
+    }
+
+    /// Removes the topics from this number on, which have had no message.
+    pub fn remove_topics(&mut self, first: TopicId) {
+        self.channels.truncate(first.index());
+        self.found.names.truncate(first.index());
     }
 
     /// Takes the places of other properties. `kept` has for each its position before, if it keeps its state.
@@ -390,11 +396,11 @@ impl FlightRecorder {
     /// Writes a verdict as a `foxglove.Log` with the members of an event.
     fn write_verdict(&self, report: &Report<'_>, now: Timestamp, out: &mut Vec<u8>) {
         let (nanos, property) = (now.as_nanos(), report.property());
-        let level = match (report.verdict(), property.severity.as_deref()) {
-            (Verdict::Satisfied, _) => 2,
-            (Verdict::Inconclusive, _) => 3,
-            (Verdict::Violated, Some("critical")) => 5,
-            (Verdict::Violated, _) => 4,
+        let level = match report.verdict() {
+            Verdict::Satisfied => 2,
+            Verdict::Inconclusive => 3,
+            Verdict::Violated if Severity::of(property.severity.as_deref()) == Severity::Critical => 5,
+            Verdict::Violated => 4,
         };
         let mut verdict = Vec::new();
         report.json(&mut verdict);

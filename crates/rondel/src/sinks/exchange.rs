@@ -54,15 +54,23 @@ impl Sinks {
         closed
     }
 
-    /// Ends the run of the destinations beside networks, if there are any, and begins the next.
-    pub fn exchange_driven(&mut self, session: &Session, begin: impl FnOnce() -> Option<DestinationFeed>) {
+    /// Ends the run of the destinations beside networks, if there are any, and begins the next. `keeps` returns whether a
+    /// property keeps its state.
+    pub fn exchange_driven(
+        &mut self,
+        session: &Session,
+        keeps: impl Fn(&str) -> bool,
+        begin: impl FnOnce() -> Option<DestinationFeed>,
+    ) {
         let Some(mut before) = self.driven.take() else { return };
         let summary = session.summary();
         before.account(|| &summary, true);
+        let silenced = before.take_silenced();
         before.end("reloaded");
         self.driven = begin();
         if let Some(next) = &mut self.driven {
             next.continue_from(&summary);
+            next.continue_silenced(silenced, keeps);
         }
     }
 

@@ -29,6 +29,20 @@ impl Silenced {
         silences.is_silenced(&property.name, &parameters, now().as_nanos())
     }
 
+    /// Whether an instance of a property is silenced now. `parameters` is a JSON object.
+    #[cfg(feature = "sqlite")]
+    pub fn is_silenced(&self, property: &str, parameters: &str) -> bool {
+        let is_silenced =
+            |silences: &Arc<Silences>| silences.is_silenced(property, parameters, now().as_nanos());
+        self.silences.as_ref().is_some_and(is_silenced)
+    }
+
+    /// Whether an instance of a property is silenced now: without stores there are no silences.
+    #[cfg(not(feature = "sqlite"))]
+    pub fn is_silenced(&self, _: &str, _: &str) -> bool {
+        false
+    }
+
     /// Whether a violation sends no notification: without stores there are no silences.
     #[cfg(not(feature = "sqlite"))]
     pub fn silences(&self, _: &Report<'_>) -> bool {

@@ -18,7 +18,8 @@ fn actions_are_shown() {
          \x20 - { publish: { to: dds:alarm, type: std_msgs/msg/Float64, message: { data: \"{speed.value}\" } }, properties: slow }\n\
          \x20 - { publish: { to: \"ros2+json:/alarm\", message: [1, 2.5, null] }, limit: { per_minute: 60, total: 1000 } }\n\
          \x20 - { call: { service: ros2:/stop, type: std_srvs/Trigger }, timeout: 200 ms }\n\
-         \x20 - { run: [sh, -c, \"echo $RONDEL_PROPERTY {{}}\"], limit: { total: 1 } }\n",
+         \x20 - { run: [sh, -c, \"echo $RONDEL_PROPERTY {{}}\"], limit: { total: 1 } }\n\
+         \x20 - { severity: warning, publish: { to: zenoh:severe, message: \"{property}\" } }\n",
     );
     let warnings = accepted(
         &text,
@@ -42,7 +43,8 @@ fn mistakes_of_actions_name_the_place() {
         ("  - { run: [a], call: {} }", "4:5", &["one of"]),
         ("  - { on: violation, run: [a] }", "4:11", &["violated, satisfied, inconclusive or change"]),
         ("  - { properties: slwo, run: [a] }", "4:19", &["'slwo'", "did you mean 'slow'"]),
-        ("  - { severity: critical, run: [a] }", "4:17", &["no property has the severity 'critical'"]),
+        ("  - { severity: critical, run: [a] }", "4:17", &["no property has at least the severity critical"]),
+        ("  - { severity: urgent, run: [a] }", "4:17", &["info, warning, error or critical"]),
         ("  - { when: violated, run: [a] }", "4:7", &["`on: violated`"]),
         ("  - { run: [a], limit: { per_minute: 0 } }", "4:38", &["per_minute", "1 to 60000"]),
         ("  - { run: [a], timeout: 10 }", "4:26", &["no unit"]),

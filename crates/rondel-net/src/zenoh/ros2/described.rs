@@ -128,6 +128,11 @@ pub(super) fn described(
                  ~/get_type_description"
             ))));
         }
+        Err(NoAnswer::Error(error)) => {
+            return Ok(Err(Undescribed::Refused(format!(
+                "no definition of {message_type} is known, and its node {node} answers with the error `{error}`"
+            ))));
+        }
     };
     let schema = read(&answer, message_type, hash);
     Ok(schema.map_err(|why| {

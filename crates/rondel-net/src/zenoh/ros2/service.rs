@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ::zenoh::Wait;
 use ::zenoh::query::{ConsolidationMode, QueryTarget};
@@ -17,13 +17,18 @@ use crate::zenoh::{DeclareError, check_key, parse_key};
 /// no server.
 const LONGER: Duration = Duration::from_secs(1);
 
+/// The largest number of characters of an error that are shown.
+const SHOWN: usize = 200;
+
 /// A request without an answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum NoAnswer {
     /// A server may exist, and has not answered in time.
     Timeout,
     /// There is no server.
     NoServer,
+    /// A server has answered with this error.
+    Error(String),
 }
 
 /// Sends a request to the servers of a key expression, and waits up to `limit` for the first answer.
@@ -46,17 +51,42 @@ pub(super) fn request(
         .consolidation(ConsolidationMode::None)
         .timeout(limit + LONGER)
         .callback(move |reply| {
-            if let Ok(sample) = reply.result() {
-                // The receiver may have stopped waiting.
-                _ = sender.send(sample.payload().to_bytes().into_owned());
-            }
+            let answer = match reply.result() {
+                Ok(sample) => Ok(sample.payload().to_bytes().into_owned()),
+                Err(error) => Err(shown(&error.payload().to_bytes())),
+            };
+            // The receiver may have stopped waiting.
+            _ = sender.send(answer);
         })
         .wait()
         .map_err(network)?;
-    Ok(answers.recv_timeout(limit).map_err(|error| match error {
-        RecvTimeoutError::Timeout => NoAnswer::Timeout,
-        RecvTimeoutError::Disconnected => NoAnswer::NoServer,
-    }))
+    Ok(first(&answers, limit))
+}
+
+/// Waits for the first answer that is no error.
+fn first(answers: &mpsc::Receiver<Result<Vec<u8>, String>>, limit: Duration) -> Result<Vec<u8>, NoAnswer> {
+    let (deadline, mut refused) = (Instant::now() + limit, None);
+    loop {
+        match answers.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+            Ok(Ok(answer)) => return Ok(answer),
+            // Another server may answer.
+            Ok(Err(error)) => refused = Some(error),
+            Err(ended) => {
+                return Err(match (refused, ended) {
+                    (Some(error), _) => NoAnswer::Error(error),
+                    (None, RecvTimeoutError::Timeout) => NoAnswer::Timeout,
+                    (None, RecvTimeoutError::Disconnected) => NoAnswer::NoServer,
+                });
+            }
+        }
+    }
+}
+
+/// The beginning of an error as one line.
+fn shown(error: &[u8]) -> String {
+    let text = String::from_utf8_lossy(error);
+    let is_plain = |c: char| if c.is_control() { ' ' } else { c };
+    text.trim().chars().take(SHOWN).map(is_plain).collect()
 }
 
 /// A client of a service on Zenoh.
@@ -92,6 +122,32 @@ impl ServiceClient for Ros2ServiceClient {
             Ok(response) => Ok(response),
             Err(NoAnswer::NoServer) => Err(CallError::NoServer),
             Err(NoAnswer::Timeout) => Err(CallError::NoAnswer(limit)),
+            Err(NoAnswer::Error(error)) => Err(CallError::Failed(error)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn error_of_a_server_is_no_missing_server() {
+        let wait = |answers: Vec<Result<Vec<u8>, String>>, is_open: bool| {
+            let (sender, receiver) = mpsc::channel();
+            answers.into_iter().for_each(|answer| _ = sender.send(answer));
+            let open = is_open.then_some(sender);
+            let found = first(&receiver, Duration::from_millis(1));
+            drop(open);
+            found
+        };
+        let error = || Err("busy".to_owned());
+        assert_eq!(wait(vec![], false), Err(NoAnswer::NoServer));
+        assert_eq!(wait(vec![], true), Err(NoAnswer::Timeout));
+        for is_open in [false, true] {
+            assert_eq!(wait(vec![error()], is_open), Err(NoAnswer::Error("busy".to_owned())));
+            assert_eq!(wait(vec![error(), Ok(vec![1]), error()], is_open), Ok(vec![1]));
+        }
+        assert_eq!(shown(b" no\nsuch \xff "), "no such \u{fffd}");
     }
 }

@@ -10,6 +10,7 @@ use rondel_event::{Timestamp, Value, Verdict};
 
 use super::cdr::CdrWriter;
 use super::plain;
+use crate::report::severity::Severity;
 use crate::report::{PropertyInfo, Report};
 use crate::statistics::omission::Omission;
 use crate::text::{counted, parameters_text, write_parameters, write_seconds};
@@ -20,9 +21,6 @@ pub const PERIOD: i64 = 1_000_000_000;
 pub const MOST_STATUSES: usize = 1000;
 /// The hardware id of all statuses.
 const HARDWARE: &str = "rondel";
-/// Severities whose violations are warnings.
-const WARNINGS: [&str; 9] =
-    ["warning", "warn", "info", "information", "notice", "minor", "low", "advisory", "debug"];
 /// Time for which the monitor's own status is a warning after an omitted message, in nanoseconds.
 const RECENT: i64 = 10 * PERIOD;
 /// Maximum number of listed reasons and topics of omitted messages.
@@ -44,10 +42,8 @@ impl Level {
         match verdict {
             Verdict::Satisfied => Level::Ok,
             Verdict::Inconclusive => Level::Stale,
-            Verdict::Violated => {
-                let is_warning = |severity: &str| WARNINGS.iter().any(|w| severity.eq_ignore_ascii_case(w));
-                if severity.is_some_and(is_warning) { Level::Warn } else { Level::Error }
-            }
+            Verdict::Violated if Severity::of(severity) < Severity::Error => Level::Warn,
+            Verdict::Violated => Level::Error,
         }
     }
 

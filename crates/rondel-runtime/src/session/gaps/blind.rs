@@ -219,6 +219,18 @@ impl Session {
         self.unread(topic, stamp.origin);
     }
 
+    /// Counts messages or events of a topic that were dropped before they reached the session, the first of them at `first`;
+    /// `detail` says why. Verdicts that depend on them are inconclusive.
+    #[cold]
+    pub fn dropped(&mut self, topic: TopicId, count: u64, first: Timestamp, detail: &str) {
+        if count == 0 {
+            return;
+        }
+        let described = || Some(FirstOmission { time: Some(first), detail: detail.to_owned() });
+        self.shared.omitted.add(Reason::Dropped, Some(topic), count, described);
+        self.unread(topic, None);
+    }
+
     /// Records that a recording is read from this time on and has earlier messages. Verdicts that depend on these are
     /// inconclusive. Call it before the first message.
     pub fn begins_at(&mut self, time: Timestamp) {

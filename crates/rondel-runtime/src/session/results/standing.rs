@@ -24,6 +24,8 @@ const NONE: u32 = u32::MAX;
 
 /// The present state of one property.
 struct Watched {
+    /// Its position in the specification.
+    property: u32,
     by_key: bool,
     /// The last verdict of a property without parameters.
     verdict: Option<Verdict>,
@@ -40,8 +42,9 @@ struct Watched {
 }
 
 impl Watched {
-    fn of(statistics: &PropertyStatistics) -> Watched {
+    fn of(property: u32, statistics: &PropertyStatistics) -> Watched {
         Watched {
+            property,
             by_key: statistics.by_key,
             verdict: statistics.last,
             violated: statistics.violated_keys().map(Box::from).collect(),
@@ -94,13 +97,13 @@ impl Standings {
                 && standings.places[property as usize] == NONE
             {
                 standings.places[property as usize] = standings.watched.len() as u32;
-                standings.watched.push(Watched::of(statistics));
+                standings.watched.push(Watched::of(property, statistics));
             }
         }
         standings
     }
 
-    /// Takes the reports of a monitor's last call, which evaluates these properties: about events, or about the passing of
+    /// Takes the reports of a monitor's last call, which evaluates these properties, in their order: about events, or about the passing of
     /// time and missed messages.
     pub(in crate::session) fn take(&mut self, at_events: bool, monitor: &Monitor, properties: &[u32]) {
         let (places, watched) = (&self.places, &mut self.watched[..]);
@@ -123,9 +126,10 @@ impl Standings {
             }
         }
         ended.for_each(|ended| end(watched, &ended));
-        for own in 0..properties.len() as u32 {
-            if let Some(of) = place(own).and_then(|place| watched.get_mut(place as usize)) {
-                of.is_uncertain = monitor.is_uncertain(own);
+        // Few properties are watched, of many.
+        for of in &mut *watched {
+            if let Ok(own) = properties.binary_search(&of.property) {
+                of.is_uncertain = monitor.is_uncertain(own as u32);
                 of.has_missed &= !at_events;
             }
         }

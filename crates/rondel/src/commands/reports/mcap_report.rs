@@ -7,6 +7,7 @@ use std::path::Path;
 
 use rondel_recording::{McapWriter, MessageHead, RecordedSchema, WriterOptions};
 use rondel_report::{Claim, Judged, Outcome, Recording, Results, Violation};
+use rondel_runtime::Severity;
 use serde_json::{Value, json};
 
 use crate::recorder::{self, EVENTS, VERDICTS};
@@ -136,8 +137,7 @@ fn verdicts(
 }
 
 fn is_warning(claim: &Claim) -> bool {
-    let severity = claim.severity.as_deref().unwrap_or_default().to_ascii_lowercase();
-    matches!(severity.as_str(), "warning" | "warn" | "minor" | "low" | "note" | "info" | "information")
+    Severity::of(claim.severity.as_deref()) < Severity::Error
 }
 
 fn metadata(recording: &Recording, claim: &Claim) -> Vec<Value> {

@@ -4,7 +4,7 @@ use rondel_runtime::{Emit, SessionPlan};
 use rondel_sinks::RunKind;
 
 use super::{Run, refuse};
-use crate::deployment::{Deployment, NEVER_END};
+use crate::deployment::{Deployment, NEVER_END, lacks_ends};
 use crate::sinks::driven::{self, Described, DestinationFeed, Destinations, RunDescription, StoreSettings};
 use crate::sinks::origin::sha256_text;
 use crate::{exit, warn};
@@ -12,6 +12,12 @@ use crate::{exit, warn};
 impl Run {
     /// Sets the store of the options, and checks the file.
     pub(super) fn set_store(&self, deployment: &mut Deployment) -> Result<(), u8> {
+        // The deployment is warned of when it is read.
+        if deployment.emit == Emit::Violations && self.emit.is_some() {
+            for lacks in deployment.driven.iter().filter_map(lacks_ends) {
+                warn(&format!("{lacks}: for that, use --emit change"));
+            }
+        }
         if let Some(path) = &self.store {
             if !driven::IS_AVAILABLE {
                 return Err(refuse(&format!("--store: {}", driven::UNAVAILABLE), exit::USAGE));
@@ -23,7 +29,6 @@ impl Run {
             deployment.store = Some(StoreSettings { path: path.clone(), ..settings });
         }
         let Some(settings) = &deployment.store else { return Ok(()) };
-        // The deployment is warned of when it is read.
         if deployment.emit == Emit::Violations && (self.store.is_some() || self.emit.is_some()) {
             warn(&format!("the store has {NEVER_END}: for that, use --emit change"));
         }

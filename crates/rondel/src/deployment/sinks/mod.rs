@@ -15,9 +15,10 @@ use rondel_spec::Spec;
 use common::name_of;
 pub(super) use common::{days, spool, wait};
 
-use super::yaml::{Item, Mistakes, Synonyms, hint};
-use crate::sinks::driven::targets::{KINDS, Kind, Target};
-use crate::sinks::driven::{Filter, MOST_SINKS, Severity, SinkSettings, WAIT};
+use super::choice;
+use super::yaml::{Item, Mistakes, Synonyms};
+use crate::sinks::driven::targets::{KINDS, Kind, Target, WebhookEmit};
+use crate::sinks::driven::{Filter, MOST_SINKS, SinkSettings, WAIT};
 
 /// The largest number of characters of a name.
 const LONGEST_NAME: usize = 100;
@@ -84,20 +85,25 @@ pub(super) fn driven(
 pub const NEVER_END: &str =
     "violations that never end, since `emit: violations` emits no verdict that ends one";
 
-/// Warns of a sink that needs verdicts which are not emitted.
+/// Returns what a sink lacks if only violations are emitted; `None` if it needs no other verdicts.
+pub fn lacks_ends(sink: &SinkSettings) -> Option<String> {
+    let SinkSettings { name, target, .. } = sink;
+    match target {
+        Target::Alertmanager(_) => Some(format!("'{name}' never resolves an alert")),
+        Target::Postgres(_) => Some(format!("'{name}' stores {NEVER_END}")),
+        Target::Webhook(hook) if hook.emit == WebhookEmit::Violations => {
+            Some(format!("'{name}' posts {NEVER_END}"))
+        }
+        _ => None,
+    }
+}
+
+/// Warns of each sink that needs verdicts which are not emitted.
 pub(super) fn check_emit(item: Item<'_>, sinks: &[SinkSettings], emit: Emit, mistakes: &mut Mistakes) {
-    if emit != Emit::Violations {
-        return;
-    }
-    let find = |is_such: fn(&Target) -> bool| sinks.iter().find(|sink| is_such(&sink.target));
-    if let Some(sink) = find(|target| matches!(target, Target::Alertmanager(_))) {
-        mistakes.warn(
-            item,
-            format!("'{}' never resolves an alert: for that, write `emit: change` in `verdicts`", sink.name),
-        );
-    }
-    if let Some(sink) = find(|target| matches!(target, Target::Postgres(_))) {
-        mistakes.warn(item, format!("'{}' stores {NEVER_END}: for that, write `emit: change`", sink.name));
+    if emit == Emit::Violations {
+        for lacks in sinks.iter().filter_map(lacks_ends) {
+            mistakes.warn(item, format!("{lacks}: for that, write `emit: change` in `verdicts`"));
+        }
     }
 }
 
@@ -144,7 +150,7 @@ fn sink(item: Item<'_>, context: Context<'_>, mistakes: &mut Mistakes) -> Option
     let spool = kept.and_then(|item| spool(item, context.folder, mistakes));
     let filter = Filter {
         properties: properties.map_or_else(Vec::new, |item| read_properties(item, context.spec, mistakes)),
-        severity: severity.and_then(|item| read_severity(item, mistakes)),
+        severity: severity.and_then(|item| choice::read_severity(item, mistakes)),
     };
     if context.joins && !kind.is_available {
         mistakes.at(own, kind.unavailable());
@@ -174,25 +180,17 @@ fn read_properties(item: Item<'_>, spec: Option<&Spec>, mistakes: &mut Mistakes)
     let mut names = Vec::new();
     for item in item.items() {
         let Some(name) = item.text("properties", mistakes) else { continue };
-        let known =
-            || spec.into_iter().flat_map(|spec| &spec.properties).map(|property| property.name.as_str());
-        if spec.is_some() && known().all(|known| known != name) {
-            let hint = hint(&name, "its properties are", known);
-            mistakes.at(item, format!("the specification has no property '{name}'; {hint}"));
-        }
-        names.push(name);
+        let found = match spec {
+            Some(spec) => {
+                choice::named(spec, &name, item, mistakes).map(|at| spec.properties[at].name.clone())
+            }
+            None => Some(name),
+        };
+        names.extend(found);
     }
-    if names.is_empty() {
+    if item.items().is_empty() {
         mistakes
             .at(item, "`properties` needs the name of a property; without it, a sink receives all verdicts");
     }
     names
-}
-
-fn read_severity(item: Item<'_>, mistakes: &mut Mistakes) -> Option<Severity> {
-    let severity = Severity::named(&item.text("severity", mistakes)?);
-    if severity.is_none() {
-        mistakes.at(item, "`severity` must be info, warning, error or critical");
-    }
-    severity
 }

@@ -1,8 +1,11 @@
+use rondel_runtime::Severity;
+
 use super::super::yaml::{Mistake, with_document};
 use super::*;
 use crate::sinks::driven::targets::{Secret, WebhookEmit};
 
-const SPECIFICATION: &str = "topic t { x: float } property too_fast = t.x < 3 property steady = t.x > 1";
+const SPECIFICATION: &str = "topic t { x: float } property too_fast = t.x < 3 property steady = t.x > 1 \
+                             assert always steady";
 
 /// Reads a section. Kinds that this program is built without are no mistakes.
 fn read(text: &str) -> (Vec<SinkSettings>, Vec<Mistake>) {
@@ -70,6 +73,41 @@ fn every_kind_is_read() {
     assert_eq!(format!("{:?}", Secret("hidden".to_owned())), "Secret");
     let Target::Otlp(target) = &otlp.target else { panic!("{otlp:?}") };
     assert_eq!(target.headers[0].name, "Authorization");
+}
+
+#[test]
+fn assert_is_chosen_by_its_name_in_addresses() {
+    let (sinks, mistakes) = read("- webhook: { url: \"http://a\" }\n  properties: assert_1\n");
+    assert!(mistakes.is_empty(), "{mistakes:?}");
+    let spec = rondel_spec::parse(SPECIFICATION).spec.unwrap();
+    assert_eq!(sinks[0].filter.properties, [spec.properties[2].name.clone()]);
+}
+
+#[test]
+fn every_sink_without_ends_of_violations_is_named() {
+    let text = "- alertmanager: { url: \"http://a\" }
+- alertmanager: { url: \"http://b\" }
+- webhook: { url: \"http://c\", emit: violations }
+- webhook: { url: \"http://d\" }
+- postgres: { url: \"postgres://e\" }
+";
+    let (sinks, _) = read(text);
+    let warned = |emit| {
+        let mut mistakes = Mistakes::default();
+        with_document(text, &mut mistakes, |root, mistakes| check_emit(root, &sinks, emit, mistakes));
+        let warnings = mistakes.warnings.into_iter().map(|warning| warning.message);
+        warnings.collect::<Vec<String>>()
+    };
+    let found = warned(Emit::Violations);
+    let starts = [
+        "'alertmanager a' never resolves an alert",
+        "'alertmanager b' never resolves an alert",
+        "'webhook c' posts violations that never end",
+        "'postgres e' stores violations that never end",
+    ];
+    let is_expected = |(found, start): (&String, &str)| found.starts_with(start);
+    assert!(found.len() == 4 && found.iter().zip(starts).all(is_expected), "{found:?}");
+    assert!(warned(Emit::Change).is_empty());
 }
 
 #[test]

@@ -62,7 +62,7 @@ pub struct Exchanged {
     pub violated: Vec<LastViolations>,
     /// Publishers that are not used any more, to be flushed.
     pub closed: Vec<Arc<dyn Publisher>>,
-    /// Messages of new topics that came before the exchange, and for which there was no room.
+    /// Messages and events of new topics that came before the exchange and were dropped.
     pub dropped: u64,
     /// Duration for which messages had to wait.
     pub lasted: Duration,
@@ -77,6 +77,15 @@ impl Pipeline {
     /// Removes the subscriptions whose topics no exchange has assigned.
     pub fn abandon_slots(&self) {
         self.state().slots.abandon();
+    }
+
+    /// Frees the numbers of abandoned subscriptions from `first` on, once they are closed.
+    pub fn remove_slots(&self, first: TopicId) {
+        let state = &mut *self.state();
+        state.slots.truncate(first);
+        if let Some(recorder) = &mut state.recorder {
+            recorder.remove_topics(first);
+        }
     }
 
     /// Exchanges the specification. Every message is evaluated before or after it. `begin` begins a run of the
@@ -123,7 +132,11 @@ impl Pipeline {
         for publisher in &exchange.queried {
             state.sinks.keep_present(publisher);
         }
-        state.sinks.exchange_driven(&state.session, begin);
+        let keeps = |name: &str| {
+            let mut kept = properties.iter().zip(&kept).filter(|(_, before)| before.is_some());
+            kept.any(|(property, _)| property.name == name)
+        };
+        state.sinks.exchange_driven(&state.session, keeps, begin);
         state.sinks.exchange_actions(exchange.actions, properties, exchange.emit, &kept);
         if let Some(meter) = &mut state.meter {
             meter.rearrange(&exchange.named_topics, &exchange.named_properties);
@@ -135,6 +148,7 @@ impl Pipeline {
         let dropped = state.slots.assign(&exchange.slots);
         let received = state.traffic.received;
         state.receive_early();
+        state.omit_early(&dropped);
         self.flush(state);
         self.stop_at_count(received, state);
         if self.batches() {
@@ -143,6 +157,7 @@ impl Pipeline {
         // Deadlines are those of the new session.
         state.armed = None;
         self.sooner.notify_all();
+        let dropped: u64 = dropped.iter().map(|of| of.count).sum();
         Ok(Exchanged { kept, restarted, violated, closed, dropped, lasted: began.elapsed() })
     }
 

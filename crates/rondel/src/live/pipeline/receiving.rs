@@ -127,7 +127,12 @@ impl State {
                 self.decide(topic, sample.payload, before);
             }
         }
-        self.emit();
+        // Gates have looked when they decided about the last message.
+        if is_gated && !samples.is_empty() {
+            self.send()
+        } else {
+            self.emit()
+        }
         if let Some(meter) = &mut self.meter {
             meter.pushed();
         }

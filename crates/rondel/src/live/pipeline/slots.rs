@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rondel_event::{NameId, Origin, Timestamp, TopicId, TypeIndex};
-use rondel_net::adapter::Sample;
+use rondel_net::adapter::{Sample, now};
 
 use super::{Pipeline, State};
 
@@ -47,15 +47,26 @@ pub(super) struct Slots {
     /// Messages of awaited topics, in the order of their arrival.
     early: VecDeque<EarlyMessage>,
     bytes: usize,
-    /// Messages of awaited topics for which there was no room.
-    dropped: u64,
+    /// Messages and events of awaited topics that were dropped, by subscription.
+    dropped: Vec<DroppedEarly>,
+}
+
+/// Messages and events of an awaited topic that were dropped: there was no room, or the reload lasted too long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct DroppedEarly {
+    /// Subscription.
+    slot: TopicId,
+    /// Number.
+    pub(super) count: u64,
+    /// Time of day of the first.
+    first: Timestamp,
 }
 
 impl Slots {
     /// Creates the subscriptions of a new run: each has the number of its topic.
     pub(super) fn new(topics: usize) -> Slots {
         let slots = (0..topics as u32).map(|topic| Slot::Topic(TopicId(topic))).collect();
-        Slots { slots, early: VecDeque::new(), bytes: 0, dropped: 0 }
+        Slots { slots, early: VecDeque::new(), bytes: 0, dropped: Vec::new() }
     }
 
     /// Returns the topic of a subscription; `None` while it is awaited, and after it was removed.
@@ -73,9 +84,8 @@ impl Slots {
         TopicId(self.slots.len() as u32 - 1)
     }
 
-    /// Gives each topic of a session its subscription; other subscriptions are removed. Returns the number of messages for
-    /// which there was no room.
-    pub(super) fn assign(&mut self, slots: &[TopicId]) -> u64 {
+    /// Gives each topic of a session its subscription; other subscriptions are removed. Returns what was dropped.
+    pub(super) fn assign(&mut self, slots: &[TopicId]) -> Vec<DroppedEarly> {
         self.slots.fill(Slot::Removed);
         for (topic, slot) in (0..).map(TopicId).zip(slots) {
             if let Some(place) = self.slots.get_mut(slot.index()) {
@@ -89,7 +99,24 @@ impl Slots {
     pub(super) fn abandon(&mut self) {
         self.slots.iter_mut().filter(|slot| **slot == Slot::Awaited).for_each(|slot| *slot = Slot::Removed);
         self.early.clear();
-        (self.bytes, self.dropped) = (0, 0);
+        self.dropped.clear();
+        self.bytes = 0;
+    }
+
+    /// Frees the numbers of removed subscriptions from `first` on.
+    pub(super) fn truncate(&mut self, first: TopicId) {
+        let is_removed = |slots: &[Slot]| slots.iter().all(|slot| *slot == Slot::Removed);
+        if self.slots.get(first.index()..).is_some_and(is_removed) {
+            self.slots.truncate(first.index());
+        }
+    }
+
+    /// Counts a message or an event of an awaited topic as dropped.
+    fn drop_early(&mut self, slot: TopicId, time: Timestamp) {
+        match self.dropped.iter_mut().find(|of| of.slot == slot) {
+            Some(of) => of.count += 1,
+            None => self.dropped.push(DroppedEarly { slot, count: 1, first: time }),
+        }
     }
 
     /// Keeps messages of an awaited topic, as far as there is room.
@@ -100,7 +127,7 @@ impl Slots {
         }
         for sample in samples {
             if self.early.len() >= MESSAGES || self.bytes.saturating_add(sample.payload.len()) > BYTES {
-                self.dropped += 1;
+                self.drop_early(slot, sample.arrival());
                 continue;
             }
             self.bytes += sample.payload.len();
@@ -132,20 +159,83 @@ impl State {
         }
         self.slots.bytes = 0;
     }
+
+    /// Reports messages and events that were dropped while their topics were awaited as omissions of these topics.
+    pub(super) fn omit_early(&mut self, dropped: &[DroppedEarly]) {
+        for DroppedEarly { slot, count, first } in dropped {
+            if let Some(topic) = self.slots.topic(*slot) {
+                self.session.dropped(topic, *count, *first, "before the reload was complete");
+            }
+        }
+    }
 }
 
 impl Pipeline {
-    /// Takes the lock once the topic of a subscription is no longer awaited, or the patience is over. Events and types
-    /// come on threads of their own, and seldom.
+    /// Takes the lock once the topic of a subscription is no longer awaited, or the patience is over: then the event or
+    /// type counts as dropped. Events and types come on threads of their own, and seldom.
     pub(super) fn known_slot(&self, slot: TopicId) -> MutexGuard<'_, State> {
-        let deadline = Instant::now() + PATIENCE;
+        self.known_slot_within(slot, PATIENCE)
+    }
+
+    fn known_slot_within(&self, slot: TopicId, patience: Duration) -> MutexGuard<'_, State> {
+        let deadline = Instant::now() + patience;
         loop {
-            let state = self.state();
-            if !state.slots.is_awaited(slot) || Instant::now() >= deadline {
+            let mut state = self.state();
+            if !state.slots.is_awaited(slot) {
+                return state;
+            }
+            if Instant::now() >= deadline {
+                state.slots.drop_early(slot, now());
                 return state;
             }
             drop(state);
             thread::sleep(LOOK);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_without_room_are_counted_by_topic() {
+        let mut slots = Slots::new(1);
+        let (first, second) = (slots.add(), slots.add());
+        let arrival = |seconds: i64| Some(Timestamp::from_nanos(seconds * 1_000_000_000));
+        let samples: Vec<Sample<'_>> = (0..MESSAGES).map(|_| Sample::new(b"1", None, arrival(1))).collect();
+        slots.hold(first, &samples);
+        slots.hold(second, &[Sample::new(b"1", None, arrival(2)), Sample::new(b"1", None, arrival(3))]);
+        slots.hold(TopicId(0), &[Sample::new(b"1", None, arrival(4))]);
+        slots.drop_early(first, Timestamp::from_nanos(5));
+        let of = |slot, count, nanos| DroppedEarly { slot, count, first: Timestamp::from_nanos(nanos) };
+        assert_eq!(
+            slots.assign(&[TopicId(0), first, second]),
+            [of(second, 2, 2_000_000_000), of(first, 1, 5)]
+        );
+        assert!(slots.assign(&[TopicId(0)]).is_empty());
+    }
+
+    #[test]
+    fn abandoned_subscriptions_have_dropped_nothing() {
+        let mut slots = Slots::new(0);
+        let slot = slots.add();
+        slots.drop_early(slot, Timestamp::ZERO);
+        slots.abandon();
+        assert!(!slots.is_awaited(slot) && slots.assign(&[]).is_empty());
+    }
+
+    #[test]
+    fn numbers_of_abandoned_subscriptions_are_free() {
+        let mut slots = Slots::new(2);
+        for _ in 0..3 {
+            let first = slots.add();
+            assert_eq!((first, slots.add()), (TopicId(2), TopicId(3)));
+            slots.truncate(first);
+            assert!(slots.is_awaited(first), "they are still in use");
+            slots.abandon();
+            slots.truncate(first);
+        }
+        assert_eq!(slots.topic(TopicId(1)), Some(TopicId(1)));
     }
 }

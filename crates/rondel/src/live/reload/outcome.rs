@@ -28,7 +28,7 @@ pub struct Changes {
     pub topics_added: Vec<String>,
     /// Topics that are not subscribed to any more.
     pub topics_removed: Vec<String>,
-    /// Messages of new topics that were dropped before the exchange.
+    /// Messages and events of new topics that were dropped before the exchange.
     pub dropped: u64,
     /// Duration of the whole reload.
     pub lasted: Duration,

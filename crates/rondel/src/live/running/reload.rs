@@ -94,6 +94,21 @@ impl Running {
         renewal: Renewal<'_>,
         begin: impl FnOnce(&Destinations) -> Option<DestinationFeed>,
     ) -> Result<Changes, String> {
+        let (spools, counters) = (self.spools.len(), self.undelivered.len());
+        let renewed = self.try_renew(renewal, begin);
+        if renewed.is_err() {
+            // The new publishers are closed.
+            self.spools.truncate(spools);
+            self.undelivered.truncate(counters);
+        }
+        renewed
+    }
+
+    fn try_renew(
+        &mut self,
+        renewal: Renewal<'_>,
+        begin: impl FnOnce(&Destinations) -> Option<DestinationFeed>,
+    ) -> Result<Changes, String> {
         let began = Instant::now();
         let Renewal { before, after, read, plan, writer } = renewal;
         let networks = Arc::clone(self.listener.networks());
@@ -206,11 +221,16 @@ impl Running {
         Ok(())
     }
 
-    /// Removes the subscriptions to new topics again.
+    /// Removes the subscriptions to new topics again. Their numbers are free, unless one could not be closed in time.
     fn give_up(&self, next: &Subscriber, added: &[usize]) {
         let slots: Vec<TopicId> = added.iter().map(|at| next.number(TopicId(*at as u32))).collect();
-        self.unsubscribe(&slots);
+        // First, as their threads may wait for the exchange.
         self.pipeline.abandon_slots();
+        let is_closed = self.unsubscribe(&slots);
+        if let Some(first) = slots.iter().min().filter(|_| is_closed) {
+            self.pipeline.remove_slots(*first);
+            self.sources.truncate(*first);
+        }
     }
 
     /// Exchanges the session and the sinks, while nothing reads the state of the run.
@@ -251,16 +271,17 @@ impl Running {
         before.topics.iter().map(|topic| topic.slot).filter(|slot| !is_used(slot)).collect()
     }
 
-    /// Closes subscriptions.
-    fn unsubscribe(&self, slots: &[TopicId]) {
-        let subscriptions = self.listener.subscriptions();
+    /// Closes subscriptions. Returns whether all were closed in time.
+    fn unsubscribe(&self, slots: &[TopicId]) -> bool {
+        let (subscriptions, mut is_closed) = (self.listener.subscriptions(), true);
         for slot in slots {
             // A topic whose type is not known yet has none.
             if let Some(subscription) = subscriptions.remove(*slot) {
-                subscription.close(CLOSE);
+                is_closed &= subscription.close(CLOSE);
                 subscriptions.add_removed(subscription.problems());
             }
         }
+        is_closed
     }
 
     /// Delivers the messages of sinks that are not used any more, and closes them.

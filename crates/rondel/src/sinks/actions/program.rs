@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, killpg};
+use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::Pid;
 
 use super::groups::Groups;
@@ -124,14 +125,18 @@ fn terminate(child: &Child, output: &mut Output, grace: Duration, end: &impl Fn(
     signal(Signal::SIGTERM);
     let latest = Instant::now() + grace;
     let limit = || end().map_or(latest, |end| latest.min(end + GRACE_AT_END));
-    // The output is closed once nothing of the group is left.
-    while output.is_open && Instant::now() < limit() {
+    // The output is closed once nothing of the group is left; a program may also have closed it itself.
+    while (output.is_open || !has_ended(child)) && Instant::now() < limit() {
         output.read(STEP);
     }
-    if !output.is_open {
-        thread::sleep(STEP);
-    }
     signal(Signal::SIGKILL);
+}
+
+/// Whether a process has ended, without waiting for it.
+fn has_ended(child: &Child) -> bool {
+    let Ok(process) = i32::try_from(child.id()) else { return true };
+    let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
+    !matches!(waitid(Id::Pid(Pid::from_raw(process)), flags), Ok(WaitStatus::StillAlive))
 }
 
 /// The output of a program, of which the beginning is kept.
@@ -234,6 +239,19 @@ mod tests {
         assert!(began.elapsed() < LONG);
         let process = finished.output.parse().unwrap();
         assert!(nix::sys::signal::kill(Pid::from_raw(process), None::<Signal>).is_err());
+    }
+
+    #[test]
+    fn program_with_closed_output_has_time_to_end() {
+        let folder = rondel_testkit::Folder::new();
+        let file = folder.as_path().join("cleaned");
+        let text = format!(
+            "trap 'sleep 0.3; touch {}; exit 0' TERM; exec >&- 2>&-; while true; do sleep 0.05; done",
+            file.display()
+        );
+        let began = Instant::now();
+        assert_eq!(shell(&text, SHORT).how, Ended::TimedOut);
+        assert!(file.exists() && began.elapsed() < GRACE);
     }
 
     #[test]

@@ -2,15 +2,17 @@
 
 use std::borrow::Borrow;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use rondel_event::Timestamp;
+use rondel_event::{Timestamp, Verdict};
 use rondel_net::adapter::{PublishError, Publisher as _, now};
 use rondel_runtime::ros2::Part;
 use rondel_runtime::testing::Came;
 use rondel_runtime::{Notice, Omission, PropertyInfo, Report, Summary, UndeliveredMessages};
 use rondel_sinks::{Condition, Encoder, Entry, Feed, Loss, Reached, RunKey, VerdictEntry, object};
 
+use super::held::{HeldViolation, HeldViolations};
 use super::state::{DestinationHandle, DestinationState};
 use crate::sinks::queue::Queued;
 use crate::sinks::silenced::Silenced;
@@ -28,6 +30,8 @@ pub struct DestinationFeed {
     routes: Routes,
     /// Silences of operators.
     silenced: Silenced,
+    /// Silenced violations that are open.
+    held: HeldViolations,
     /// Time of the reports of one call.
     reported: Option<Timestamp>,
     /// Messages that were not evaluated, as far as they are known to the sinks: reason, topic and number.
@@ -49,10 +53,41 @@ pub(super) struct Routes {
 pub(super) struct Branch {
     pub(super) entrance: Entrance,
     pub(super) handle: DestinationHandle,
-    /// Entries without room in the file, as far as the sink knows them.
-    pub(super) dropped: u64,
+    /// Losses of the file that the sink knows.
+    pub(super) recorded: RecordedDrops,
+    /// Time since which there may be further ones.
+    pub(super) dropped_since: Option<Timestamp>,
     /// State that notices have shown.
     pub(super) shown: Shown,
+}
+
+/// Number of entries without room in the file of a destination that were recorded at the destination as losses. Shared by
+/// the runs of a destination.
+#[derive(Clone, Debug, Default)]
+pub(super) struct RecordedDrops(Arc<AtomicU64>);
+
+impl RecordedDrops {
+    /// Returns how many of the entries dropped so far are not recorded yet.
+    pub(super) fn missing(&self, dropped: u64) -> u64 {
+        dropped.saturating_sub(self.0.load(Ordering::Relaxed))
+    }
+
+    /// Notes that these further ones are.
+    pub(super) fn add(&self, count: u64) {
+        self.0.fetch_add(count, Ordering::Relaxed);
+    }
+}
+
+/// Returns the loss of entries without room in the file of a destination.
+pub(super) fn file_loss<'a>(
+    run: RunKey,
+    subject: &'a str,
+    count: u64,
+    from: Timestamp,
+    until: Timestamp,
+) -> Entry<'a> {
+    let (from, until) = (from.as_nanos(), until.as_nanos());
+    Entry::Loss(Loss { run, reason: "file full", subject, count, from, until })
 }
 
 /// The queue that entries go to.
@@ -73,17 +108,31 @@ pub(super) struct Shown {
 }
 
 impl Branch {
-    fn add(&mut self, entry: &[u8]) {
+    /// Adds an entry. Returns whether the sink or the queue before it has accepted it.
+    fn add(&mut self, entry: &[u8]) -> bool {
         match &mut self.entrance {
-            Entrance::Direct(feed) => feed.encoded(entry),
+            Entrance::Direct(feed) => {
+                feed.encoded(entry);
+                true
+            }
             Entrance::Spooled(queued) => {
+                let published = queued.publish(entry);
                 // Entries without room are counted, except those of a sink that is closed and has no file any more.
-                if let Err(PublishError::Closed) = queued.publish(entry)
+                if let Err(PublishError::Closed) = published
                     && let Some(kept) = &self.handle.kept
                 {
                     kept.queue.drops().add(1, now());
                 }
+                published.is_ok()
             }
+        }
+    }
+
+    /// Whether entries wait in the queue or the file before the sink.
+    fn is_behind(&self) -> bool {
+        match &self.entrance {
+            Entrance::Direct(_) => false,
+            Entrance::Spooled(queued) => queued.is_behind(),
         }
     }
 
@@ -104,15 +153,23 @@ impl DestinationFeed {
         routes: Routes,
         silenced: Silenced,
     ) -> DestinationFeed {
-        let (encoder, reported, omitted, looked) = (Encoder::new(key, wants_json), None, Vec::new(), now());
-        DestinationFeed { encoder, key, branches, routes, silenced, reported, omitted, looked }
+        let (encoder, held, looked) = (Encoder::new(key, wants_json), HeldViolations::default(), now());
+        let (reported, omitted) = (None, Vec::new());
+        DestinationFeed { encoder, key, branches, routes, silenced, held, reported, omitted, looked }
     }
 
-    /// Adds a verdict. A violation that is muted or silenced does not go to destinations that notify people.
+    /// Adds a verdict. A violation that is muted or silenced does not go to destinations that notify people. If it outlasts
+    /// its silence, it goes there then.
     pub fn verdict(&mut self, report: &Report<'_>) {
         let (mut route, notifying) = (self.route(report), self.routes.notifying);
-        if route & notifying != 0 && (report.because_of().is_some() || self.silenced.silences(report)) {
-            route &= !notifying;
+        if route & notifying != 0 {
+            let (is_muted, is_silenced) = (report.because_of().is_some(), self.silenced.silences(report));
+            if is_silenced || !self.held.is_empty() {
+                self.hold(report, route & notifying, is_muted, is_silenced);
+            }
+            if is_muted || is_silenced {
+                route &= !notifying;
+            }
         }
         self.add(report, route);
     }
@@ -120,10 +177,65 @@ impl DestinationFeed {
     /// Adds a violation that was muted until now, for destinations that notify people.
     pub fn unmuted(&mut self, report: &Report<'_>) {
         let route = self.route(report) & self.routes.notifying;
-        if route != 0 && !self.silenced.silences(report) {
+        if route == 0 {
+            return;
+        }
+        if self.silenced.silences(report) {
+            self.hold(report, route, false, true);
+        } else {
             self.add(report, route);
             self.send();
         }
+    }
+
+    /// Holds a violation that begins in a silence, and forgets one that has ended or is notified.
+    #[cold]
+    fn hold(&mut self, report: &Report<'_>, route: u64, is_muted: bool, is_silenced: bool) {
+        self.held.begin_lap(report.lap());
+        let property = report.property();
+        let parameters = object(property.parameters.iter().map(String::as_str).zip(report.parameters()));
+        let instance = (property.name.clone(), parameters);
+        match report.verdict() {
+            // One that is muted is held once it no longer is. A stamp of a chain is judged once: nothing ends its violation.
+            Verdict::Violated if is_muted || report.missing().is_some() => {}
+            Verdict::Violated if is_silenced => {
+                let reported = *self.reported.get_or_insert_with(now);
+                let entry = self.encoder.verdict(report, reported).to_vec();
+                self.held.hold(instance, HeldViolation { route, entry });
+            }
+            Verdict::Violated | Verdict::Satisfied => self.held.remove(&instance),
+            // It resolves nothing.
+            Verdict::Inconclusive => {}
+        }
+    }
+
+    /// Adds held violations whose silence has ended, for destinations that notify people.
+    fn release_held(&mut self) {
+        if self.held.is_empty() {
+            return;
+        }
+        let DestinationFeed { held, silenced, branches, .. } = self;
+        let due = held.take_due(|property, parameters| silenced.is_silenced(property, parameters));
+        for HeldViolation { route, entry } in &due {
+            for (i, branch) in branches.iter_mut().enumerate() {
+                if route & (1 << i) != 0 {
+                    branch.add(entry);
+                }
+            }
+        }
+        if !due.is_empty() {
+            self.send();
+        }
+    }
+
+    /// Takes the silenced violations, for the next run.
+    pub fn take_silenced(&mut self) -> HeldViolations {
+        std::mem::take(&mut self.held)
+    }
+
+    /// Continues silenced violations of the run before, of properties that `keeps` their state.
+    pub fn continue_silenced(&mut self, before: HeldViolations, keeps: impl Fn(&str) -> bool) {
+        self.held = before.of_next_run(self.key, keeps);
     }
 
     /// The branches that receive the verdicts of a property, as bits.
@@ -147,7 +259,9 @@ impl DestinationFeed {
     /// Adds an entry for all destinations.
     fn entry(&mut self, entry: &Entry<'_>) {
         let entry = self.encoder.entry(entry);
-        self.branches.iter_mut().for_each(|branch| branch.add(entry));
+        for branch in &mut self.branches {
+            branch.add(entry);
+        }
     }
 
     fn loss(&mut self, reason: &str, subject: &str, count: u64, from: Timestamp, until: Timestamp) {
@@ -228,20 +342,25 @@ impl DestinationFeed {
         self.send();
     }
 
-    /// Adds entries that found no room in the files of destinations, each to its own. Drivers add those of their queues.
+    /// Records entries that found no room in the files of destinations, each at its own. Drivers record those of their
+    /// queues. A loss waits until the file is empty, as it would find no room, either; at the end, the destination
+    /// [adds it](super::Destination::close) to the file.
     fn account_dropped(&mut self, from: Timestamp, until: Timestamp) {
         let DestinationFeed { encoder, key, branches, .. } = self;
         for branch in branches {
-            let dropped = branch.handle.dropped();
-            let count = dropped.saturating_sub(branch.dropped);
+            let count = branch.recorded.missing(branch.handle.dropped());
             if count == 0 {
                 continue;
             }
-            branch.dropped = dropped;
+            let since = *branch.dropped_since.get_or_insert(from);
+            if branch.is_behind() {
+                continue;
+            }
             let subject = branch.handle.handle.status().name;
-            let (from, until) = (from.as_nanos(), until.as_nanos());
-            let loss = Loss { run: *key, reason: "file full", subject: &subject, count, from, until };
-            branch.add(encoder.entry(&Entry::Loss(loss)));
+            if branch.add(encoder.entry(&file_loss(*key, &subject, count, since, until))) {
+                branch.recorded.add(count);
+                branch.dropped_since = None;
+            }
         }
     }
 
@@ -254,8 +373,10 @@ impl DestinationFeed {
         self.send();
     }
 
-    /// Returns a notice for each destination that does not accept entries any more, or does again, or has lost more.
+    /// Notifies of violations that outlast their silence. Returns a notice for each destination that does not accept entries
+    /// any more, or does again, or has lost more.
     pub fn look(&mut self) -> Vec<Notice> {
+        self.release_held();
         let looked = Instant::now();
         let look = |branch: &mut Branch| branch.shown.look(&branch.handle.state(), looked);
         self.branches.iter_mut().filter_map(look).collect()

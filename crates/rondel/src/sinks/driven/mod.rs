@@ -5,6 +5,7 @@
 //! | [`store`] | settings of the store of SQLite |
 //! | [`settings`], [`targets`] | settings of the items of `sinks:`; their kinds |
 //! | [`feed`] | entries of one run, from the evaluating thread |
+//! | [`held`] | silenced violations that may outlast their silence |
 //! | [`spooled`] | the queue and the file before a destination |
 //! | [`state`] | state and outcome of a destination |
 //! | `actions` | actions of operators in a store, for the audit of the run |
@@ -15,6 +16,7 @@
 #[cfg(feature = "sqlite")]
 mod actions;
 mod feed;
+mod held;
 mod settings;
 mod spooled;
 mod state;
@@ -37,7 +39,7 @@ use rondel_sinks::{
     Begin, DecodeEntryError, Driver, Entry, Feed, PropertyEntry, RunKey, RunKind, Sink, SlowConsumer,
 };
 
-use feed::{Branch, Entrance, Routes, Shown};
+use feed::{Branch, Entrance, RecordedDrops, Routes, Shown, file_loss};
 use spooled::{Driven, WORDS};
 use state::{Kept, is_stuck};
 use store::{AtStart, OpenSink, Operators};
@@ -45,7 +47,7 @@ use store::{AtStart, OpenSink, Operators};
 #[cfg(feature = "sqlite")]
 pub use actions::action_members;
 pub use feed::DestinationFeed;
-pub use settings::{Filter, MOST_SINKS, Severity, SinkSettings};
+pub use settings::{Filter, MOST_SINKS, SinkSettings};
 pub use state::{DestinationHandle, DestinationState, DestinationSummary, Role};
 pub use store::{IS_AVAILABLE, StoreSettings, UNAVAILABLE, WAIT, is_same_file};
 
@@ -105,6 +107,10 @@ pub struct Destination {
     handle: DestinationHandle,
     /// The operators of a store.
     operators: Operators,
+    /// Losses of the file that the destination knows.
+    recorded: RecordedDrops,
+    /// Key of the latest run.
+    run: Mutex<RunKey>,
     /// `None` once it is closed.
     open: Mutex<Option<Open>>,
 }
@@ -191,7 +197,8 @@ impl Destination {
         };
         let handle = DestinationHandle { role, handle: driver_handle, kept };
         let open = Mutex::new(Some(Open { thread, lock }));
-        Ok(Destination { series, filter, wants_json, notifies, wait, handle, operators, open })
+        let (recorded, run) = Default::default();
+        Ok(Destination { series, filter, wants_json, notifies, wait, handle, operators, recorded, run, open })
     }
 
     fn open_state(&self) -> MutexGuard<'_, Option<Open>> {
@@ -238,8 +245,9 @@ impl Destination {
                 Entrance::Spooled(Arc::clone(queued))
             }
         };
-        let (handle, dropped) = (self.handle.clone(), self.handle.dropped());
-        Some(Branch { entrance, handle, dropped, shown: Shown::default() })
+        *self.run.lock().unwrap_or_else(PoisonError::into_inner) = key;
+        let (handle, recorded, shown) = (self.handle.clone(), self.recorded.clone(), Shown::default());
+        Some(Branch { entrance, handle, recorded, dropped_since: None, shown })
     }
 
     /// Reads its state.
@@ -259,12 +267,26 @@ impl Destination {
                     // Its entries are safe.
                     let is_down = is_stuck(self.handle.handle.condition(), self.wait);
                     queued.flush(if is_down { Duration::ZERO } else { limit });
+                    self.keep_loss();
                     driven.is_ended()
                 }
             };
             drop(lock);
         }
         DestinationSummary { state: self.handle.state(), is_ended }
+    }
+
+    /// Puts the loss of entries without room into the file, unless the destination knows it: the next run writes it.
+    fn keep_loss(&self) {
+        let count = self.recorded.missing(self.handle.dropped());
+        let Some(Kept { queue, spool }) = self.handle.kept.as_ref().filter(|_| count > 0) else { return };
+        let run = *self.run.lock().unwrap_or_else(PoisonError::into_inner);
+        let (subject, until, mut entry) = (self.handle.handle.status().name, now(), Vec::new());
+        let from = queue.drops().span().map_or(until, |(first, _)| first);
+        file_loss(run, &subject, count, from, until).encode(&mut entry);
+        if spool.keep_beyond_limit(&entry) {
+            self.recorded.add(count);
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rondel_runtime::PropertyInfo;
+use rondel_runtime::{PropertyInfo, Severity};
 
 use super::targets::{Kind, Target};
 use crate::sinks::spool::SpoolSettings;
@@ -38,52 +38,6 @@ pub struct Filter {
     pub severity: Option<Severity>,
 }
 
-/// Severity of a property, by the value of its attribute `@severity`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Severity {
-    /// `info` and its synonyms.
-    Info,
-    /// `warning` and its synonyms.
-    Warning,
-    /// No severity, or any other.
-    Error,
-    /// `critical` and its synonyms.
-    Critical,
-}
-
-/// The severities, with the values that have them. All others, and none, are errors.
-const SEVERITIES: [(Severity, &[&str]); 4] = [
-    (Severity::Info, &["info", "information", "notice", "note", "debug"]),
-    (Severity::Warning, &["warning", "warn", "minor", "low", "advisory"]),
-    (Severity::Error, &["error", "major", "medium"]),
-    (Severity::Critical, &["critical", "fatal", "high", "severe", "blocker", "emergency"]),
-];
-
-impl Severity {
-    /// The severity of a property.
-    pub fn of(value: Option<&str>) -> Severity {
-        let value = value.unwrap_or_default();
-        let has = |names: &[&str]| names.iter().any(|name| value.eq_ignore_ascii_case(name));
-        let found = SEVERITIES.iter().find(|(_, names)| has(names));
-        found.map_or(Severity::Error, |(severity, _)| *severity)
-    }
-
-    /// The severity with this name, one of `info`, `warning`, `error` and `critical`.
-    pub fn named(name: &str) -> Option<Severity> {
-        SEVERITIES.iter().find(|(_, names)| names.first() == Some(&name)).map(|(severity, _)| *severity)
-    }
-
-    /// Its name.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Severity::Info => "info",
-            Severity::Warning => "warning",
-            Severity::Error => "error",
-            Severity::Critical => "critical",
-        }
-    }
-}
-
 impl Filter {
     /// Whether the verdicts of a property are chosen.
     pub fn takes(&self, property: &PropertyInfo) -> bool {
@@ -111,8 +65,5 @@ mod tests {
         let taken: Vec<bool> = infos.iter().map(|info| filter.takes(info)).collect();
         assert_eq!(taken, [true, true, false, false]);
         assert!(infos.iter().all(|info| Filter::default().takes(info)));
-        assert_eq!(Severity::of(Some("my own")), Severity::Error);
-        assert_eq!(Severity::named("critical"), Some(Severity::Critical));
-        assert_eq!((Severity::named("fatal"), Severity::named("")), (None, None));
     }
 }

@@ -24,6 +24,12 @@ pub const WAIT: Duration = Duration::from_secs(1);
 /// Time limit for locks when a store is checked or opened.
 #[cfg(feature = "sqlite")]
 const PROBE: Duration = Duration::from_secs(1);
+/// The same where a run begins, which evaluates messages meanwhile.
+#[cfg(feature = "sqlite")]
+const LOCKED: Duration = Duration::from_millis(200);
+/// The same where nothing is written before the store is open.
+#[cfg(feature = "sqlite")]
+const REFUSED: Duration = Duration::from_secs(5);
 
 /// Settings of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -175,7 +181,8 @@ pub(super) fn sink(settings: &StoreSettings, start: AtStart) -> Result<OpenSink,
         hard_limit: None,
         retention: Retention { age: *age, bytes: *bytes },
     };
-    let mut opened = SqliteSink::open(path, options.clone());
+    let limit = if start == AtStart::Retry { LOCKED } else { REFUSED };
+    let mut opened = SqliteSink::open_within(path, options.clone(), limit);
     if start == AtStart::Refuse
         && let Ok(sink) = &mut opened
         && let Err(error) = sink.probe(PROBE)
@@ -198,10 +205,11 @@ pub(super) fn sink(settings: &StoreSettings, start: AtStart) -> Result<OpenSink,
     match opened {
         Ok(sink) => Ok(open(sink)),
         Err(error) if may_wait(error.kind) => {
-            crate::warn(&format!("{error}; verdicts wait in memory, and writing is tried again"));
+            let place = if settings.spool.is_some() { "in memory and in a file" } else { "in memory" };
+            crate::warn(&format!("{error}; verdicts wait {place}, and writing is tried again"));
             let sink = SqliteSink::new(path, options);
             // Before the first verdict. The end of a silence counts when it is queried.
-            if let Err(error) = sink.read_silences(i64::MIN, PROBE) {
+            if let Err(error) = sink.read_silences(i64::MIN, LOCKED) {
                 crate::warn(&format!(
                     "silences of {} cannot be read, and silenced violations are notified until they can: {error}",
                     path.display()

@@ -2,7 +2,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use rondel_event::{Timestamp, TopicId};
-use rondel_runtime::{Session, Stamp};
+use rondel_runtime::{Session, Stamp, Summary};
 use rondel_sinks::{Failure, Written};
 use rondel_testkit::{Folder, LIMIT};
 
@@ -11,11 +11,14 @@ use super::*;
 /// All entries of [`run`].
 const ENTRIES: [&str; 4] = ["begin car", "verdict a", "verdict b", "end finished"];
 
+const SPECIFICATION: &str = "topic t { x: float } property a = t.x < 3 property b = t.x < 9";
+
 /// A sink that keeps what it receives.
 #[derive(Clone, Default)]
 struct Received {
     entries: Arc<Mutex<Vec<String>>>,
     is_down: Arc<AtomicBool>,
+    notifies: bool,
 }
 
 impl Received {
@@ -45,6 +48,10 @@ impl Sink for Received {
         }
         Ok(written)
     }
+
+    fn notifies(&self) -> bool {
+        self.notifies
+    }
 }
 
 /// Opens a destination of verdicts on these properties. The file of an earlier one may still be locked by its thread.
@@ -73,10 +80,9 @@ fn open(sink: &Received, spool: Option<&SpoolSettings>, properties: &[&str]) -> 
     }
 }
 
-/// Runs to the end with one verdict on each of two properties.
-fn run(destinations: &[Destination]) {
-    let text = "topic t { x: float } property a = t.x < 3 property b = t.x < 9";
-    let spec = rondel_spec::parse(text).spec.unwrap();
+/// Begins a run of a specification with two properties.
+fn begin_run(destinations: &[Destination]) -> DestinationFeed {
+    let spec = rondel_spec::parse(SPECIFICATION).spec.unwrap();
     let specification = Described { name: "test".to_owned(), hash: String::new(), texts: Vec::new() };
     let properties = PropertyInfo::all(&spec, None);
     let description = RunDescription {
@@ -87,7 +93,13 @@ fn run(destinations: &[Destination]) {
         configuration_hash: "",
         properties: &properties,
     };
-    let mut feed = begin(destinations, &description).unwrap();
+    begin(destinations, &description).unwrap()
+}
+
+/// Runs to the end with one verdict on each of two properties.
+fn run(destinations: &[Destination]) {
+    let mut feed = begin_run(destinations);
+    let spec = rondel_spec::parse(SPECIFICATION).spec.unwrap();
     let mut session = Session::new(&spec, rondel_runtime::Options::default()).unwrap();
     session.push(TopicId(0), Stamp::at(Timestamp::from_nanos(5)), br#"{"x": 8.5}"#).unwrap();
     session.flush();
@@ -96,6 +108,52 @@ fn run(destinations: &[Destination]) {
     }
     feed.send();
     feed.end("finished");
+}
+
+/// Violations of `a` are silenced until an operator removes the silence.
+#[cfg(feature = "sqlite")]
+#[test]
+fn violation_that_outlasts_its_silence_is_notified_then() {
+    use rondel_sinks::sqlite::{NewSilence, Operations, SqliteSink, StoreOptions};
+    let folder = Folder::new();
+    let path = folder.as_path().join("v.db");
+    let mut store = SqliteSink::open(&path, StoreOptions::default()).unwrap();
+    let spec = rondel_spec::parse(SPECIFICATION).spec.unwrap();
+    let properties = PropertyInfo::all(&spec, None);
+    let properties = properties.iter().map(|info| PropertyEntry::new(info, "")).collect();
+    let begin = Begin { run: RunKey(1), series: "car", properties, ..Begin::default() };
+    store.write(&[Entry::Begin(Box::new(begin))], LIMIT).unwrap();
+    let mut operations = Operations::open(&path, LIMIT).unwrap();
+    let (from, until) = (now().as_nanos() - 1_000_000_000, i64::MAX);
+    let silence = NewSilence { property: "a", parameters: "", from, until, by: "ada", comment: "" };
+    let silence = operations.silence(&silence).unwrap().subject;
+    store.look(now().as_nanos(), LIMIT).unwrap();
+
+    let sink = Received { notifies: true, ..Received::default() };
+    let mut destination = open(&sink, None, &[]);
+    destination.operators.silenced = Silenced { silences: Some(store.silences()) };
+    let mut feed = begin_run(std::slice::from_ref(&destination));
+    let mut session = Session::new(&spec, rondel_runtime::Options::default()).unwrap();
+    let mut push = |feed: &mut DestinationFeed, seconds: i64, x: f64| {
+        let stamp = Stamp::at(Timestamp::from_nanos(seconds * 1_000_000_000));
+        session.push(TopicId(0), stamp, format!("{{\"x\": {x}}}").as_bytes()).unwrap();
+        session.flush();
+        session.reports().for_each(|report| feed.verdict(&report));
+        feed.send();
+        feed.look();
+    };
+    push(&mut feed, 1, 8.5);
+    // One that ends in its silence is never notified.
+    push(&mut feed, 2, 1.0);
+    push(&mut feed, 3, 8.5);
+    operations.remove_silence(silence, "ada", now().as_nanos()).unwrap();
+    store.look(now().as_nanos(), LIMIT).unwrap();
+    feed.look();
+    feed.look();
+    feed.end("finished");
+    destination.close(LIMIT);
+    let expected = ["begin car", "verdict b", "verdict a", "verdict a", "end finished"];
+    assert_eq!(sink.entries(), expected, "the end of the first violation, and the second one");
 }
 
 fn settings(folder: &Folder) -> SpoolSettings {
@@ -168,6 +226,57 @@ fn entries_of_a_sink_that_is_down_are_in_the_file_while_the_run_lasts() {
     assert!(summary.is_complete(), "{}", summary.sentence());
     assert_eq!(sink.entries(), ENTRIES);
     assert_eq!(std::fs::read_dir(&spool.directory).unwrap().count(), 0);
+}
+
+#[test]
+fn loss_of_a_full_file_is_recorded_by_the_next_run() {
+    let folder = Folder::new();
+    let (spool, down) = (SpoolSettings { limit: 1 << 10, ..settings(&folder) }, Received::default());
+    down.is_down.store(true, Ordering::Release);
+    let first = open(&down, Some(&spool), &[]);
+    for _ in 0..20 {
+        run(std::slice::from_ref(&first));
+    }
+    let lost = first.close(Duration::from_millis(200)).state.lost();
+    assert!(lost > 0);
+    drop(first);
+    let up = Received::default();
+    let next = open(&up, Some(&spool), &[]);
+    assert_eq!(next.close(LIMIT).state.lost(), 0);
+    assert_eq!(up.entries().last().map(String::as_str), Some("loss file full"));
+    assert_eq!(up.entries().len() as u64, 80 - lost + 1);
+}
+
+#[test]
+fn loss_of_a_full_file_waits_until_it_is_empty() {
+    let folder = Folder::new();
+    let (spool, sink) = (SpoolSettings { limit: 1 << 10, ..settings(&folder) }, Received::default());
+    sink.is_down.store(true, Ordering::Release);
+    let destination = open(&sink, Some(&spool), &[]);
+    for _ in 0..20 {
+        run(std::slice::from_ref(&destination));
+    }
+    let (handle, deadline) = (destination.handle(), Instant::now() + LIMIT);
+    let wait = |is_reached: &dyn Fn(&DestinationState) -> bool| {
+        while !is_reached(&handle.state()) {
+            assert!(Instant::now() < deadline, "{:?}", handle.state());
+            thread::sleep(Duration::from_millis(5));
+        }
+    };
+    // The first account finds no room; the second one comes after the sink has recovered.
+    let mut feed = begin_run(std::slice::from_ref(&destination));
+    wait(&|state: &DestinationState| state.lost() > 0);
+    feed.account(Summary::default, true);
+    sink.is_down.store(false, Ordering::Release);
+    wait(&|state: &DestinationState| state.waiting == 0);
+    while sink.entries().iter().filter(|entry| *entry == "loss file full").count() == 0 {
+        assert!(Instant::now() < deadline, "{:?}", sink.entries());
+        feed.account(Summary::default, true);
+        thread::sleep(Duration::from_millis(5));
+    }
+    feed.end("finished");
+    destination.close(LIMIT);
+    assert_eq!(sink.entries().iter().filter(|entry| *entry == "loss file full").count(), 1);
 }
 
 #[test]

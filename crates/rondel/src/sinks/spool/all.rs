@@ -22,7 +22,7 @@ pub fn can_refuse(sink: &Address) -> bool {
     sink.holds_back() || *sink == Address::Stdout
 }
 
-/// The spools of a run. Clones share them; none is removed.
+/// The spools of a run. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct Spools(Arc<Mutex<Vec<Arc<Spool>>>>);
 
@@ -70,6 +70,16 @@ impl Spools {
             }
         }
         Ok(())
+    }
+
+    /// The number of spools.
+    pub fn len(&self) -> usize {
+        self.all().len()
+    }
+
+    /// Removes the spools behind the first `len`: those of sinks that were never used.
+    pub fn truncate(&self, len: usize) {
+        self.all().truncate(len);
     }
 
     /// The spool of a sink, if it has one.

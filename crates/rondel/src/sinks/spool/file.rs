@@ -249,13 +249,25 @@ impl SpoolFile {
     /// # Errors
     /// The file cannot be written; the payload is not in it.
     pub fn push(&mut self, payload: &[u8]) -> io::Result<bool> {
+        self.push_within(payload, self.limit)
+    }
+
+    /// Adds a payload, even if the file becomes larger than its limit. Returns whether it is in the file.
+    ///
+    /// # Errors
+    /// As [`SpoolFile::push`].
+    pub fn push_beyond_limit(&mut self, payload: &[u8]) -> io::Result<bool> {
+        self.push_within(payload, u64::MAX)
+    }
+
+    fn push_within(&mut self, payload: &[u8], limit: u64) -> io::Result<bool> {
         let Some(length) = u32::try_from(payload.len()).ok().filter(|length| *length > 0) else {
             return Ok(false);
         };
         let size = self.head_size() + u64::from(length);
-        if self.end + size > self.limit {
+        if self.end + size > limit {
             let (first, waiting) = (self.first(), self.end - self.begin);
-            if self.begin - first < waiting || first + waiting + size > self.limit {
+            if self.begin - first < waiting || first + waiting + size > limit {
                 return Ok(false);
             }
             self.move_to_begin()?;

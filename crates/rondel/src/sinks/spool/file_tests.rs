@@ -216,3 +216,15 @@ fn damage_of_an_open_file_costs_one_payload() {
     }
     assert_eq!(found, [Next::Payload, Next::Damaged, Next::Payload, Next::Nothing]);
 }
+
+#[test]
+fn last_payload_has_room_in_a_full_file() {
+    let folder = Folder::new();
+    let path = folder.as_path().join("f.spool");
+    let mut spool = SpoolFile::open(path.clone(), 1_000, false).unwrap();
+    while spool.push(&[7; 100]).unwrap() {}
+    let count = spool.len();
+    assert!(spool.push_beyond_limit(b"last").unwrap() && !spool.push(b"further").unwrap());
+    drop(spool);
+    assert_eq!(SpoolFile::open(path, 1_000, false).unwrap().len(), count + 1);
+}

@@ -231,6 +231,13 @@ impl Spool {
         })
     }
 
+    /// Puts a payload behind all others into the file at the end of the run, also beyond its limit. Returns whether it is
+    /// there.
+    pub fn keep_beyond_limit(&self, payload: &[u8]) -> bool {
+        let mut state = self.state();
+        state.failure.is_none() && state.file.push_beyond_limit(payload).unwrap_or(false)
+    }
+
     /// Puts published and unconfirmed verdicts into the empty file. Returns the number of verdicts without room.
     fn add_unconfirmed(&self, state: &mut State, publisher: &dyn Publisher) -> u64 {
         let mut left_out = 0;

@@ -130,13 +130,13 @@ impl Direct {
 
     /// Records the messages of the block, and decides from when on messages are received again once that is due.
     #[cold]
-    pub(super) fn return_by(&mut self, now: Ticks, shared: &mut Shared) {
+    pub(super) fn return_by(&mut self, now: Ticks) {
         if let Some(returning) = &mut self.gaps.returning {
             returning.see(&self.block);
         }
+        // It reports nothing: those of the last call were taken.
         if let Some(returning) = self.gaps.returning.take_if(|returning| returning.due <= now) {
             returning.end(&mut self.monitor, false);
-            self.take(None, shared);
         }
     }
 

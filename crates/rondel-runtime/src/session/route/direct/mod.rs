@@ -256,7 +256,7 @@ impl Direct {
             self.pause(&missed, shared);
         }
         if let Some(ticks) = ticks.filter(|_| self.gaps.returning.is_some()) {
-            self.return_by(ticks, shared);
+            self.return_by(ticks);
         }
         let first = self.monitor.position();
         let before = self.backwards.count;

@@ -142,7 +142,7 @@ impl Direct {
             self.pause(&missed, shared);
         }
         if self.gaps.returning.is_some() {
-            self.return_by(now, shared);
+            self.return_by(now);
         }
         for _ in 0..ROUNDS {
             let due = self.due()?;
