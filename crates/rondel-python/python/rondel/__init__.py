@@ -12,13 +12,21 @@ A :class:`Monitor` checks messages against a specification::
         print(report.property, report.verdict, report.time)
     monitor.advance(3.0)
     print(monitor.summary())
+
+:func:`check` checks recordings, with the command `rondel` that comes with the package.
 """
 
 from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ._types import Emit
+    from ._check import check
+    from ._drawing import Drawing
+    from ._errors import InconclusiveError, RecordingError, RunError, ViolationError
+    from ._program import find_program
+    from ._reports import CommandReport
+    from ._results import PropertyResult, Results, Robustness
+    from ._types import AnyReport, Emit
 
 try:
     from ._native import (
@@ -41,17 +49,61 @@ except ImportError as error:
     raise
 
 __all__ = [
+    "AnyReport",
+    "CommandReport",
+    "Drawing",
+    "InconclusiveError",
     "MessageError",
     "Monitor",
     "Notice",
+    "PropertyResult",
     "PropertySummary",
+    "RecordingError",
     "Report",
+    "Results",
+    "Robustness",
     "RondelError",
+    "RunError",
     "SnapshotError",
     "SpecificationError",
     "Summary",
+    "ViolationError",
     "__version__",
+    "check",
+    "find_program",
 ]
+
+# The modules of the command, imported when a name of theirs is used: monitors need none of them.
+_MODULES = {
+    "AnyReport": "_types",
+    "CommandReport": "_reports",
+    "Drawing": "_drawing",
+    "InconclusiveError": "_errors",
+    "PropertyResult": "_results",
+    "RecordingError": "_errors",
+    "Results": "_results",
+    "Robustness": "_results",
+    "RunError": "_errors",
+    "ViolationError": "_errors",
+    "check": "_check",
+    "find_program": "_program",
+}
+
+
+if not TYPE_CHECKING:  # Checkers would take every name for an attribute.
+
+    def __getattr__(name: str) -> object:
+        if name not in _MODULES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        import importlib
+
+        value = getattr(importlib.import_module(f".{_MODULES[name]}", __name__), name)
+        globals()[name] = value
+        return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
 
 
 def _restore(specification: str, snapshot: bytes, emit: Emit, explain: bool) -> Monitor:
