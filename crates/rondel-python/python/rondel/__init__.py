@@ -1,5 +1,6 @@
 """Rondel: runtime verification for publish/subscribe systems.
 
+:func:`check` checks recordings and :func:`run` live networks, with the command `rondel` that comes with the package.
 A :class:`Monitor` checks messages against a specification::
 
     import rondel
@@ -12,8 +13,6 @@ A :class:`Monitor` checks messages against a specification::
         print(report.property, report.verdict, report.time)
     monitor.advance(3.0)
     print(monitor.summary())
-
-:func:`check` checks recordings, with the command `rondel` that comes with the package.
 """
 
 from __future__ import annotations
@@ -23,9 +22,11 @@ if TYPE_CHECKING:
     from ._check import check
     from ._drawing import Drawing
     from ._errors import InconclusiveError, RecordingError, RunError, ViolationError
+    from ._live import run
     from ._program import find_program
     from ._reports import CommandReport
     from ._results import PropertyResult, Results, Robustness
+    from ._run import Run
     from ._types import AnyReport, Emit
 
 try:
@@ -63,6 +64,7 @@ __all__ = [
     "Results",
     "Robustness",
     "RondelError",
+    "Run",
     "RunError",
     "SnapshotError",
     "SpecificationError",
@@ -71,6 +73,7 @@ __all__ = [
     "__version__",
     "check",
     "find_program",
+    "run",
 ]
 
 # The modules of the command, imported when a name of theirs is used: monitors need none of them.
@@ -83,10 +86,12 @@ _MODULES = {
     "RecordingError": "_errors",
     "Results": "_results",
     "Robustness": "_results",
+    "Run": "_run",
     "RunError": "_errors",
     "ViolationError": "_errors",
     "check": "_check",
     "find_program": "_program",
+    "run": "_live",
 }
 
 
