@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import IO, Any
 
 from ._errors import INCONCLUSIVE, SATISFIED, VIOLATED, RunError, failure, killed, split_summary
-from ._native import RondelError
+from ._native import RondelError, SpecificationError
 from ._program import find_program
 from ._reports import CommandReport
 
@@ -302,10 +302,10 @@ class Run:
             # It has ended by itself, but is not complete: messages or verdicts are lost.
             raise RunError(f"the run ended with status {status}\n{text}".strip(), status, self.summary)
         error = failure(status, text, None)
-        if type(error) is RondelError:
-            text = killed(status, text) if status < 0 else f"the run ended with status {status}\n{text}".strip()
-            raise RunError(text, status, None)
-        raise error
+        if isinstance(error, SpecificationError):
+            raise error
+        text = killed(status, text) if status < 0 else f"the run ended with status {status}\n{text}".strip()
+        raise RunError(text, status, None)
 
     def _check_owner(self) -> None:
         if os.getpid() != self._owner:
