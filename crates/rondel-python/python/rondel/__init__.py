@@ -1,5 +1,6 @@
 """Rondel: runtime verification for publish/subscribe systems.
 
+:func:`check` checks recordings and :func:`run` live networks, with the command `rondel` that comes with the package.
 A :class:`Monitor` checks messages against a specification::
 
     import rondel
@@ -18,7 +19,15 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ._types import Emit
+    from ._check import check
+    from ._drawing import Drawing
+    from ._errors import InconclusiveError, RecordingError, RunError, ViolationError
+    from ._live import run
+    from ._program import find_program
+    from ._reports import CommandReport
+    from ._results import PropertyResult, Results, Robustness
+    from ._run import Run
+    from ._types import AnyReport, Emit
 
 try:
     from ._native import (
@@ -41,17 +50,65 @@ except ImportError as error:
     raise
 
 __all__ = [
+    "AnyReport",
+    "CommandReport",
+    "Drawing",
+    "InconclusiveError",
     "MessageError",
     "Monitor",
     "Notice",
+    "PropertyResult",
     "PropertySummary",
+    "RecordingError",
     "Report",
+    "Results",
+    "Robustness",
     "RondelError",
+    "Run",
+    "RunError",
     "SnapshotError",
     "SpecificationError",
     "Summary",
+    "ViolationError",
     "__version__",
+    "check",
+    "find_program",
+    "run",
 ]
+
+# The modules of the command, imported when a name of theirs is used: monitors need none of them.
+_MODULES = {
+    "AnyReport": "_types",
+    "CommandReport": "_reports",
+    "Drawing": "_drawing",
+    "InconclusiveError": "_errors",
+    "PropertyResult": "_results",
+    "RecordingError": "_errors",
+    "Results": "_results",
+    "Robustness": "_results",
+    "Run": "_run",
+    "RunError": "_errors",
+    "ViolationError": "_errors",
+    "check": "_check",
+    "find_program": "_program",
+    "run": "_live",
+}
+
+
+if not TYPE_CHECKING:  # Checkers would take every name for an attribute.
+
+    def __getattr__(name: str) -> object:
+        if name not in _MODULES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        import importlib
+
+        value = getattr(importlib.import_module(f".{_MODULES[name]}", __name__), name)
+        globals()[name] = value
+        return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
 
 
 def _restore(specification: str, snapshot: bytes, emit: Emit, explain: bool) -> Monitor:
