@@ -14,6 +14,7 @@ use rondel_net::dds::{
     DeclareError, DeclaredTopic, Extensibility, OpenError, Participant, PublisherSettings, Settings,
     StringType, TopicQos, TopicType,
 };
+use rondel_testkit::wait_until;
 
 const LIMIT: Duration = Duration::from_secs(30);
 const TOPIC: TopicId = TopicId(5);
@@ -70,14 +71,6 @@ fn publish_numbers(publisher: &dyn adapter::Publisher, numbers: std::ops::Range<
         publisher.publish(i.to_string().as_bytes()).unwrap();
     }
     publisher.release();
-}
-
-fn wait_until(what: &str, condition: impl Fn() -> bool) {
-    let deadline = Instant::now() + LIMIT;
-    while !condition() {
-        assert!(Instant::now() < deadline, "timed out waiting until {what}");
-        std::thread::yield_now();
-    }
 }
 
 #[test]

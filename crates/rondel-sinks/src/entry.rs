@@ -284,6 +284,12 @@ pub enum DecodeEntryError {
     Damaged,
 }
 
+/// Returns the id of a verdict as messages have it: 32 hexadecimal digits.
+#[cfg(any(feature = "nats", feature = "kafka", feature = "webhook", feature = "otlp"))]
+pub(crate) fn id_text(id: u128) -> String {
+    format!("{id:032x}")
+}
+
 /// Returns the time of day in nanoseconds of a timestamp.
 pub(crate) fn nanos(time: Timestamp) -> i64 {
     time.as_nanos()

@@ -52,11 +52,6 @@ pub(crate) fn verdicts<'e, 'a>(entries: &'e [Entry<'a>]) -> impl Iterator<Item =
     })
 }
 
-/// Returns the id of a verdict as messages have it: 32 hexadecimal digits.
-pub(crate) fn id_text(id: u128) -> String {
-    format!("{id:032x}")
-}
-
 /// Returns the id of a verdict, or else a hash of its content, which stays within this process.
 pub(crate) fn identity(verdict: &VerdictEntry<'_>) -> u128 {
     verdict.id.unwrap_or_else(|| {
@@ -232,7 +227,6 @@ mod tests {
         assert_eq!(identity(&sample("p", Some(5), "a")), 5);
         assert_eq!(identity(&sample("p", None, "a")), identity(&sample("p", None, "a")));
         assert_ne!(identity(&sample("p", None, "a")), identity(&sample("p", None, "b")));
-        assert_eq!(id_text(5), "00000000000000000000000000000005");
     }
 
     #[test]

@@ -115,33 +115,17 @@ fn unusable(path: &Path, reason: &dyn Display) -> String {
 mod tests {
     use super::*;
 
-    struct Folder(PathBuf);
-
-    impl Folder {
-        fn write(&self, name: &str, text: &str) -> PathBuf {
-            let path = self.0.join(name);
-            std::fs::write(&path, text).unwrap();
-            path
-        }
-    }
-
-    impl Drop for Folder {
-        fn drop(&mut self) {
-            let _ = std::fs::remove_dir_all(&self.0);
-        }
-    }
-
     #[test]
     fn files_are_read_and_errors_name_them() {
-        let folder = Folder(std::env::temp_dir().join(format!("rondel-tls-{}", std::process::id())));
-        std::fs::create_dir_all(&folder.0).unwrap();
+        let folder = rondel_testkit::Folder::new();
+        let write = |name: &str, text: &str| PathBuf::from(folder.file(name, text));
         let own = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
         let other = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-        let ca = folder.write("ca.pem", &own.cert.pem());
-        let key = folder.write("key.pem", &own.signing_key.serialize_pem());
-        let strange = folder.write("other.pem", &other.signing_key.serialize_pem());
-        let text = folder.write("text.pem", "no certificate");
-        let none = folder.0.join("none.pem");
+        let ca = write("ca.pem", &own.cert.pem());
+        let key = write("key.pem", &own.signing_key.serialize_pem());
+        let strange = write("other.pem", &other.signing_key.serialize_pem());
+        let text = write("text.pem", "no certificate");
+        let none = folder.as_path().join("none.pem");
         let full = TlsOptions { ca: Some(ca.clone()), certificate: Some(ca), key: Some(key) };
         let config = full.client_config().unwrap();
         assert!(config.client_auth_cert_resolver.has_certs());

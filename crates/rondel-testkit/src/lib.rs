@@ -17,6 +17,7 @@ mod proxy;
 mod python;
 mod random;
 mod seeds;
+mod wait;
 
 pub use broker::Broker;
 pub use folder::Folder;
@@ -26,6 +27,7 @@ pub use proxy::Proxy;
 pub use python::python;
 pub use random::Random;
 pub use seeds::{Seeds, cases, fresh_seeds, is_replay, seeds};
+pub use wait::wait_until;
 
 /// Prints a message past the capture of a test's output, so that skipped tests are seen.
 pub fn notice(message: &str) {

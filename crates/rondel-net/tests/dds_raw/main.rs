@@ -11,7 +11,7 @@ mod types;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use peer::{Peer, python};
 use rondel_decode::schema::Schema;
@@ -147,13 +147,5 @@ impl Bench {
         let of = DeclaredTopic { topic_type: &raw, qos: &TopicQos::default(), schema: Some(schema) };
         let made = self.participant.subscribe_as("test/topic", of, TOPIC, Arc::clone(&log));
         (made.unwrap(), log)
-    }
-}
-
-fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
-    let deadline = Instant::now() + LIMIT;
-    while !condition() {
-        assert!(Instant::now() < deadline, "timed out waiting until {what}");
-        std::thread::yield_now();
     }
 }

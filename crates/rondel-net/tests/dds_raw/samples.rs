@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 use rondel_event::TopicId;
 use rondel_net::adapter::{Receiver, Sample, Subscription as _};
 use rondel_net::dds::{DeclaredTopic, RawType, TopicQos, TopicType};
+use rondel_testkit::wait_until;
 
-use super::{Bench, Item, LIMIT, Log, TOPIC, track, wait_until};
+use super::{Bench, Item, LIMIT, Log, TOPIC, track};
 
 #[test]
 fn a_type_is_discovered_and_whole_samples_arrive() {

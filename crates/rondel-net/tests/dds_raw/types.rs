@@ -6,8 +6,9 @@ use rondel_decode::schema::{Library, Schema};
 use rondel_event::{Timestamp, TopicId, TypeIndex};
 use rondel_net::adapter::{Change, Publisher as _, Receiver, Sample, Subscription as _};
 use rondel_net::dds::{DeclaredTopic, Participant, PublisherSettings, RawType, TopicQos, TopicType};
+use rondel_testkit::wait_until;
 
-use super::{Bench, Item, LIMIT, Log, QUIET, TOPIC, wait_until};
+use super::{Bench, Item, LIMIT, Log, QUIET, TOPIC};
 
 #[test]
 fn publishers_of_another_type_are_counted() {

@@ -9,8 +9,8 @@ use rondel_event::TopicId;
 use rondel_net::adapter::{self, PublishError, Publisher as _, Sample, Subscription as _};
 use rondel_net::mqtt::{PublisherSettings, Qos, Session, Settings, SubscriptionSettings, Version};
 
-use super::{BATCHING, EVERY_QOS, LIMIT, Numbers, TOPIC, VERSIONS, publish, settings, subscribe, wait_until};
-use rondel_testkit::{Broker, Proxy};
+use super::{BATCHING, EVERY_QOS, LIMIT, Numbers, TOPIC, VERSIONS, publish, settings, subscribe};
+use rondel_testkit::{Broker, Proxy, wait_until};
 
 #[test]
 fn both_versions_and_every_quality_of_service() {

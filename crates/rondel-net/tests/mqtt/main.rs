@@ -9,7 +9,7 @@ mod security;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rondel_event::{Timestamp, TopicId};
 use rondel_net::adapter::{self, Receiver, Sample};
@@ -23,16 +23,6 @@ const BATCHING: PublisherSettings = PublisherSettings { qos: None, retain: false
 
 fn settings(port: u16) -> Settings {
     Settings { broker: format!("127.0.0.1:{port}").parse().unwrap(), ..Settings::default() }
-}
-
-/// Waits for a condition; fails the test after [`LIMIT`].
-#[track_caller]
-fn wait_until(what: &str, condition: impl Fn() -> bool) {
-    let deadline = Instant::now() + LIMIT;
-    while !condition() {
-        assert!(Instant::now() < deadline, "timed out waiting until {what}");
-        std::thread::sleep(Duration::from_millis(2));
-    }
 }
 
 /// Receiver that records the received numbers and lets a test wait for them.

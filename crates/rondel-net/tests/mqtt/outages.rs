@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use rondel_net::adapter::{self, PublishError, Publisher as _, Subscription as _};
 use rondel_net::mqtt::{PublisherSettings, Qos, Session, Settings, Version};
 
-use super::{BATCHING, LIMIT, VERSIONS, publish, settings, subscribe, wait_until};
-use rondel_testkit::{Broker, Proxy};
+use super::{BATCHING, LIMIT, VERSIONS, publish, settings, subscribe};
+use rondel_testkit::{Broker, Proxy, wait_until};
 
 #[test]
 fn a_broker_that_goes_away_and_comes_back() {

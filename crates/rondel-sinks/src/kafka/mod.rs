@@ -18,10 +18,8 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::{Header, OwnedHeaders};
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer as _};
 
-use crate::entry::{Entry, VerdictEntry};
-use crate::outgoing::{
-    Delivery, SeriesNames, Stopped, Unfinished, id_text, identity, verdicts, without_text,
-};
+use crate::entry::{Entry, VerdictEntry, id_text};
+use crate::outgoing::{Delivery, SeriesNames, Stopped, Unfinished, identity, verdicts, without_text};
 use crate::sink::{Failure, FailureKind, Progress, Sink, Written};
 
 use reports::{ClientError, Report, Reports};

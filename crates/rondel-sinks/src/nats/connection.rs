@@ -11,8 +11,8 @@ use futures_util::StreamExt as _;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Notify;
 
-use crate::entry::{Entry, VerdictEntry};
-use crate::outgoing::{Delivery, SeriesNames, Unfinished, id_text, identity, verdicts, without_text};
+use crate::entry::{Entry, VerdictEntry, id_text};
+use crate::outgoing::{Delivery, SeriesNames, Unfinished, identity, verdicts, without_text};
 use crate::sink::{Failure, FailureKind};
 use crate::tls::TlsOptions;
 

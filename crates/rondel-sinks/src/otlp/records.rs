@@ -6,7 +6,7 @@ use rondel_runtime::Severity;
 use serde::Serialize;
 
 use super::json::{AnyValue, KeyValue, Resource, SCOPE, Scope, attribute, check_resource, text};
-use crate::entry::{Begin, Truth, VerdictEntry};
+use crate::entry::{Begin, Truth, VerdictEntry, id_text};
 
 /// Attributes that the records of a run have in common.
 pub(super) struct Records {
@@ -79,10 +79,8 @@ impl Records {
 
     /// Returns the body of a request with these verdicts.
     pub(super) fn json(&self, verdicts: &[&VerdictEntry<'_>]) -> Vec<u8> {
-        let ids: Vec<String> = verdicts
-            .iter()
-            .map(|verdict| verdict.id.map(|id| format!("{id:032x}")).unwrap_or_default())
-            .collect();
+        let ids: Vec<String> =
+            verdicts.iter().map(|verdict| verdict.id.map(id_text).unwrap_or_default()).collect();
         let log_records = verdicts.iter().zip(&ids).map(|(verdict, id)| self.record(verdict, id)).collect();
         let scope_logs = [ScopeLogs { scope: SCOPE, log_records }];
         let request = Request { resource_logs: [ResourceLogs { resource: self.resource(), scope_logs }] };

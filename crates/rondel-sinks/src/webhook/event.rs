@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use sha2::{Digest as _, Sha256};
 
 use super::date::utc;
-use crate::entry::{Begin, VerdictEntry};
+use crate::entry::{Begin, VerdictEntry, id_text};
 
 /// Bytes of an attribute that are sent. Servers refuse headers that are much longer.
 const LONGEST: usize = 1024;
@@ -83,7 +83,7 @@ impl<'a> Event<'a> {
 /// Returns the id of a verdict, or a hash of what identifies it where its run gives none.
 pub(super) fn id(verdict: &VerdictEntry<'_>) -> String {
     if let Some(id) = verdict.id {
-        return format!("{id:032x}");
+        return id_text(id);
     }
     let mut hash = Sha256::new();
     for text in [verdict.property, verdict.parameters, verdict.values, verdict.verdict.as_str()] {

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use rondel_sinks::Truth::{Satisfied, Violated};
 use rondel_sinks::postgres::{PostgresOptions, PostgresSink};
 use rondel_sinks::{Entry, Failure, FailureKind, Sink, Written};
-use rondel_testkit::free_port;
+use rondel_testkit::{free_port, wait_until};
 
-use crate::server::{Server, wait_for, write};
+use crate::server::{Server, write};
 use crate::support::{LIMIT, begin, verdict};
 
 const SHORT: Duration = Duration::from_millis(400);
@@ -117,7 +117,7 @@ fn lock_of_others_is_waited_for_and_interrupted() {
     thread::scope(|scope| {
         let lock = "BEGIN; LOCK TABLE runs IN EXCLUSIVE MODE; SELECT pg_sleep(20); COMMIT";
         let holder = scope.spawn(|| server.try_query("postgres", lock));
-        wait_for("the lock is held", || !server.query(holds).is_empty());
+        wait_until("the lock is held", || !server.query(holds).is_empty());
         let begun = Instant::now();
         let failure = sink.write(&batch(1, 5), SHORT).unwrap_err();
         assert!(begun.elapsed() < LIMIT);
@@ -129,7 +129,7 @@ fn lock_of_others_is_waited_for_and_interrupted() {
         let interrupter = scope.spawn({
             let server = &server;
             move || {
-                wait_for("the sink waits", || !server.query(waits).is_empty());
+                wait_until("the sink waits", || !server.query(waits).is_empty());
                 interrupt();
             }
         });
@@ -138,7 +138,7 @@ fn lock_of_others_is_waited_for_and_interrupted() {
         expect(&failure, FailureKind::Unavailable, &["was interrupted"]);
         // An administrator ends the session in the middle of a statement.
         let terminator = scope.spawn(|| {
-            wait_for("the sink waits", || !server.query(waits).is_empty());
+            wait_until("the sink waits", || !server.query(waits).is_empty());
             server.query(&waits.replace("SELECT 1", "SELECT pg_terminate_backend(pid)"));
         });
         let failure = sink.write(&batch(1, 5), Duration::from_secs(15)).unwrap_err();
@@ -153,7 +153,7 @@ fn lock_of_others_is_waited_for_and_interrupted() {
     assert_eq!(write(&mut sink, &batch(1, 5)).stored, 5);
     // Ended between two calls, it is opened again by the next.
     server.query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'rondel'");
-    wait_for("the session has ended", || {
+    wait_until("the session has ended", || {
         server.query("SELECT 1 FROM pg_stat_activity WHERE application_name = 'rondel'").is_empty()
     });
     assert_eq!(write(&mut sink, &batch(6, 5)).stored, 5);

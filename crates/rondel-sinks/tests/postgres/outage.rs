@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 use rondel_runtime::SystemClock;
 use rondel_sinks::Truth::{Satisfied, Violated};
 use rondel_sinks::{Condition, Driver, Entry, Handle, Options};
+use rondel_testkit::wait_until;
 
-use crate::server::{Server, wait_for};
+use crate::server::Server;
 use crate::support::{begin, verdict};
 
 /// Offers verdicts, and returns the number of the next.
@@ -37,13 +38,13 @@ fn nothing_is_lost_while_the_server_is_gone() {
     let mut next = 0;
     for mode in ["fast", "immediate"] {
         let before = handle.status().acknowledged;
-        wait_for("verdicts are stored", || {
+        wait_until("verdicts are stored", || {
             next = offer(&handle, next, 100);
             handle.status().acknowledged > before + 500
         });
         server.stop(mode);
         let begun = Instant::now();
-        wait_for("the failure is noticed", || {
+        wait_until("the failure is noticed", || {
             next = offer(&handle, next, 10);
             matches!(handle.status().condition, Condition::Failing { .. })
         });
@@ -55,7 +56,7 @@ fn nothing_is_lost_while_the_server_is_gone() {
         println!("{mode}: {} queued, {} failures, {:?}", status.queued, status.failures, status.last_error);
         assert!(status.lost() == 0 && status.queued > 0, "{status:?}");
         server.resume();
-        wait_for("the queue is empty", || handle.flush(Duration::from_millis(100)));
+        wait_until("the queue is empty", || handle.flush(Duration::from_millis(100)));
         assert_eq!(handle.status().condition, Condition::Connected);
     }
     assert_eq!(driver.close(Duration::from_secs(10)).unwritten, 0);

@@ -218,12 +218,3 @@ impl Drop for Server {
 pub(crate) fn write(sink: &mut PostgresSink, entries: &[Entry<'_>]) -> Written {
     sink.write(entries, LIMIT).unwrap()
 }
-
-/// Waits until something is the case, at most 30 s.
-pub(crate) fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !is_so() {
-        assert!(begun.elapsed() < Duration::from_secs(30), "{what}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
-}

@@ -103,8 +103,8 @@ impl Standings {
         standings
     }
 
-    /// Takes the reports of a monitor's last call, which evaluates these properties, in their order: about events, or about the passing of
-    /// time and missed messages.
+    /// Takes the reports of a monitor's last call, which evaluates these properties, in their order: about events, or about
+    /// the passing of time and missed messages.
     pub(in crate::session) fn take(&mut self, at_events: bool, monitor: &Monitor, properties: &[u32]) {
         let (places, watched) = (&self.places, &mut self.watched[..]);
         let place = |own: u32| {

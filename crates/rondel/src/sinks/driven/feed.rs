@@ -218,7 +218,7 @@ impl DestinationFeed {
         let due = held.take_due(|property, parameters| silenced.is_silenced(property, parameters));
         for HeldViolation { route, entry } in &due {
             for (i, branch) in branches.iter_mut().enumerate() {
-                if route & (1 << i) != 0 {
+                if *route & (1 << i) != 0 {
                     branch.add(entry);
                 }
             }
