@@ -18,9 +18,6 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ._types import Emit
-
-try:
     from ._native import (
         MessageError,
         Monitor,
@@ -33,12 +30,7 @@ try:
         Summary,
         __version__,
     )
-except ImportError as error:
-    import sysconfig
-
-    if sysconfig.get_config_var("Py_GIL_DISABLED"):
-        raise ImportError("rondel does not support free-threaded Python: use a build of Python with the GIL") from error
-    raise
+    from ._types import Emit
 
 __all__ = [
     "MessageError",
@@ -53,7 +45,32 @@ __all__ = [
     "__version__",
 ]
 
+# The extension module is loaded with its first name: pytest imports this package at every start, for its plugin.
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        if name not in __all__:
+            raise AttributeError(f"module 'rondel' has no attribute '{name}'")
+        try:
+            from . import _native
+        except ImportError as error:
+            import sysconfig
+
+            if sysconfig.get_config_var("Py_GIL_DISABLED"):
+                raise ImportError(
+                    "rondel does not support free-threaded Python: use a build of Python with the GIL"
+                ) from error
+            raise
+        value = globals()[name] = getattr(_native, name)
+        return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
 
 def _restore(specification: str, snapshot: bytes, emit: Emit, explain: bool) -> Monitor:
     """Continue a monitor from its pickle."""
+    from ._native import Monitor
+
     return Monitor.restore(specification, snapshot, emit=emit, explain=explain)
