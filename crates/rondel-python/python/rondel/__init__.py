@@ -12,12 +12,17 @@ A :class:`Monitor` checks messages against a specification::
         print(report.property, report.verdict, report.time)
     monitor.advance(3.0)
     print(monitor.summary())
+
+:func:`check` checks recordings, with the command `rondel` that comes with the package.
 """
 
 from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from ._check import check
+    from ._drawing import Drawing
+    from ._errors import InconclusiveError, RecordingError, RunError, ViolationError
     from ._native import (
         MessageError,
         Monitor,
@@ -30,29 +35,73 @@ if TYPE_CHECKING:
         Summary,
         __version__,
     )
-    from ._types import Emit
+    from ._program import find_program
+    from ._reports import CommandReport
+    from ._results import PropertyResult, Results, Robustness
+    from ._types import AnyReport, Emit
 
 __all__ = [
+    "AnyReport",
+    "CommandReport",
+    "Drawing",
+    "InconclusiveError",
     "MessageError",
     "Monitor",
     "Notice",
+    "PropertyResult",
     "PropertySummary",
+    "RecordingError",
     "Report",
+    "Results",
+    "Robustness",
     "RondelError",
+    "RunError",
     "SnapshotError",
     "SpecificationError",
     "Summary",
+    "ViolationError",
     "__version__",
+    "check",
+    "find_program",
 ]
 
-# The extension module is loaded with its first name: pytest imports this package at every start, for its plugin.
+# The modules of all names, imported when one is used: monitors need none of the command, and pytest imports this package
+# at every start for its plugin.
+_MODULES = {
+    "AnyReport": "_types",
+    "CommandReport": "_reports",
+    "Drawing": "_drawing",
+    "InconclusiveError": "_errors",
+    "MessageError": "_native",
+    "Monitor": "_native",
+    "Notice": "_native",
+    "PropertyResult": "_results",
+    "PropertySummary": "_native",
+    "RecordingError": "_errors",
+    "Report": "_native",
+    "Results": "_results",
+    "Robustness": "_results",
+    "RondelError": "_native",
+    "RunError": "_errors",
+    "SnapshotError": "_native",
+    "SpecificationError": "_native",
+    "Summary": "_native",
+    "ViolationError": "_errors",
+    "__version__": "_native",
+    "check": "_check",
+    "find_program": "_program",
+}
+
 if not TYPE_CHECKING:
+    # Type checkers would take any name for one of these.
 
     def __getattr__(name: str) -> object:
-        if name not in __all__:
-            raise AttributeError(f"module 'rondel' has no attribute '{name}'")
+        if name not in _MODULES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        import importlib
+
         try:
-            from . import _native
+            module = importlib.import_module(f".{_MODULES[name]}", __name__)
         except ImportError as error:
             import sysconfig
 
@@ -61,7 +110,8 @@ if not TYPE_CHECKING:
                     "rondel does not support free-threaded Python: use a build of Python with the GIL"
                 ) from error
             raise
-        value = globals()[name] = getattr(_native, name)
+        value = getattr(module, name)
+        globals()[name] = value
         return value
 
 
