@@ -150,8 +150,8 @@ class _failures:
         from . import RondelError
         from ._testing.marker import UsageError
 
-        if isinstance(error, (RondelError, UsageError, OSError)):
-            pytest.fail(str(error), pytrace=False)
+        if isinstance(error, (RondelError, UsageError, OSError, UnicodeDecodeError)):
+            raise pytest.fail.Exception(str(error), pytrace=False) from None
 
 
 @pytest.fixture
@@ -227,6 +227,7 @@ def rondel_deployment(request: pytest.FixtureRequest) -> Generator[Callable[...,
         allow_inconclusive: bool = False,
         ready_within: float = 20.0,
         stop_within: float = 10.0,
+        settle: float = 0.5,
         env: Mapping[str, str] | None = None,
     ) -> JudgedDeployment:
         from ._testing.deployment import JudgedDeployment
@@ -239,11 +240,12 @@ def rondel_deployment(request: pytest.FixtureRequest) -> Generator[Callable[...,
                 allow_inconclusive=allow_inconclusive,
                 ready_within=ready_within,
                 stop_within=stop_within,
+                settle=settle,
                 env=env,
             )
+            run.start()
             started.append(run)
             case.judged.append(run)
-            run.start()
             return run
 
     try:

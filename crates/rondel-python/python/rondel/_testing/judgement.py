@@ -101,76 +101,81 @@ def _unevaluated(entry: Mapping[str, Any]) -> str:
 
 def judge(outcome: Outcome, expectations: Expectations) -> Judgement:
     """Judge the verdicts of all properties."""
+    violated, inconclusive = _violated(outcome, expectations), _undecided(outcome, expectations)
+    unmet = [name for name, verdict in expectations.verdicts.items() if outcome.verdicts.get(name) != verdict]
     failures = [
         "\n".join(outcome.problems),
-        _violated(outcome, expectations),
-        _unexpected(outcome, expectations),
-        _inconclusive(outcome, expectations),
+        _violations(outcome, violated),
+        "\n".join(_unmet(outcome, name, expectations.verdicts[name]) for name in unmet),
+        "" if inconclusive is None else _inconclusive(outcome, inconclusive),
         "" if outcome.verdicts else "there is no property: nothing was checked",
     ]
     failure = "\n\n".join(filter(None, failures))
-    requirements = outcome.requirements
+    # The first line is all that some reports show.
+    headline = [
+        *(f"{name} is violated" for name in violated),
+        *(f"{name} is not {expectations.verdicts[name]}" for name in unmet if name not in violated),
+        *(f"{name} is {_inconclusive_word(outcome, name)}" for name in inconclusive or ()),
+    ]
     return Judgement(
-        failure=f"{outcome.subject}\n\n{failure}" if failure else "",
-        overview="\n".join(
-            [outcome.subject, *(_line(name, verdict, requirements) for name, verdict in outcome.verdicts.items())]
-        ),
+        failure=f"{outcome.subject}{': ' if headline else ''}{', '.join(headline)}\n\n{failure}" if failure else "",
+        overview="\n".join([outcome.subject, *(_line(outcome, name) for name in outcome.verdicts)]),
         properties=_properties(outcome),
     )
 
 
-def _violated(outcome: Outcome, expectations: Expectations) -> str:
-    """The violations that fail the test."""
+def _violated(outcome: Outcome, expectations: Expectations) -> list[str]:
+    """The properties whose violations fail the test."""
     if not outcome.is_violated:
-        return ""
-    names = [
+        return []
+    counting = (name for name in outcome.verdicts if name not in outcome.judged_by_asserts)
+    return [
         name
-        for name, verdict in outcome.verdicts.items()
-        if verdict == "violated"
-        and expectations.verdicts.get(name) != "violated"
-        and name not in outcome.judged_by_asserts
+        for name in counting
+        if outcome.verdicts[name] == "violated" and expectations.verdicts.get(name) != "violated"
     ]
+
+
+def _violations(outcome: Outcome, names: Sequence[str]) -> str:
     found = [each for each in outcome.violations if each.property in names]
     shown = {each.property for each in found}
     rest = [f"{name}: violated" for name in names if name not in shown]
     return "\n".join(filter(None, [violations(found, outcome.counts), *rest]))
 
 
-def _unexpected(outcome: Outcome, expectations: Expectations) -> str:
-    """The expectations that are not met."""
-    lines = []
-    for name, expected in expectations.verdicts.items():
-        verdict = outcome.verdicts.get(name)
-        if verdict is None:
-            known = ", ".join(outcome.verdicts)
-            lines.append(f"{name}: expected {expected}, but there is no such property; there is {known}")
-        elif verdict != expected:
-            lines.append(f"{name}: expected {expected}, but it is {verdict}")
-    return "\n".join(lines)
+def _unmet(outcome: Outcome, name: str, expected: str) -> str:
+    """The sentence about an expectation that is not met."""
+    if name in outcome.verdicts:
+        return f"{name}: expected {expected}, but it is {outcome.verdicts[name]}"
+    return f"{name}: expected {expected}, but there is no such property; there is {', '.join(outcome.verdicts)}"
 
 
-def _inconclusive(outcome: Outcome, expectations: Expectations) -> str:
-    """The properties that are not decided, and the reasons."""
+def _undecided(outcome: Outcome, expectations: Expectations) -> list[str] | None:
+    """The inconclusive properties that fail the test; `None` if it may pass."""
     if expectations.allow_inconclusive or not outcome.is_inconclusive:
-        return ""
+        return None
     names = [name for name in outcome.inconclusive if expectations.verdicts.get(name) != "inconclusive"]
-    if outcome.inconclusive and not names:
-        return ""
-    lines = []
-    for name in names:
-        verdict, reasons = outcome.verdicts[name], outcome.inconclusive[name]
-        if verdict == "inconclusive":
-            lines.append(", ".join([f"{name}: inconclusive", *reasons]))
-        else:
-            lines.append(f"{name}: {verdict}, but vacuous: {'; '.join(reasons)}")
+    return names if names or not outcome.inconclusive else None
+
+
+def _inconclusive(outcome: Outcome, names: Sequence[str]) -> str:
+    """The inconclusive properties, and the reasons."""
+    lines = [
+        "; ".join([f"{name}: {_inconclusive_word(outcome, name)}", *outcome.inconclusive[name]]) for name in names
+    ]
     if not lines and not outcome.unevaluated:
-        lines.append("inconclusive: a topic or field that a property needs never came")
+        lines.append("inconclusive: a topic, a field or a time that a property needs never came")
     return "\n".join([*lines, *outcome.unevaluated])
 
 
-def _line(name: str, verdict: str, requirements: Mapping[str, Sequence[str]]) -> str:
-    of = ", ".join(requirements.get(name, ()))
-    return f"  {verdict:<12}  {name}" + (f" ({of})" if of else "")
+def _inconclusive_word(outcome: Outcome, name: str) -> str:
+    verdict = outcome.verdicts[name]
+    return verdict if verdict == "inconclusive" else f"vacuously {verdict}"
+
+
+def _line(outcome: Outcome, name: str) -> str:
+    of = ", ".join(outcome.requirements.get(name, ()))
+    return f"  {outcome.verdicts[name]:<12}  {name}" + (f" ({of})" if of else "")
 
 
 def _properties(outcome: Outcome) -> tuple[tuple[str, str], ...]:

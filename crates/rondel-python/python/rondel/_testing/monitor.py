@@ -146,12 +146,14 @@ class JudgedMonitor:
             entry.name: "violated" if entry.violations else entry.verdict or "inconclusive"
             for entry in summary.properties
         }
+        inconclusive = {name: () for name, verdict in verdicts.items() if verdict == "inconclusive"}
         outcome = Outcome(
             subject=self._name,
             verdicts=verdicts,
             is_violated=summary.is_violated,
-            is_inconclusive=summary.is_inconclusive,
-            inconclusive={name: () for name, verdict in verdicts.items() if verdict == "inconclusive"},
+            # A summary is also inconclusive where a violated property has an open verdict.
+            is_inconclusive=bool(inconclusive) or summary.is_inconclusive and "violated" not in verdicts.values(),
+            inconclusive=inconclusive,
             unevaluated=summary.not_evaluated,
             violations=self._violations,
             counts={entry.name: entry.violations for entry in summary.properties},

@@ -81,12 +81,12 @@ def table(points: Sequence[Mapping[str, Any]]) -> list[str]:
     if any(point.get("topic") for point in points):
         rows.append(["message", *(str(point.get("topic") or "") for point in points)])
     for name in names[:ROWS]:
-        cells = ((point.get("values") or {}) for point in points)
-        rows.append([name, *(value(cell[name]) if name in cell else "" for cell in cells)])
+        values = [point.get("values") or {} for point in points]
+        rows.append([name, *(value(of[name]) if name in of else "" for of in values)])
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = []
-    for name, *values in rows:
-        cells = [name.ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(values, widths[1:], strict=True))]
+    for name, *shown in rows:
+        cells = [name.ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(shown, widths[1:], strict=True))]
         lines.append(f"    {'  '.join(cells)}".rstrip())
     if len(names) > ROWS:
         lines.append(f"    and {len(names) - ROWS} further values")
