@@ -113,6 +113,7 @@ def judge(outcome: Outcome, expectations: Expectations) -> Judgement:
     failure = "\n\n".join(filter(None, failures))
     # The first line is all that some reports show.
     headline = [
+        *(problem.splitlines()[0] for problem in outcome.problems),
         *(f"{name} is violated" for name in violated),
         *(f"{name} is not {expectations.verdicts[name]}" for name in unmet if name not in violated),
         *(f"{name} is {_inconclusive_word(outcome, name)}" for name in inconclusive or ()),
@@ -164,7 +165,7 @@ def _inconclusive(outcome: Outcome, names: Sequence[str]) -> str:
         "; ".join([f"{name}: {_inconclusive_word(outcome, name)}", *outcome.inconclusive[name]]) for name in names
     ]
     if not lines and not outcome.unevaluated:
-        lines.append("inconclusive: a topic, a field or a time that a property needs never came")
+        lines.append("inconclusive: a verdict is open at the end, or a topic, field or time that a property needs never came")
     return "\n".join([*lines, *outcome.unevaluated])
 
 

@@ -42,6 +42,7 @@ class JudgedMonitor:
         self._violations: list[Violation] = []
         self._requirements: dict[str, str] = {}
         self._is_finished = False
+        self._open: set[str] = set()
         self._judgement: Judgement | None = None
         for property, verdict in (expect or {}).items():
             self._expected(property, verdict)
@@ -82,8 +83,11 @@ class JudgedMonitor:
 
     def finish(self) -> list[rondel.Report]:
         """End the trace. The fixture does this at the end of a test that has not done it."""
+        reports = self._keep(self._monitor.finish())
         self._is_finished = True
-        return self._keep(self._monitor.finish())
+        # The last verdict in the order of time may be an earlier one.
+        self._open = {report.property for report in reports if report.verdict == "inconclusive"}
+        return reports
 
     @property
     def deadline(self) -> float | None:
@@ -141,11 +145,13 @@ class JudgedMonitor:
             self._judgement = self._judge(self.summary())
         return self._judgement
 
+    def _verdict(self, entry: rondel.PropertySummary) -> str:
+        if entry.violations:
+            return "violated"
+        return "inconclusive" if entry.verdict is None or entry.name in self._open else entry.verdict
+
     def _judge(self, summary: rondel.Summary) -> Judgement:
-        verdicts = {
-            entry.name: "violated" if entry.violations else entry.verdict or "inconclusive"
-            for entry in summary.properties
-        }
+        verdicts = {entry.name: self._verdict(entry) for entry in summary.properties}
         inconclusive = {name: () for name, verdict in verdicts.items() if verdict == "inconclusive"}
         outcome = Outcome(
             subject=self._name,
