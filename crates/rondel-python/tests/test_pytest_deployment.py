@@ -40,7 +40,7 @@ import pytest, rondel
 def publish(topic, **message):
     lines = "".join(json.dumps(each) + "\\n" for each in [message])
     subprocess.run(
-        [rondel.find_program(), "publish", "--mqtt-broker", "127.0.0.1:PORT", "mqtt:" + topic],
+        [rondel.find_program(), "publish", "--mqtt-broker", "127.0.0.1:PORT", "--to", "mqtt:" + topic],
         input=lines, text=True, check=True, timeout=30, capture_output=True,
     )
 

@@ -1,5 +1,6 @@
 """Rondel: runtime verification for publish/subscribe systems.
 
+:func:`check` checks recordings and :func:`run` live networks, with the command `rondel` that comes with the package.
 A :class:`Monitor` checks messages against a specification::
 
     import rondel
@@ -12,8 +13,6 @@ A :class:`Monitor` checks messages against a specification::
         print(report.property, report.verdict, report.time)
     monitor.advance(3.0)
     print(monitor.summary())
-
-:func:`check` checks recordings, with the command `rondel` that comes with the package.
 """
 
 from __future__ import annotations
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from ._check import check
     from ._drawing import Drawing
     from ._errors import InconclusiveError, RecordingError, RunError, ViolationError
+    from ._live import run
     from ._native import (
         MessageError,
         Monitor,
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from ._program import find_program
     from ._reports import CommandReport
     from ._results import PropertyResult, Results, Robustness
+    from ._run import Run
     from ._types import AnyReport, Emit
 
 __all__ = [
@@ -55,6 +56,7 @@ __all__ = [
     "Results",
     "Robustness",
     "RondelError",
+    "Run",
     "RunError",
     "SnapshotError",
     "SpecificationError",
@@ -63,6 +65,7 @@ __all__ = [
     "__version__",
     "check",
     "find_program",
+    "run",
 ]
 
 # The modules of all names, imported when one is used: monitors need none of the command, and pytest imports this package
@@ -82,6 +85,7 @@ _MODULES = {
     "Results": "_results",
     "Robustness": "_results",
     "RondelError": "_native",
+    "Run": "_run",
     "RunError": "_errors",
     "SnapshotError": "_native",
     "SpecificationError": "_native",
@@ -90,6 +94,7 @@ _MODULES = {
     "__version__": "_native",
     "check": "_check",
     "find_program": "_program",
+    "run": "_live",
 }
 
 if not TYPE_CHECKING:

@@ -85,6 +85,7 @@ def check(
     call = Call(
         paths=_paths(paths, text, formula),
         text=text,
+        formula=formula,
         selection=options.all,
         emit=None if emit == "change" else emit,
         explain=explain,
@@ -128,7 +129,7 @@ def _result(call: Call) -> Results:
     ended = call.check()
     messages, summary = split_summary(ended.errors)
     if ended.status not in (SATISFIED, VIOLATED, INCONCLUSIVE, UNREAD) or summary is None:
-        raise failure(ended.status, messages, call.text)
+        raise failure(ended.status, messages, call.source)
     try:
         verdicts = [CommandReport(line) for line in ended.output.split("\n") if line]
     except ValueError as error:
@@ -138,4 +139,4 @@ def _result(call: Call) -> Results:
         return results
     if summary.get("unread"):
         raise RecordingError(messages.strip(), results)
-    raise failure(ended.status, messages, call.text)
+    raise failure(ended.status, messages, call.source)

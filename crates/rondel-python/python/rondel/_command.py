@@ -7,7 +7,7 @@ import subprocess
 import tempfile
 from typing import NamedTuple
 
-from ._errors import INCONCLUSIVE, SATISFIED, VIOLATED, failure
+from ._errors import INCONCLUSIVE, SATISFIED, UNREAD, VIOLATED, failure
 from ._native import RondelError
 from ._program import find_program
 
@@ -62,6 +62,8 @@ class Call(NamedTuple):
     """The specification, unless there is a text or a formula, and the recordings."""
     text: str | None
     """The text of the specification, if it is in no file."""
+    formula: str | None
+    """The formula that stands for a specification."""
     selection: list[str]
     """The options that select messages and verdicts."""
     emit: str | None
@@ -90,15 +92,15 @@ class Call(NamedTuple):
             options.append("--explain")
         return execute(self._arguments("check", options), self.text, self.timeout)
 
-    def repeat(self, subcommand: str, options: list[str]) -> Finished:
-        """Check the same again for another form of the results. Stores and snapshots stay as they are.
+    def repeat(self, subcommand: str, options: list[str], status: int | None = None) -> Finished:
+        """Check the same again for another form of the results; ``status`` is that of the check before. Stores and
+        snapshots stay as they are.
 
         Raises:
             RondelError: if that fails, or cannot be done.
         """
-        if self.snapshot is not None and self.resume is not None and os.path.realpath(self.snapshot) == os.path.realpath(
-            self.resume
-        ):
+        files = [os.path.realpath(file) for file in (self.snapshot, self.resume) if file is not None]
+        if len(files) > len(set(files)):
             raise RondelError(
                 f"the check has replaced the snapshot {self.resume} from which it resumed, and cannot be repeated: "
                 "use another file for snapshot_to"
@@ -108,6 +110,15 @@ class Call(NamedTuple):
                 # Open verdicts stay open, as they did.
                 options = [*options, f"--snapshot-to={os.path.join(folder, 'snapshot')}"]
             ended = execute(self._arguments(subcommand, options), self.text, self.timeout)
-        if ended.status not in (SATISFIED, VIOLATED, INCONCLUSIVE):
-            raise failure(ended.status, ended.errors, self.text)
+        if ended.status in (SATISFIED, VIOLATED, INCONCLUSIVE):
+            return ended
+        if ended.status != UNREAD:
+            raise failure(ended.status, ended.errors, self.source)
+        if status != UNREAD or "cannot write" in ended.errors:
+            raise RondelError(ended.errors.strip())
         return ended
+
+    @property
+    def source(self) -> str | None:
+        """The text in which mistakes have their places; ``None`` if it is in a file."""
+        return self.formula if self.text is None else self.text

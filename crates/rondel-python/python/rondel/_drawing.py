@@ -12,11 +12,12 @@ from ._command import Call
 class Drawing:
     """Verdicts and fields over time. Notebooks show it; ``svg`` is the picture."""
 
-    def __init__(self, call: Call) -> None:
+    def __init__(self, call: Call, status: int) -> None:
         self._call = call
+        self._status = status
         with tempfile.TemporaryDirectory(prefix="rondel-") as folder:
             file = os.path.join(folder, "plot.svg")
-            call.repeat("plot", [f"--out={file}", "--quiet"])
+            call.repeat("plot", [f"--out={file}", "--quiet"], status)
             with open(file, encoding="utf-8", newline="") as content:
                 self.svg = content.read()
 
@@ -27,7 +28,7 @@ class Drawing:
             with open(name, "w", encoding="utf-8", newline="") as content:
                 content.write(self.svg)
         elif name.endswith((".html", ".htm")):
-            self._call.repeat("plot", [f"--out={name}", "--quiet"])
+            self._call.repeat("plot", [f"--out={name}", "--quiet"], self._status)
         else:
             raise ValueError(f"{name}: the name of the picture ends in .svg or .html")
 

@@ -41,11 +41,16 @@ class InconclusiveError(RondelError):
 
 
 class RunError(RondelError):
-    """A run has failed. ``exit_status`` is that of the command, negative with the number of a signal that ended it."""
+    """A run has failed, or is not complete.
 
-    def __init__(self, text: str, exit_status: int) -> None:
+    ``exit_status`` is that of the command, negative with the number of a signal that ended it; ``summary`` is that of a
+    run that has lost messages or verdicts, and ``None`` of one that ended early.
+    """
+
+    def __init__(self, text: str, exit_status: int, summary: dict[str, Any] | None) -> None:
         super().__init__(text)
         self.exit_status = exit_status
+        self.summary = summary
 
 
 # The exit statuses of the command.

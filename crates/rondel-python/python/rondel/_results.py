@@ -208,7 +208,7 @@ class Results:
             names = ", ".join(entry.name for entry in self.properties)
             raise ValueError(f"there is no property {property}; the properties are {names}")
         if self._robustness is None:
-            ended = self._call.repeat("check", ["--format=json", "--emit=every", "--quiet"])
+            ended = self._call.repeat("check", ["--format=json", "--emit=every", "--quiet"], self.exit_status)
             every = (CommandReport(line) for line in ended.output.split("\n") if '"robustness":' in line)
             self._robustness = [report for report in every if report.robustness is not None]
         found = [report for report in self._robustness if report.property == property]
@@ -233,7 +233,7 @@ class Results:
     def plot(self) -> Drawing:
         """Draw verdicts and fields over time, as ``rondel plot`` does. The first call repeats the check."""
         if self._drawing is None:
-            self._drawing = Drawing(self._call)
+            self._drawing = Drawing(self._call, self.exit_status)
         return self._drawing
 
     def report(self, form: Form, file: StrPath | None = None) -> str | None:
@@ -241,13 +241,13 @@ class Results:
         if form not in _FORMS:
             raise ValueError(f"{form!r} is no form of a report; the forms are {', '.join(_FORMS)}")
         if file is not None:
-            self._same(self._call.repeat("check", [f"--report={form}={path('file', file)}", "--quiet"]).status)
+            self._same(self._call.repeat("check", [f"--report={form}={path('file', file)}", "--quiet"], self.exit_status).status)
             return None
         if form == "mcap":
             raise ValueError("an MCAP file needs a name: report('mcap', FILE)")
         with tempfile.TemporaryDirectory(prefix="rondel-") as folder:
             written = os.path.join(folder, "report")
-            self._same(self._call.repeat("check", [f"--report={form}={written}", "--quiet"]).status)
+            self._same(self._call.repeat("check", [f"--report={form}={written}", "--quiet"], self.exit_status).status)
             with open(written, encoding="utf-8", newline="") as content:
                 return content.read()
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Protocol, TypeAlias
+import os
+from collections.abc import Iterable
+from typing import Any, Literal, Protocol, TypeAlias, TypedDict
 
 Emit: TypeAlias = Literal["change", "every", "violations"]
 
@@ -20,7 +22,37 @@ OnError: TypeAlias = Literal["stop", "skip"]
 
 OnReset: TypeAlias = Literal["restart", "inconclusive", "ignore"]
 
+OnAuditError: TypeAlias = Literal["stop", "continue"]
+
 Form: TypeAlias = Literal["junit", "sarif", "tap", "github", "json", "html", "svg", "mcap"]
+
+
+class NetworkOptions(TypedDict, total=False):
+    """The options of networks of a run in short form."""
+
+    zenoh_connect: str | Iterable[str]
+    zenoh_listen: str | Iterable[str]
+    zenoh_mode: Literal["peer", "client", "router"]
+    zenoh_config: str | os.PathLike[str]
+    dds_domain: int
+    dds_interface: str
+    dds_peer: str | Iterable[str]
+    dds_history: int
+    dds_security: str | os.PathLike[str]
+    dds_lease: str
+    mqtt_broker: str
+    mqtt_version: Literal["5", "3.1.1"]
+    mqtt_qos: Literal[0, 1, 2]
+    mqtt_user: str
+    mqtt_password_file: str | os.PathLike[str]
+    mqtt_password_env: str
+    mqtt_ca: str | os.PathLike[str]
+    mqtt_certificate: str | os.PathLike[str]
+    mqtt_key: str | os.PathLike[str]
+    mqtt_client_id: str
+    slow_consumer: str
+    resend: str
+    exit_on_unreachable: bool
 
 
 class AnyReport(Protocol):

@@ -60,7 +60,7 @@ pub struct Run {
     #[arg(short, long, value_name = "ADDRESS")]
     topic: Vec<String>,
     /// The sink of verdicts: zenoh:KEY, dds:TOPIC, mqtt:TOPIC or stdout; with several properties each has
-    /// its own topic below it
+    /// its own topic below it. With a deployment only stdout, which prints verdicts beside its sinks
     #[arg(short, long, value_name = "ADDRESS")]
     publish: Vec<String>,
     /// The verdicts to publish (default: change)
@@ -203,7 +203,7 @@ impl Run {
                 let given = [
                     (self.formula.is_some(), "--formula"),
                     (!self.topic.is_empty(), "--topic"),
-                    (!self.publish.is_empty(), "--publish"),
+                    (self.publish.iter().any(|sink| sink != "stdout"), "--publish"),
                     (self.time_from != "arrival", "--time-from"),
                     (self.time_unit != "s", "--time-unit"),
                 ];
@@ -215,6 +215,9 @@ impl Run {
                 let mut deployment = Deployment::from_file(&file).map_err(|_| exit::USAGE)?;
                 deployment.exit_on_unreachable |= self.network.exit_on_unreachable;
                 deployment.emit = self.emit.map_or(deployment.emit, Into::into);
+                if !self.publish.is_empty() {
+                    deployment.print_verdicts();
+                }
                 self.emitting(deployment)
             }
             None => self.short_form().and_then(|deployment| self.emitting(deployment)),

@@ -233,6 +233,15 @@ impl Deployment {
         }
     }
 
+    /// Adds standard output to the sinks of the verdicts.
+    pub fn print_verdicts(&mut self) {
+        for sinks in &mut self.sinks {
+            if !sinks.contains(&Address::Stdout) {
+                sinks.push(Address::Stdout);
+            }
+        }
+    }
+
     /// Reads a deployment file and the specification that it names.
     ///
     /// # Errors
