@@ -92,20 +92,18 @@ class JudgedDeployment:
         if not self._deployment.is_file():
             raise UsageError(f"there is no deployment {self._deployment}")
         program = rondel.find_program()
-        # Not below the temporary folder of the test: the address of a socket has at most 107 bytes.
         self._folder = Path(tempfile.mkdtemp(prefix="rondel-"))
         try:
             with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notify:
-                notify.bind(os.fspath(self._folder / "notify"))
-                self._process = self._spawn(program)
+                self._process = self._spawn(program, _bind(notify, self._folder))
                 self._wait_until_ready(notify)
         except BaseException:
             self.close()
             raise
 
-    def _spawn(self, program: str) -> subprocess.Popen[bytes]:
+    def _spawn(self, program: str, address: str) -> subprocess.Popen[bytes]:
         folder = self._folder_of_run()
-        env = {**os.environ, **self._env, "NOTIFY_SOCKET": os.fspath(folder / "notify")}
+        env = {**os.environ, **self._env, "NOTIFY_SOCKET": address}
         for name in ("WATCHDOG_USEC", "WATCHDOG_PID"):
             env.pop(name, None)
         options = ["--explain", "--summary=json", f"--store={folder / 'verdicts.db'}"]
@@ -283,6 +281,18 @@ class JudgedDeployment:
         if self._folder is None:
             raise UsageError("the run has been closed")
         return self._folder
+
+
+def _bind(notify: socket.socket, folder: Path) -> str:
+    """Give the socket an address, and return it as `NOTIFY_SOCKET` has it."""
+    if sys.platform == "linux":
+        # An abstract one that the system chooses: a path may be too long.
+        notify.bind("")
+        name: bytes = notify.getsockname()
+        return f"@{name[1:].decode()}"
+    path = os.fspath(folder / "notify")
+    notify.bind(path)
+    return path
 
 
 def _end(status: int) -> str:
