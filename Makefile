@@ -110,15 +110,26 @@ test-brokers: setup nextest .venv/ready ## write verdicts to servers of NATS and
 	cargo test --workspace --exclude rondel-bench --locked --features $(FEATURES),rondel/nats,rondel/kafka --lib -- nats:: kafka:: outgoing::
 
 # All libraries with the features of the tests, as in DEMO: after `make test`, only the package itself is compiled.
-test-python: setup .venv-python/ready ## test the Python package and its types (a minute after `make test`, ten without it)
-	cargo build --locked --workspace --lib --examples
+PYTHON_BUILD := --locked --workspace --lib --bin rondel --examples
+test-python: setup .venv-python/ready ## test the Python package, its types and its wheel (two minutes after `make test`, ten without it)
+	cargo build $(PYTHON_BUILD)
 	ln -sf $(abspath $(TARGET))/debug/librondel_python.so $(PYTHON_MODULE)
-	cd $(PYTHON_PACKAGE) && PYTHONPATH=python $(CURDIR)/.venv-python/bin/python -m pytest --quiet
+	cd $(PYTHON_PACKAGE) && RONDEL_PROGRAM=$(abspath $(TARGET))/debug/rondel PYTHONPATH=python $(CURDIR)/.venv-python/bin/python -m pytest --quiet
 	cd $(PYTHON_PACKAGE) && MYPYPATH=python $(CURDIR)/.venv-python/bin/python -m mypy --strict --package rondel
 	cd $(PYTHON_PACKAGE) && PYTHONPATH=python MYPYPATH=python $(CURDIR)/.venv-python/bin/python -m mypy.stubtest rondel._native
+	@$(MAKE) --no-print-directory wheel PROFILE=dev
 
-wheel: setup .venv-python/ready ## build the wheel of the Python package with all optimisations, in out/wheels
-	.venv-python/bin/maturin build --release --locked --manifest-path $(PYTHON_PACKAGE)/Cargo.toml --out out/wheels
+wheel: setup .venv-python/ready ## build the wheel of the Python package with the command, in out/wheels (MANYLINUX=2_28: for older systems; PROFILE=dev: of the tests)
+ifeq ($(PROFILE),dev)
+	cargo build $(PYTHON_BUILD)
+	rm -f $(TARGET)/wheels/*.whl
+	.venv-python/bin/python scripts/wheel dev
+	scripts/test-wheel $(TARGET)/wheels/rondel-*.whl
+else
+	rm -f out/wheels/rondel-*.whl
+	.venv-python/bin/python scripts/wheel release $(if $(MANYLINUX),--manylinux $(MANYLINUX))
+	scripts/test-wheel out/wheels/rondel-*.whl 30
+endif
 
 bench: setup ## run the benchmarks on this machine (file, Zenoh, DDS)
 	cargo build --release --locked --package rondel --package rondel-bench
@@ -159,7 +170,7 @@ deny: setup ## check licences, sources and bans of all dependencies
 	cargo deny --manifest-path $(PEERS)/Cargo.toml --config deny.toml check licenses bans sources
 
 clean: ## remove all build results
-	rm -rf target deploy/bridge/program/target .venv .venv-python $(PYTHON_MODULE) out
+	rm -rf target deploy/bridge/program/target .venv .venv-python $(PYTHON_MODULE) $(PYTHON_PACKAGE)/rondel.data out
 
 .venv/ready: scripts/test-requirements.txt
 	@echo "==> installing the independent clients and writers for the tests into .venv"

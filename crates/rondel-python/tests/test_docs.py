@@ -9,11 +9,13 @@ import sys
 
 import rondel
 
-PAGE = pathlib.Path(__file__).resolve().parents[3] / "docs/how-to/python.md"
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+PAGE = ROOT / "docs/how-to/python.md"
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
-def test_examples_of_the_page():
+def test_examples_of_the_page(monkeypatch):
+    monkeypatch.chdir(ROOT)
     blocks = BLOCK.findall(PAGE.read_text())
     names, printed, compared = {}, None, 0
     for number, (language, text) in enumerate(blocks):
@@ -25,7 +27,7 @@ def test_examples_of_the_page():
         elif language == "text":
             assert printed.rstrip() == text.rstrip(), f"block {number}"
             compared += 1
-    assert compared == 6
+    assert compared == 8
 
 
 def test_example_of_the_module():

@@ -2,7 +2,6 @@
 
 import os
 import pathlib
-import shutil
 import subprocess
 import sys
 import sysconfig
@@ -111,4 +110,3 @@ def test_names_of_the_package():
     assert set(rondel.__all__) <= set(dir(rondel))
     with pytest.raises(AttributeError, match="chek"):
         rondel.chek
-    assert shutil.which("rondel") is None or rondel.find_program()

@@ -60,11 +60,11 @@ def live(tmp_path):
                 **options,
             )
 
-        def publish(self, count, rate=None):
+        def publish(self, count, endpoint=endpoint):
             lines = tmp_path / "lines.jsonl"
             lines.write_text("".join(f'{{"level": {i % 50}}}\n' for i in range(count)))
             command = [rondel.find_program(), "publish", "--to", "zenoh:tank", "--zenoh-connect", endpoint]
-            command += ["--zenoh-mode", "client", *([] if rate is None else ["--rate", str(rate)]), str(lines)]
+            command += ["--zenoh-mode", "client", str(lines)]
             publisher = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             publishers.append(publisher)
 
@@ -313,7 +313,7 @@ def test_forked_process_does_not_end_the_run(fake):
 
 
 def test_slow_consumer_is_reported(live):
-    run = live.run(slow_consumer="100ms", explain=False).start()
+    run = live.run(slow_consumer="100ms").start()
     live.publish(60_000)
     next(run)
     time.sleep(3)
@@ -370,6 +370,18 @@ def test_deployment_prints_verdicts(fake):
     arguments = str(error.value).split("\n")[1].split('"')
     assert "--publish=stdout" in arguments
     assert arguments[-2:] == ["--", "rondel.yaml"]
+
+
+def test_deployment_whose_verdicts_go_elsewhere(tmp_path, live):
+    endpoint = f"tcp/127.0.0.1:{free_port()}"
+    (tmp_path / "rondel.yaml").write_text(
+        f'specification: tank.rondel\nzenoh: {{ mode: router, listen: "{endpoint}" }}\n'
+        "topics: { tank: zenoh:tank }\nverdicts: { emit: every, to: zenoh:verdict }\n"
+    )
+    with rondel.run(tmp_path / "rondel.yaml", count=5) as run:
+        live.publish(5, endpoint=endpoint)
+        assert [report.step for report in run] == [0, 1, 2, 3, 4]
+    assert run.summary["verdicts"] == 10
 
 
 def test_options_are_those_of_the_command(fake):

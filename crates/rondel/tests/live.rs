@@ -306,6 +306,27 @@ fn a_deployment_file_over_both_networks() {
 }
 
 #[test]
+fn a_deployment_prints_verdicts_beside_its_sinks() {
+    let folder = Folder::new();
+    let endpoint = free_endpoint();
+    let deployment = folder.file(
+        "rondel.yaml",
+        format!(
+            "formula: v\nzenoh: {{ listen: \"{endpoint}\" }}\ntopics: {{ trace: zenoh:in }}\n\
+             verdicts: {{ to: zenoh:verdict }}\n"
+        ),
+    );
+    let own = ["run", &deployment, "--publish", "stdout", "--format", "json", "--wait-subscribers", "60"];
+    let mut run = start_rondel(own);
+    let peer = zenoh("peer", &endpoint);
+    let mut sink = tap("zenoh:verdict", 1, &peer);
+    run.wait_stderr("ready");
+    publish("zenoh:in", &peer, "{\"v\":false}\n");
+    assert_eq!(run.take_stdout(1), sink.take_stdout(1));
+    end(run, 1, 2);
+}
+
+#[test]
 fn signals_end_a_run_gracefully() {
     for signal in ["TERM", "INT"] {
         let endpoint = free_endpoint();

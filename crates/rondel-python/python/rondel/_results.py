@@ -73,6 +73,11 @@ class PropertyResult:
         return self._members.get("least_robustness")
 
     @property
+    def is_asserted(self) -> bool:
+        """Whether asserts decide instead of it."""
+        return bool(self._members.get("asserted", False))
+
+    @property
     def vacuous(self) -> list[str]:
         """Reasons why the verdict would be the same without the system, as sentences; empty if it is meaningful."""
         return [reason["text"] for reason in self._members.get("vacuous", [])]
@@ -191,6 +196,8 @@ class Results:
     def _sentence(self, verdict: str) -> str:
         named = []
         for entry in self.properties:
+            if entry.is_asserted:
+                continue
             if verdict == "violated" and entry.verdict == verdict:
                 first = "" if entry.first_violation is None else f", first at {entry.first_violation} s"
                 times = "once" if entry.violations == 1 else f"{entry.violations} times"

@@ -30,6 +30,7 @@ fn wrong_usage_of_run_publish_and_tap() {
         (vec!["run", &two, "--topic", "gaer=zenoh:a"], &["gaer"]),
         (vec!["run", &two, "--topic", "gear=zenoh:a"], &["speed"]),
         (vec!["run", &good, "--topic", "zenoh:a"], &["--topic"]),
+        (vec!["run", &good, "--publish", "stdout", "--publish", "zenoh:b"], &["--publish", "deployment"]),
         (vec!["run", &good, "--zenoh-connect", "tcp/127.0.0.1:7447"], &["--zenoh-", "deployment"]),
         (vec!["run", &good, "--time", "dense"], &["--time", "deployment"]),
         (vec!["run", &good, "--time-from", "source"], &["--time-from", "deployment"]),
