@@ -161,6 +161,46 @@ def test_run_with_a_number_of_messages_ends_by_itself(run):
     run(source).assert_outcomes(passed=1)
 
 
+@pytest.mark.parametrize(
+    "end, text",
+    [
+        ("print(SUMMARY, file=sys.stderr); sys.exit(5)", "rondel.yaml: the monitor ended with status 5"),
+        # As `--strict` after a connection that was lost.
+        ("print(SUMMARY, file=sys.stderr); sys.exit(4)", "rondel.yaml: the monitor ended with status 4"),
+        ("print('{', file=sys.stderr)", "rondel.yaml: the monitor printed no summary*"),
+        ("print(SUMMARY, file=sys.stderr)", None),
+    ],
+)
+def test_ends_that_no_property_explains(run, pytester, monkeypatch, end, text):
+    program = pytester.path / "fake"
+    program.write_text(
+        f"""#!{sys.executable}
+import os, signal, socket, sys
+
+SUMMARY = '{{"properties": [{{"property": "p", "verdict": "satisfied", "violations": 0}}]}}'
+
+def stop(*_):
+    {end}
+    sys.exit(0)
+
+signal.signal(signal.SIGTERM, stop)
+address = os.environ["NOTIFY_SOCKET"]
+with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notify:
+    notify.sendto(b"READY=1", chr(0) + address[1:] if address.startswith("@") else address)
+while True:
+    signal.pause()
+"""
+    )
+    program.chmod(0o755)
+    monkeypatch.setenv("RONDEL_PROGRAM", str(program))
+    result = run("def test(rondel_deployment):\n    rondel_deployment('rondel.yaml')\n")
+    if text is None:
+        result.assert_outcomes(passed=1)
+    else:
+        result.assert_outcomes(failed=1)
+        result.stdout.fnmatch_lines([text])
+
+
 def test_inconclusive_run_is_allowed(run):
     source = "def test(rondel_deployment):\n    rondel_deployment('rondel.yaml', allow_inconclusive=True)\n"
     run(source).assert_outcomes(passed=1)

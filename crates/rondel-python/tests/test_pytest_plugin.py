@@ -299,6 +299,7 @@ FACTORY = f"""
         ('monitor.expect_violation("lwo")', "failed", "*has no property 'lwo'; it has low"),
         ("monitor.expect_violation()", "failed", "*names no property"),
         ("pass", "failed", "low: inconclusive"),
+        ("pass", "failed", "no message came on `tank`"),
         ('monitor.push("tank", {"level": 99.0}, time=1.0); assert "body" == 3', "failed", "low: violated at 1 s*"),
         ('monitor.push("tank", {"level": 99.0}, time=1.0); pytest.skip()', "skipped", None),
         ("assert monitor.properties == ['low'] and monitor.topics == ['tank']; assert 0", "failed", "*assert 0"),

@@ -147,10 +147,14 @@ class _failures:
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         if error is None:
             return
-        from . import RondelError
         from ._testing.marker import UsageError
 
-        if isinstance(error, (RondelError, UsageError, OSError, UnicodeDecodeError)):
+        kinds: tuple[type[BaseException], ...] = (UsageError, OSError, UnicodeDecodeError, ImportError)
+        if not isinstance(error, kinds):
+            from . import RondelError
+
+            kinds = (RondelError,)
+        if isinstance(error, kinds):
             raise pytest.fail.Exception(str(error), pytrace=False) from None
 
 

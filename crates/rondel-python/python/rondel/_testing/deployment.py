@@ -32,7 +32,7 @@ LINES = 30
 """Last lines of the messages of a run that are shown."""
 POLL = 0.02
 """Seconds between two looks at a run."""
-RESERVED = ("--store", "--summary")
+RESERVED = ("--explain", "--store", "--summary")
 """Options of the run that this module sets."""
 
 
@@ -79,6 +79,7 @@ class JudgedDeployment:
 
     def expect_violation(self, *properties: str) -> None:
         """Require that these properties are violated by the end of the run. Their violations do not fail the test."""
+        __tracebackhide__ = True
         if not properties:
             raise UsageError("`expect_violation` names no property")
         self._expect.update(dict.fromkeys(properties, "violated"))
@@ -107,12 +108,13 @@ class JudgedDeployment:
         for name in ("WATCHDOG_USEC", "WATCHDOG_PID"):
             env.pop(name, None)
         options = ["--explain", "--summary=json", f"--store={folder / 'verdicts.db'}"]
-        with open(folder / "output", "wb") as output, open(folder / "messages", "wb") as messages:
+        with open(folder / "messages", "wb") as messages:
             return subprocess.Popen(
                 [program, "--color=never", "run", *options, *self._arguments, "--", os.fspath(self._deployment)],
                 env=env,
                 stdin=subprocess.DEVNULL,
-                stdout=output,
+                # The store has the verdicts as well.
+                stdout=subprocess.DEVNULL,
                 stderr=messages,
                 preexec_fn=_end_with_parent(),
             )
@@ -149,6 +151,7 @@ class JudgedDeployment:
         Raises:
             AssertionError: it has not within this number of seconds, or the run has ended.
         """
+        __tracebackhide__ = True
         deadline = time.monotonic() + within
         while (property, verdict) not in self.verdicts(property):
             if not self.is_running:
@@ -217,6 +220,7 @@ class JudgedDeployment:
         name = self._deployment.name
         if summary is not None:
             outcome = of_summary(name, summary, is_strict="--strict" in self._arguments)
+            self._compare_status(outcome)
         else:
             violated = {each.property for each in found}
             names = [row[0] for row in self._rows("SELECT name FROM properties ORDER BY id")]
@@ -226,6 +230,16 @@ class JudgedDeployment:
             if not self._problems:
                 self._problems.append(f"the monitor printed no summary{self._last()}")
         return replace(outcome, violations=found, requirements=requirements, problems=tuple(self._problems))
+
+    def _compare_status(self, outcome: Outcome) -> None:
+        """Note an exit status of `--strict` whose reason is no property, such as a connection that was lost."""
+        status = self._process.returncode if self._process is not None else 0
+        is_explained = {
+            VIOLATED: outcome.is_violated,
+            INCONCLUSIVE: outcome.is_inconclusive or self._allow_inconclusive,
+        }
+        if not is_explained.get(status, True):
+            self._problems.append(f"the monitor {_end(status)}{self._last()}")
 
     def _violations(self, requirements: Mapping[str, str]) -> list[Violation]:
         rows = self._rows(

@@ -43,18 +43,21 @@ class JudgedMonitor:
         self._requirements: dict[str, str] = {}
         self._is_finished = False
         self._open: set[str] = set()
+        self._pushed: set[str] = set()
         self._judgement: Judgement | None = None
         for property, verdict in (expect or {}).items():
             self._expected(property, verdict)
 
     def expect_violation(self, *properties: str) -> None:
         """Require that these properties are violated by the end of the test. Their violations do not fail it."""
+        __tracebackhide__ = True
         if not properties:
             raise UsageError("`expect_violation` names no property")
         for property in properties:
             self._expected(property, "violated")
 
     def _expected(self, property: str, verdict: str) -> None:
+        __tracebackhide__ = True
         if property not in self._monitor.properties:
             known = ", ".join(self._monitor.properties)
             raise UsageError(f"{self._name} has no property '{property}'; it has {known}")
@@ -69,12 +72,14 @@ class JudgedMonitor:
         time_ns: int | None = None,
     ) -> list[rondel.Report]:
         """Evaluate a message, and return the verdicts that it decides."""
+        self._pushed.add(topic)
         return self._keep(self._monitor.push(topic, message, time, time_ns=time_ns))
 
     def push_many(
         self, topic: str, table: Any, *, time: str | None = None, time_ns: str | None = None
     ) -> list[rondel.Report]:
         """Evaluate the rows of a table."""
+        self._pushed.add(topic)
         return self._keep(self._monitor.push_many(topic, table, time=time, time_ns=time_ns))
 
     def advance(self, time: float | datetime | None = None, *, time_ns: int | None = None) -> list[rondel.Report]:
@@ -145,6 +150,13 @@ class JudgedMonitor:
             self._judgement = self._judge(self.summary())
         return self._judgement
 
+    def _silent(self) -> list[str]:
+        """Sentences about topics without a message, as far as that is known: a topic may be pushed by its address."""
+        topics = self._monitor.topics
+        if not self._pushed <= set(topics):
+            return []
+        return [f"no message came on `{topic}`" for topic in topics if topic not in self._pushed]
+
     def _verdict(self, entry: rondel.PropertySummary) -> str:
         if entry.violations:
             return "violated"
@@ -160,7 +172,7 @@ class JudgedMonitor:
             # A summary is also inconclusive where a violated property has an open verdict.
             is_inconclusive=bool(inconclusive) or summary.is_inconclusive and "violated" not in verdicts.values(),
             inconclusive=inconclusive,
-            unevaluated=summary.not_evaluated,
+            unevaluated=[*summary.not_evaluated, *self._silent()],
             violations=self._violations,
             counts={entry.name: entry.violations for entry in summary.properties},
             requirements={name: each.split(", ") for name, each in self._requirements.items() if each},
