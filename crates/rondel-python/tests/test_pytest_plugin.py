@@ -312,6 +312,43 @@ def test_monitors_of_the_factory(run, body, outcome, text):
         result.stdout.fnmatch_lines([text])
 
 
+@pytest.mark.parametrize(
+    "other, pushes, outcome",
+    [
+        # Another property is vacuous.
+        ("property halt = on(stop) -> once on(tank)", "", "failed"),
+        ("property halt = on(stop) -> once on(tank)", 'monitor.push("stop", {}, time=3.0)', "passed"),
+        # The violated property has an open verdict at the end, or lacks messages.
+        ("property low2 = tank.level < 40 -> eventually[0, 9 s] tank.level < 0", 'monitor.push("tank", {"level": 1.0}, time=2.0)', "failed"),
+        ("", 'monitor.push("tank", {"level": float("nan")}, time=2.0)', "passed"),
+    ],
+)
+def test_expected_violation_beside_others(run, other, pushes, outcome):
+    result = run(
+        f"""
+        def test(rondel_monitor_factory):
+            monitor = rondel_monitor_factory({LEVEL + " topic stop " + other!r})
+            monitor.expect_violation("low")
+            monitor.push("tank", {{"level": 99.0}}, time=1.0)
+            {pushes or "pass"}
+        """
+    )
+    result.assert_outcomes(**{outcome: 1})
+
+
+def test_open_verdict_of_a_violated_property_is_no_failure(run):
+    text = "topic a { x: int }  property p = a.x > 0 -> eventually[0, 2 s] a.x < 0"
+    result = run(
+        f"""
+        def test(rondel_monitor_factory):
+            monitor = rondel_monitor_factory({text!r}, expect={{"p": "violated"}})
+            for time in 1.0, 9.0:
+                monitor.push("a", {{"x": 1}}, time=time)
+        """
+    )
+    result.assert_outcomes(passed=1)
+
+
 def test_factory_takes_texts_and_paths(run):
     result = run(
         f"""{FACTORY}

@@ -150,6 +150,11 @@ class JudgedMonitor:
             self._judgement = self._judge(self.summary())
         return self._judgement
 
+    def _is_open(self, summary: rondel.Summary) -> bool:
+        """Whether a violated property explains that the summary is inconclusive: it has open verdicts, or may lack some."""
+        violated = {entry.name for entry in summary.properties if entry.violations}
+        return not violated.isdisjoint(self._open) or bool(violated and summary.not_evaluated)
+
     def _silent(self) -> list[str]:
         """Sentences about topics without a message, as far as that is known: a topic may be pushed by its address."""
         topics = self._monitor.topics
@@ -169,8 +174,7 @@ class JudgedMonitor:
             subject=self._name,
             verdicts=verdicts,
             is_violated=summary.is_violated,
-            # A summary is also inconclusive where a violated property has an open verdict.
-            is_inconclusive=bool(inconclusive) or summary.is_inconclusive and "violated" not in verdicts.values(),
+            is_inconclusive=bool(inconclusive) or summary.is_inconclusive and not self._is_open(summary),
             inconclusive=inconclusive,
             unevaluated=[*summary.not_evaluated, *self._silent()],
             violations=self._violations,
