@@ -7,6 +7,7 @@ import contextlib
 import logging
 import os
 import selectors
+import signal
 import subprocess
 import threading
 import time
@@ -39,13 +40,13 @@ class _Child:
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self.process = process
         self.owner = os.getpid()
-        self._is_stopped = False
+        self.is_stopped = False
 
     def stop(self) -> None:
         """Ask it to end. A second signal would end it at once."""
-        if not self._is_stopped and self.process.poll() is None:
+        if not self.is_stopped and self.process.poll() is None:
             self.process.terminate()
-        self._is_stopped = True
+        self.is_stopped = True
 
     def discard(self, deadline: float) -> None:
         """Read verdicts until the end or the deadline: a run waits for its reader before it ends."""
@@ -296,6 +297,9 @@ class Run:
         elif process.stdout is not None:
             process.stdout.close()
         status, text = process.returncode, self._errors.text()
+        if self._child.is_stopped and status == -signal.SIGTERM:
+            # The signal came before the run had begun, and handled it.
+            return
         if status in (SATISFIED, VIOLATED, INCONCLUSIVE) and self.summary is not None:
             return
         if self.summary is not None:
