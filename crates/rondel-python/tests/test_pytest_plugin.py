@@ -434,3 +434,38 @@ def test_names_of_the_package_are_lazy():
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
     assert run.stdout.split() == ["False", "True", "False"]
     assert importlib.metadata.version("pytest") >= "8"
+
+
+TYPED = """
+import pytest
+import rondel
+from rondel.pytest_plugin import DeploymentFactory, JudgedDeployment, JudgedMonitor, MonitorFactory
+
+
+@pytest.mark.rondel("stop.rondel", recording="satisfied.jsonl")
+def test(
+    rondel_results: rondel.Results,
+    rondel_monitor_factory: MonitorFactory,
+    rondel_deployment: DeploymentFactory,
+) -> None:
+    monitor: JudgedMonitor = rondel_monitor_factory("stop.rondel", expect={"limit": "violated"}, allow_inconclusive=True)
+    monitor.push("speed", {"value": 99.0}, time=1.0)
+    if not rondel_results.is_satisfied:
+        run: JudgedDeployment = rondel_deployment("rondel.yaml", "--strict", expect={"limit": "violated"})
+        run.wait_for("limit", "violated")
+"""
+
+
+def test_fixtures_have_types(run, pytester, monkeypatch):
+    run(TYPED).assert_outcomes(passed=1)
+    monkeypatch.setenv("MYPYPATH", str(pathlib.Path(rondel.__file__).parents[1]))
+    [source] = pytester.path.glob("test_*.py")
+    check = pytester.run(sys.executable, "-m", "mypy", "--strict", "--cache-dir", "cache", source)
+    assert check.ret == 0, check.outlines
+
+
+def test_unknown_names_of_the_plugin():
+    import rondel.pytest_plugin
+
+    with pytest.raises(AttributeError, match="has no attribute 'Judged'"):
+        rondel.pytest_plugin.Judged

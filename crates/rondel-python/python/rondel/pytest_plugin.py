@@ -6,9 +6,9 @@ uses it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+import os
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,11 +16,21 @@ import pytest
 if TYPE_CHECKING:
     from ._results import Results
     from ._testing.case import Check
-    from ._testing.deployment import JudgedDeployment
+    from ._testing.deployment import JudgedDeployment as JudgedDeployment
+    from ._testing.factories import DeploymentFactory as DeploymentFactory
+    from ._testing.factories import MonitorFactory as MonitorFactory
     from ._testing.judgement import Judged
     from ._testing.marker import Marker
-    from ._testing.monitor import JudgedMonitor
-    from ._types import Emit
+    from ._testing.monitor import JudgedMonitor as JudgedMonitor
+    from ._types import Emit, Verdict
+
+# The modules of the types that annotations of tests use.
+_TYPES = {
+    "DeploymentFactory": "factories",
+    "JudgedDeployment": "deployment",
+    "JudgedMonitor": "monitor",
+    "MonitorFactory": "factories",
+}
 
 MARKER = "rondel"
 USAGE = (
@@ -43,6 +53,17 @@ class _Case:
     """Whether a monitor of the closest marker is among them."""
     properties: list[tuple[str, str]] = field(default_factory=list)
     """Properties of the report that come from this plugin."""
+
+
+if not TYPE_CHECKING:
+    # Type checkers would take any name for one of these.
+
+    def __getattr__(name: str) -> object:
+        if name not in _TYPES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        import importlib
+
+        return getattr(importlib.import_module(f"._testing.{_TYPES[name]}", __package__), name)
 
 
 CASE = pytest.StashKey[_Case]()
@@ -171,16 +192,16 @@ def rondel_results(request: pytest.FixtureRequest) -> Results:
 
 
 @pytest.fixture
-def rondel_monitor_factory(request: pytest.FixtureRequest) -> Generator[Callable[..., JudgedMonitor]]:
+def rondel_monitor_factory(request: pytest.FixtureRequest) -> Generator[MonitorFactory]:
     """Create monitors that judge the test at its end, from the text of a specification or its file."""
     case = _case_of(request)
     made: list[JudgedMonitor] = []
 
     def create(
-        specification: str | Path,
+        specification: str | os.PathLike[str],
         *,
         emit: Emit = "change",
-        expect: Mapping[str, str] | None = None,
+        expect: Mapping[str, Verdict] | None = None,
         allow_inconclusive: bool = False,
     ) -> JudgedMonitor:
         from ._testing.monitor import create
@@ -199,9 +220,7 @@ def rondel_monitor_factory(request: pytest.FixtureRequest) -> Generator[Callable
 
 
 @pytest.fixture
-def rondel_monitor(
-    request: pytest.FixtureRequest, rondel_monitor_factory: Callable[..., JudgedMonitor]
-) -> JudgedMonitor:
+def rondel_monitor(request: pytest.FixtureRequest, rondel_monitor_factory: MonitorFactory) -> JudgedMonitor:
     """A monitor of the specification of the closest marker `rondel`, which judges the test at its end."""
     case = _case_of(request)
     markers = case.markers
@@ -212,22 +231,22 @@ def rondel_monitor(
         names = ", ".join(f"`{name}`" for name in marker.options)
         pytest.fail(f"`rondel_monitor` does not use {names}: these are options of a check", pytrace=False)
     # Beside a recording, the expectations are about that.
-    expect = {} if marker.recordings else marker.expect
+    expect: Mapping[str, Verdict] = {} if marker.recordings else marker.expect
     monitor = rondel_monitor_factory(marker.specification, expect=expect, allow_inconclusive=marker.allow_inconclusive)
     case.has_monitor = True
     return monitor
 
 
 @pytest.fixture
-def rondel_deployment(request: pytest.FixtureRequest) -> Generator[Callable[..., JudgedDeployment]]:
+def rondel_deployment(request: pytest.FixtureRequest) -> Generator[DeploymentFactory]:
     """Start `rondel run` on deployments, and wait until they are ready. They end and judge the test after its body."""
     case = _case_of(request)
     started: list[JudgedDeployment] = []
 
     def start(
-        deployment: str | Path,
+        deployment: str | os.PathLike[str],
         *arguments: str,
-        expect: Mapping[str, str] | None = None,
+        expect: Mapping[str, Verdict] | None = None,
         allow_inconclusive: bool = False,
         ready_within: float = 20.0,
         stop_within: float = 10.0,

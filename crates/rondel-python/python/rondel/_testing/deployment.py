@@ -22,6 +22,7 @@ from typing import Any
 import rondel
 
 from .._errors import INCONCLUSIVE, VIOLATED, killed, split_summary
+from .._types import Verdict
 from .judgement import Expectations, Judgement, Outcome, judge, of_summary
 from .marker import UsageError, expectations
 from .text import Violation
@@ -43,7 +44,7 @@ class JudgedDeployment:
         self,
         deployment: Path,
         *arguments: str,
-        expect: Mapping[str, str] | None,
+        expect: Mapping[str, Verdict] | None,
         allow_inconclusive: bool,
         ready_within: float,
         stop_within: float,
@@ -82,7 +83,8 @@ class JudgedDeployment:
         __tracebackhide__ = True
         if not properties:
             raise UsageError("`expect_violation` names no property")
-        self._expect.update(dict.fromkeys(properties, "violated"))
+        for property in properties:
+            self._expect[property] = "violated"
 
     def start(self) -> None:
         """Start the run, and wait until it is ready.
@@ -133,19 +135,20 @@ class JudgedDeployment:
                         self._status = line.removeprefix("STATUS=")
                 continue
             if ended is not None:
-                raise rondel.RondelError(f"{self._deployment.name}: the monitor {_end(ended)} before it was ready{self._last()}")
+                raise self._not_ready(f"{_end(ended)} before it was ready")
             if time.monotonic() > deadline:
                 status = f": {self._status}" if self._status else ""
-                raise rondel.RondelError(
-                    f"{self._deployment.name}: the monitor was not ready within {self._ready_within:g} s{status}{self._last()}"
-                )
+                raise self._not_ready(f"was not ready within {self._ready_within:g} s{status}")
+
+    def _not_ready(self, reason: str) -> rondel.RondelError:
+        return rondel.RondelError(f"{self._deployment.name}: the monitor {reason}{self._last()}")
 
     def verdicts(self, property: str | None = None) -> list[tuple[str, str]]:
         """Return the properties and verdicts so far, in their order."""
         rows = self._rows("SELECT property, verdict FROM all_verdicts ORDER BY seq")
         return [(row[0], row[1]) for row in rows if property in (None, row[0])]
 
-    def wait_for(self, property: str, verdict: str, within: float = 10.0) -> None:
+    def wait_for(self, property: str, verdict: Verdict, within: float = 10.0) -> None:
         """Wait until a property has had this verdict.
 
         Raises:

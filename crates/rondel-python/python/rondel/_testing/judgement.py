@@ -165,7 +165,7 @@ def _inconclusive(outcome: Outcome, names: Sequence[str]) -> str:
         "; ".join([f"{name}: {_inconclusive_word(outcome, name)}", *outcome.inconclusive[name]]) for name in names
     ]
     if not lines and not outcome.unevaluated:
-        lines.append("inconclusive: a verdict is open at the end, or a topic, field or time that a property needs never came")
+        lines.append("inconclusive: a verdict is open at the end, or a topic, field or time that is needed never came")
     return "\n".join([*lines, *outcome.unevaluated])
 
 

@@ -23,7 +23,7 @@ class Marker:
 
     specification: Path
     recordings: tuple[Path, ...] = ()
-    expect: Mapping[str, str] = field(default_factory=dict)
+    expect: Mapping[str, Verdict] = field(default_factory=dict)
     allow_inconclusive: bool = False
     """Whether a property may be inconclusive at the end."""
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -51,7 +51,7 @@ def parse(arguments: tuple[Any, ...], named: Mapping[str, Any], folder: Path) ->
     )
 
 
-def expectations(value: Any) -> dict[str, str]:
+def expectations(value: Any) -> dict[str, Verdict]:
     """Check the argument `expect`: a dict of properties and verdicts."""
     if value is None:
         return {}

@@ -11,7 +11,7 @@ from typing import Any
 
 import rondel
 
-from .._types import Emit
+from .._types import Emit, Verdict
 from .judgement import Expectations, Judgement, Outcome, judge
 from .marker import UsageError, expectations
 from .text import Violation
@@ -32,12 +32,12 @@ class JudgedMonitor:
         *,
         name: str,
         emit: Emit = "change",
-        expect: dict[str, str] | None = None,
+        expect: Mapping[str, Verdict] | None = None,
         allow_inconclusive: bool = False,
     ) -> None:
         self._monitor = rondel.Monitor(specification, emit=emit, explain=True)
         self._name = name
-        self._expect: dict[str, str] = {}
+        self._expect: dict[str, Verdict] = {}
         self._allow_inconclusive = allow_inconclusive
         self._violations: list[Violation] = []
         self._requirements: dict[str, str] = {}
@@ -56,7 +56,7 @@ class JudgedMonitor:
         for property in properties:
             self._expected(property, "violated")
 
-    def _expected(self, property: str, verdict: str) -> None:
+    def _expected(self, property: str, verdict: Verdict) -> None:
         __tracebackhide__ = True
         if property not in self._monitor.properties:
             known = ", ".join(self._monitor.properties)
@@ -189,7 +189,7 @@ def create(
     folder: Path,
     *,
     emit: Emit,
-    expect: Mapping[str, str] | None,
+    expect: Mapping[str, Verdict] | None,
     allow_inconclusive: bool,
 ) -> JudgedMonitor:
     """Create a monitor of the text of a specification, or of its file, relative to the folder."""
