@@ -157,6 +157,25 @@ def test_parameters_and_exact_times(tmp_path):
     assert results.to_arrow().column("parameters.name").to_pylist() == ["é\u2028", 'time":3']
 
 
+@pytest.mark.parametrize(
+    "seconds, expected",
+    [
+        ("0", 0),
+        ("-0.000000001", -1),
+        ("999999.999999999", 999_999_999_999_999),
+        ("-999999.123456789", -999_999_123_456_789),
+        ("1772368215.123456789", 1_772_368_215_123_456_789),
+        ("9223372036.854775807", 9_223_372_036_854_775_807),
+        ("-9223372036.854775808", -9_223_372_036_854_775_808),
+        ("1772368215", 1_772_368_215_000_000_000),
+    ],
+)
+def test_times_are_exact(seconds, expected):
+    text = f'{{"property":"p","key":{{"time":2.5}},"time":{seconds},"about":{seconds},"step":3,"verdict":"violated","evidence":[]}}'
+    report = rondel.CommandReport(text)
+    assert (report.time_ns, report.about_ns, report.time) == (expected, expected, float(seconds))
+
+
 def test_thousands_of_violations(lines):
     results = rondel.check(lines([38, 41] * 10_000), text=LEVEL, emit="violations")
     assert len(results.violations) == results.properties[0].violations == 10_000

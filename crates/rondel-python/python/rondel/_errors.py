@@ -76,7 +76,7 @@ def split_summary(errors: str) -> tuple[str, dict[str, Any] | None]:
 
 
 def failure(status: int, messages: str, text: str | None) -> RondelError:
-    """The exception for a status of the command other than that of a result; ``text`` is the specification, if known."""
+    """The exception for a status that is no result; ``text`` is that of the specification, if it is in no file."""
     messages = messages.replace("--> -:", "--> specification:").strip()
     if status < 0:
         return RondelError(killed(status, messages))

@@ -11,6 +11,10 @@ if TYPE_CHECKING:
     from ._types import Verdict
 
 
+# Below this number of seconds, a float is closer to the right nanosecond than to any other one.
+_EXACT = 1e6
+
+
 class CommandReport:
     """A verdict of the command on a property: the attributes of :class:`rondel.Report`, and further ones."""
 
@@ -27,9 +31,15 @@ class CommandReport:
         self._text = text
 
     def _exact(self, name: str) -> int | None:
-        """A time in nanoseconds: a float would round it."""
-        seconds = json.loads(self._text, parse_float=Decimal).get(name)
-        return None if seconds is None else int(Decimal(seconds).scaleb(9))
+        """A time in nanoseconds."""
+        seconds: int | float | None = self._members.get(name)
+        if seconds is None:
+            return None
+        if isinstance(seconds, int):
+            return seconds * 1_000_000_000
+        if abs(seconds) < _EXACT:
+            return round(seconds * 1e9)
+        return int(Decimal(json.loads(self._text, parse_float=Decimal)[name]).scaleb(9))
 
     @property
     def recording(self) -> str | None:

@@ -153,7 +153,9 @@ class Results:
     def __bool__(self) -> NoReturn:
         # Neither reading is safe: "there are results" would pass a violation, and "satisfied" is false without a
         # violation where a result is inconclusive.
-        raise TypeError("results have no truth value: use is_satisfied, is_violated, is_inconclusive, or raise_for_violations()")
+        raise TypeError(
+            "results have no truth value: use is_satisfied, is_violated, is_inconclusive, or raise_for_violations()"
+        )
 
     @property
     def violations(self) -> list[CommandReport]:
@@ -163,15 +165,17 @@ class Results:
     @property
     def properties(self) -> list[PropertyResult]:
         """The properties, in the order of the specification."""
-        firsts: dict[tuple[str, float], int] = {}
+        # The summary has its times as floats, the verdicts have them exactly.
+        firsts: dict[tuple[str, float], CommandReport] = {}
         for report in self.violations:
-            about = report.time if report.about is None else report.about
-            firsts.setdefault((report.property, about), _about_ns(report))
+            firsts.setdefault((report.property, report.time if report.about is None else report.about), report)
         found = []
         for members in self.summary["properties"]:
-            first = members.get("first")
-            key = (members["property"], float(first["time"])) if first else None
-            exact = firsts.get(key, round(key[1] * 1e9)) if key else None
+            exact = None
+            if (first := members.get("first")) is not None:
+                seconds = float(first["time"])
+                report_of_first = firsts.get((members["property"], seconds))
+                exact = round(seconds * 1e9) if report_of_first is None else _about_ns(report_of_first)
             found.append(PropertyResult(members, exact))
         return found
 
@@ -206,7 +210,9 @@ class Results:
                 named.append(f"{entry.name}: {'; '.join(entry.vacuous) or verdict}")
         return "\n".join(named) or "\n".join(self.warnings) or f"the result is {verdict}"
 
-    def robustness(self, property: str, parameters: dict[str, Any] | None = None, recording: str | None = None) -> Robustness:
+    def robustness(
+        self, property: str, parameters: dict[str, Any] | None = None, recording: str | None = None
+    ) -> Robustness:
         """Return the robustness of a property with ``@robust`` over time. The first call repeats the check.
 
         ``parameters`` selects an instance of a property with ``for each``, ``recording`` one of several recordings.
@@ -248,15 +254,19 @@ class Results:
         if form not in _FORMS:
             raise ValueError(f"{form!r} is no form of a report; the forms are {', '.join(_FORMS)}")
         if file is not None:
-            self._same(self._call.repeat("check", [f"--report={form}={path('file', file)}", "--quiet"], self.exit_status).status)
+            self._write(form, path("file", file))
             return None
         if form == "mcap":
             raise ValueError("an MCAP file needs a name: report('mcap', FILE)")
         with tempfile.TemporaryDirectory(prefix="rondel-") as folder:
             written = os.path.join(folder, "report")
-            self._same(self._call.repeat("check", [f"--report={form}={written}", "--quiet"], self.exit_status).status)
+            self._write(form, written)
             with open(written, encoding="utf-8", newline="") as content:
                 return content.read()
+
+    def _write(self, form: str, file: str) -> None:
+        ended = self._call.repeat("check", [f"--report={form}={file}", "--quiet"], self.exit_status)
+        self._same(ended.status)
 
     def _same(self, status: int) -> None:
         """Refuse a report of other results."""
@@ -289,4 +299,6 @@ def _one(found: list[CommandReport], name: str, of: Any, wanted: Any) -> list[Co
     if wanted is not None and wanted in values.values():
         return [report for report in found if of(report) == wanted]
     shown = ", ".join(repr(value) for value in list(values.values())[:5]) + (", ..." if len(values) > 5 else "")
-    raise ValueError(f"{name}={wanted!r} is none of {shown}" if wanted is not None else f"choose one: {name} is one of {shown}")
+    if wanted is None:
+        raise ValueError(f"choose one: {name} is one of {shown}")
+    raise ValueError(f"{name}={wanted!r} is none of {shown}")

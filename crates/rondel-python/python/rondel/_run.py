@@ -23,7 +23,12 @@ from ._program import find_program
 from ._reports import CommandReport
 
 _LOGGER = logging.getLogger("rondel")
-_LEVELS = (("error: ", logging.ERROR), ("warning: ", logging.WARNING), ("info: ", logging.INFO), ("debug: ", logging.DEBUG))
+_LEVELS = (
+    ("error: ", logging.ERROR),
+    ("warning: ", logging.WARNING),
+    ("info: ", logging.INFO),
+    ("debug: ", logging.DEBUG),
+)
 
 # Bytes that are read at once, the buffer of asyncio, and the lines of standard error that are kept.
 _PIECE = 1 << 16
@@ -225,7 +230,7 @@ class Run:
         self._lines.extend(lines)
 
     def _take(self) -> CommandReport | None:
-        """The next verdict that was read. Reports of the state of a run, which may stand among them, are passed over."""
+        """The next verdict that was read. Other lines, such as reports of the state of the run, are passed over."""
         while self._lines:
             line = self._lines.popleft()
             try:

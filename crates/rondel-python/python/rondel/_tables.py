@@ -10,7 +10,10 @@ from ._reports import CommandReport
 
 
 def columns(reports: list[CommandReport]) -> dict[str, list[Any]]:
-    """The verdicts as columns. A parameter ``x`` is the column ``parameters.x``; texts where its values are of several types."""
+    """The verdicts as columns.
+
+    A parameter ``x`` is the column ``parameters.x``, of texts where its values are of several types.
+    """
     found: dict[str, list[Any]] = {
         name: [getattr(report, name) for report in reports]
         for name in ("recording", "property", "verdict", "time", "time_ns", "about", "about_ns", "step", "robustness")
