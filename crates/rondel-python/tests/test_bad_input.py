@@ -244,7 +244,7 @@ SUBINTERPRETER = """
 
     other = interpreters.create()
     try:
-        failure = execute(other, "import rondel")
+        failure = execute(other, "import rondel; rondel.Monitor")
         print(failure.formatted if failure else "imported")
     except Exception as error:
         print(error)
@@ -268,7 +268,7 @@ def test_free_threaded_python_is_refused():
         sysconfig.get_config_var = lambda name: 1
         sys.modules["rondel._native"] = None
         try:
-            import rondel
+            from rondel import Monitor
         except ImportError as error:
             print(error)
     """

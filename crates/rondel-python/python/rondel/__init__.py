@@ -23,13 +23,6 @@ if TYPE_CHECKING:
     from ._drawing import Drawing
     from ._errors import InconclusiveError, RecordingError, RunError, ViolationError
     from ._live import run
-    from ._program import find_program
-    from ._reports import CommandReport
-    from ._results import PropertyResult, Results, Robustness
-    from ._run import Run
-    from ._types import AnyReport, Emit
-
-try:
     from ._native import (
         MessageError,
         Monitor,
@@ -42,12 +35,11 @@ try:
         Summary,
         __version__,
     )
-except ImportError as error:
-    import sysconfig
-
-    if sysconfig.get_config_var("Py_GIL_DISABLED"):
-        raise ImportError("rondel does not support free-threaded Python: use a build of Python with the GIL") from error
-    raise
+    from ._program import find_program
+    from ._reports import CommandReport
+    from ._results import PropertyResult, Results, Robustness
+    from ._run import Run
+    from ._types import AnyReport, Emit
 
 __all__ = [
     "AnyReport",
@@ -76,33 +68,54 @@ __all__ = [
     "run",
 ]
 
-# The modules of the command, imported when a name of theirs is used: monitors need none of them.
+# The modules of all names, imported when one is used: monitors need none of the command, and pytest imports this package
+# at every start for its plugin.
 _MODULES = {
     "AnyReport": "_types",
     "CommandReport": "_reports",
     "Drawing": "_drawing",
     "InconclusiveError": "_errors",
+    "MessageError": "_native",
+    "Monitor": "_native",
+    "Notice": "_native",
     "PropertyResult": "_results",
+    "PropertySummary": "_native",
     "RecordingError": "_errors",
+    "Report": "_native",
     "Results": "_results",
     "Robustness": "_results",
+    "RondelError": "_native",
     "Run": "_run",
     "RunError": "_errors",
+    "SnapshotError": "_native",
+    "SpecificationError": "_native",
+    "Summary": "_native",
     "ViolationError": "_errors",
+    "__version__": "_native",
     "check": "_check",
     "find_program": "_program",
     "run": "_live",
 }
 
-
-if not TYPE_CHECKING:  # Checkers would take every name for an attribute.
+if not TYPE_CHECKING:
+    # Type checkers would take any name for one of these.
 
     def __getattr__(name: str) -> object:
         if name not in _MODULES:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         import importlib
 
-        value = getattr(importlib.import_module(f".{_MODULES[name]}", __name__), name)
+        try:
+            module = importlib.import_module(f".{_MODULES[name]}", __name__)
+        except ImportError as error:
+            import sysconfig
+
+            if sysconfig.get_config_var("Py_GIL_DISABLED"):
+                raise ImportError(
+                    "rondel does not support free-threaded Python: use a build of Python with the GIL"
+                ) from error
+            raise
+        value = getattr(module, name)
         globals()[name] = value
         return value
 
@@ -113,4 +126,6 @@ def __dir__() -> list[str]:
 
 def _restore(specification: str, snapshot: bytes, emit: Emit, explain: bool) -> Monitor:
     """Continue a monitor from its pickle."""
+    from ._native import Monitor
+
     return Monitor.restore(specification, snapshot, emit=emit, explain=explain)

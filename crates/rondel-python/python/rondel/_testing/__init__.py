@@ -1,0 +1,1 @@
+"""Parts of the pytest plugin, which need no pytest."""
