@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+
+from rondel.compat import _place
 
 
 class RTAMTException(Exception):
@@ -19,24 +20,12 @@ class RTAMTException(Exception):
         return f"RTAMT Exception: {self.message}"
 
 
-class Place(NamedTuple):
-    """A range of characters of a text."""
-
-    text: str
-    begin: int
-    end: int
+class Place(_place.Place):
+    """A range of characters of a specification."""
 
     def error(self, message: str) -> RTAMTException:
-        """An error that shows the line of the place, and marks its characters."""
-        line = self.text.count("\n", 0, self.begin) + 1
-        start = self.text.rfind("\n", 0, self.begin) + 1
-        stop = self.text.find("\n", self.begin)
-        shown = self.text[start : len(self.text) if stop < 0 else stop]
-        column = self.begin - start
-        length = max(1, min(self.end, start + len(shown)) - self.begin)
-        # Tabs stay tabs, so that the marks stand below their characters.
-        margin = "".join("\t" if character == "\t" else " " for character in shown[:column])
-        return RTAMTException(f"{line}:{column}: {message}\n  {shown}\n  {margin}{'^' * length}")
+        """An error that shows the place."""
+        return RTAMTException(self.describe(message))
 
 
 NOWHERE = Place("", 0, 0)
