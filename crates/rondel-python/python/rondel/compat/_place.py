@@ -12,7 +12,7 @@ class Place(NamedTuple):
     begin: int
     end: int
 
-    def describe(self, message: str) -> str:
+    def describe(self, message: str, first_column: int = 1) -> str:
         """The message behind line and column, and the line with marks below the characters."""
         line = self.text.count("\n", 0, self.begin) + 1
         start = self.text.rfind("\n", 0, self.begin) + 1
@@ -22,4 +22,4 @@ class Place(NamedTuple):
         length = max(1, min(self.end, start + len(shown)) - self.begin)
         # Tabs stay tabs, so that the marks stand below their characters.
         margin = "".join("\t" if character == "\t" else " " for character in shown[:column])
-        return f"{line}:{column}: {message}\n  {shown}\n  {margin}{'^' * length}"
+        return f"{line}:{column + first_column}: {message}\n  {shown}\n  {margin}{'^' * length}"

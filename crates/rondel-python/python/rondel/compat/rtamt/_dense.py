@@ -69,18 +69,20 @@ def evaluate(result: Stage, signals: Mapping[str, Signal], reach: int) -> Signal
     end = last + reach + NANOSECONDS
     whole = {name: _from(signals[name], start) for name in names}
     known: dict[int, Signal] = {}
+    # A reversed trace begins later by what a formula looks ahead, so that its values up to `end` have all their future.
+    later = end + reach
     for stage in result.all():
         is_reversed = stage.direction == "future"
         inputs: Mapping[str, Signal] = whole
         inner: Mapping[int, Signal] = known
         if is_reversed:
-            inputs = {name: _reversed(signal, end) for name, signal in whole.items()}
-            inner = {key: _reversed(signal, end) for key, signal in known.items()}
-        first, stop = (0, end - start) if is_reversed else (start, end)
+            inputs = {name: _reversed(signal, later) for name, signal in whole.items()}
+            inner = {key: _reversed(signal, later) for key, signal in known.items()}
+        first, stop = (0, later - start) if is_reversed else (start, end)
         found = _Running(stage, first).push(inputs, inner, stop)
-        found = _merged([change for change in found if change[0] < stop])
-        known[id(stage)] = _reversed(found, end) if is_reversed else found
-    changes = [(time, value) for time, value in known[id(result)] if time <= last]
+        found = _merged(_until(found, stop))
+        known[id(stage)] = _until(_reversed(found, later), end) if is_reversed else found
+    changes = _until(known[id(result)], last + 1)
     if changes and changes[-1][0] < last:
         changes.append((last, changes[-1][1]))
     return changes
@@ -163,6 +165,10 @@ def _reversed(signal: Signal, end: int) -> Signal:
     """A signal up to `end` in reversed time: time 0 is `end`."""
     stops = [*(time for time, _ in signal[1:]), end]
     return [(end - stop, value) for (_, value), stop in zip(reversed(signal), reversed(stops))]
+
+
+def _until(signal: Signal, end: int) -> Signal:
+    return [change for change in signal if change[0] < end]
 
 
 def _is_same(left: float, right: float) -> bool:

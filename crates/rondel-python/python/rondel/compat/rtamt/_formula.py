@@ -24,8 +24,8 @@ class Place(_place.Place):
     """A range of characters of a specification."""
 
     def error(self, message: str) -> RTAMTException:
-        """An error that shows the place."""
-        return RTAMTException(self.describe(message))
+        """An error that shows the place. Columns are counted from 0, as RTAMT does."""
+        return RTAMTException(self.describe(message, first_column=0))
 
 
 NOWHERE = Place("", 0, 0)

@@ -32,7 +32,7 @@ _BETWEEN = {
 #: Binding power of operators before an operand, such as ``not`` and ``always``.
 _BEFORE = 9
 _MINUS = 13
-_FUNCTIONS = {"abs": 1, "sqrt": 1, "exp": 1, "pow": 2}
+_FUNCTIONS = {"abs": 1, "exp": 1, "pow": 2, "sqrt": 1}
 _TIMED = frozenset(["always", "eventually", "once", "historically", "until", "since", "unless"])
 _PREFIXES = frozenset(["not", "always", "eventually", "once", "historically", "prev", "s_prev", "next", "s_next"])
 _TYPES = frozenset(["float", "int", "long", "complex", "real"])
@@ -240,12 +240,12 @@ class Parser:
             return Node("field", name=name, place=token.place)
         known = [*names.variables(), *names.constants, *names.formulas, *_PREFIXES, *_FUNCTIONS]
         close = difflib.get_close_matches(name, known, 1)
-        if self._next.kind == "(" and not close:
-            advice = "; the functions are abs, exp, pow, sqrt"
+        if "/" in name:
+            advice = ": '/' may be part of a name, put spaces around it to divide"
         elif close:
             advice = f"; did you mean '{close[0]}'?"
-        elif "/" in name:
-            advice = ": '/' may be part of a name, put spaces around it to divide"
+        elif self._next.kind == "(":
+            advice = f"; the functions are {', '.join(_FUNCTIONS)}"
         else:
             advice = f": declare it with declare_var('{name}', 'float')"
         raise token.place.error(f"'{name}' is not declared{advice}")

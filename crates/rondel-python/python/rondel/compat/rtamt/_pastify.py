@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ._formula import Node
+from ._formula import FUTURE, Node
 
 
 def horizon(node: Node) -> int:
@@ -39,8 +39,12 @@ def _shifted(node: Node, distance: int) -> Node:
     if operator in ("next", "s_next"):
         return _shifted(node.operands[0], distance - 1)
     own = horizon(node)
-    inner = node.with_operands(*(_shifted(operand, own) for operand in node.operands)) if own else node
+    inner = node.with_operands(*(_shifted(operand, own) for operand in node.operands)) if _is_ahead(node) else node
     return _delay(inner, distance - own)
+
+
+def _is_ahead(node: Node) -> bool:
+    return node.operator in FUTURE or any(map(_is_ahead, node.operands))
 
 
 def _delay(node: Node, distance: int) -> Node:
