@@ -1,6 +1,7 @@
 """The interface of RTAMT: its documented examples, and cases of its operators with the expected numbers."""
 
 import math
+import random
 import re
 import types
 
@@ -130,6 +131,8 @@ def test_formula_of_the_future(text, expected):
         ("eventually[0:1] a", [100, 100, -1, 5, 5]),
         ("always[0,2](eventually[0:1] a)", [100, 100, -1, -1, -1]),
         ("a until[0:1] b", [20, 20, -1, 10, 4]),
+        ("a until[1:2] a", [100, 100, -1, -2, -2]),
+        ("(a until[0:2] b) or (b until[2:2] a)", [100, 20, 20, -1, 10]),
         ("always[1:2] a", [100, -1, -2, -2, -1]),
         # The present is delayed like the future, and nothing is known of the time before the first sample.
         ("(a >= b) and (eventually[0:1] b)", [-INF, 20, 1, -12, 1]),
@@ -195,6 +198,35 @@ def test_dense_result_waits_for_every_variable():
     assert spec.update(["a", [[6.7, 4], [9.9, 5]]], ["b", [[8.1, 6]]]) == [[6.7, 3], [7.5, 2], [8.1, 4]]
 
 
+def test_dense_result_does_not_depend_on_pieces():
+    """Signals in random pieces have the result of the whole ones."""
+    formulas = ["once[1:2] a", "historically[0:3] (a > b)", "abs(once[0:2] a) - b", "a since[0:4] (a and b)", "a until[1:3] b"]
+    for seed in range(20):
+        rng = random.Random(seed)
+        text = formulas[seed % len(formulas)]
+        signals = {
+            name: [[time / 2, rng.randrange(-8, 9) / 2] for time in [0, *sorted(rng.sample(range(1, 24), 9)), 24]]
+            for name in "ab"
+        }
+        whole, pieces = parsed(text, dense=True), parsed(text, dense=True)
+        whole.pastify()
+        pieces.pastify()
+        expected = whole.update(*([name, signal] for name, signal in signals.items()))
+        found, rest = [], {name: list(signal) for name, signal in signals.items()}
+        while any(rest.values()):
+            cuts = {name: rng.randrange(4) for name in "ab"}
+            found += pieces.update(*([name, rest[name][:cut]] for name, cut in cuts.items()))
+            rest = {name: rest[name][cut:] for name, cut in cuts.items()}
+        assert changes(found) == changes(expected), (seed, text)
+
+
+def changes(signal):
+    """A signal without samples that change nothing; of several at one time the last counts."""
+    last = dict(map(tuple, signal))
+    times = sorted(last)
+    return [(time, last[time]) for at, time in enumerate(times) if at == 0 or last[times[at - 1]] != last[time]]
+
+
 def test_dense_until_at_a_jump():
     """`b` follows `a` without a gap: until holds up to the jump, by the definition in robustness over real times."""
     a, b = [[0, 1.0], [5, -1.0], [9, -1.0]], [[0, -1.0], [5, 1.0], [7, -1.0], [9, -1.0]]
@@ -232,6 +264,8 @@ def test_dense_until_at_a_jump():
         ("a.x > 1", "1:0", "'a' is a float and has no field 'x'"),
         ("ln(a)", "1:0", "'ln' is not declared; the functions are abs, exp, pow, sqrt"),
         ("speed x\na > x", "1:0", "'speed' is not declared"),
+        ("not " * 100 + "a", "1:", "more than 80 operators inside each other"),
+        (" and ".join(["a"] * 500), "1:0", "more than 80 operators inside each other"),
         ("", "", "the specification is empty"),
     ],
 )

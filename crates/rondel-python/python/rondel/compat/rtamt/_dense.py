@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from rondel import Monitor, Report
 
 from ._discrete import robustness
-from ._plan import PROPERTY, TOPIC, ZERO, Stage
+from ._plan import TOPIC, ZERO, Stage
 
 #: Times in nanoseconds with the values from then on.
 Signal = list[tuple[int, float]]

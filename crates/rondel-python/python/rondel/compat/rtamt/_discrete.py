@@ -7,11 +7,14 @@ from collections.abc import Mapping, Sequence
 
 from rondel import Monitor, Report
 
-from ._plan import PROPERTY, TOPIC, ZERO, Stage
+from ._plan import PADDING, TOPIC, ZERO, Stage
+
+#: The column with the numbers of samples; no name of a variable.
+_TIMES = "sample.number"
 
 
 class Steps:
-    """Monitors of stages that look back, advanced sample by sample."""
+    """Monitors of stages, advanced sample by sample."""
 
     def __init__(self, results: Sequence[Stage]) -> None:
         self._results = results
@@ -19,6 +22,9 @@ class Steps:
         for result in results:
             order.update((id(stage), stage) for stage in result.all())
         self._stages = [(stage, Monitor(stage.specification, emit="every")) for stage in order.values()]
+        for stage, monitor in self._stages:
+            for step in range(stage.shift):
+                monitor.push(TOPIC, PADDING, time_ns=step)
         self._count = 0
 
     def push(self, values: Mapping[str, float]) -> list[float]:
@@ -30,7 +36,8 @@ class Steps:
                 message[field] = known[id(inner)]
             if stage.has_zero:
                 message[ZERO] = 0.0
-            known[id(stage)] = robustness(monitor.push(TOPIC, message, time_ns=self._count)[-1])
+            reports = monitor.push(TOPIC, message, time_ns=stage.shift + self._count)
+            known[id(stage)] = robustness(reports[-1])
         self._count += 1
         return [known[id(stage)] for stage in self._results]
 
@@ -43,11 +50,13 @@ def evaluate(result: Stage, columns: Mapping[str, Sequence[float]], count: int) 
         fields.update((field, known[id(inner)]) for field, inner in stage.stages.items())
         if stage.has_zero:
             fields[ZERO] = [0.0] * count
+        if stage.shift:
+            fields = {name: [PADDING[name]] * stage.shift + column for name, column in fields.items()}
         # What lies ahead of a sample lies behind it in the reversed trace.
         order = -1 if stage.direction == "future" else 1
         table: dict[str, list[float] | list[int]] = {name: column[::order] for name, column in fields.items()}
-        table["sample.number"] = list(range(count))
-        reports = Monitor(stage.specification, emit="every").push_many(TOPIC, table, time_ns="sample.number")
+        table[_TIMES] = list(range(stage.shift + count))
+        reports = Monitor(stage.specification, emit="every").push_many(TOPIC, table, time_ns=_TIMES)
         known[id(stage)] = [robustness(report) for report in reports][::order]
     return known[id(result)]
 

@@ -40,6 +40,10 @@ _TYPES = frozenset(["float", "int", "long", "complex", "real"])
 _DECLARING = _TYPES | {"const", "input", "output", "specification", "from"}
 
 
+#: Operators inside each other, so that neither Python nor Rondel reaches a limit.
+_LEVELS = 80
+
+
 class Bound(NamedTuple):
     """A bound as written: a number, and its unit if it has one."""
 
@@ -88,6 +92,7 @@ class Parser:
         self._tokens = tokens(text)
         self._at = 0
         self._names = names
+        self._level = 0
 
     def assertions(self) -> list[Assertion]:
         """Reads declarations and assertions up to the end of the text."""
@@ -100,6 +105,8 @@ class Parser:
                 name = self._take().text
                 self._take()
             formula = self._expression(0)
+            if _levels(formula) > _LEVELS:
+                self._too_deep(formula.place)
             found.append(Assertion(name, formula))
             if name is not None:
                 self._names.formulas[name] = formula
@@ -175,6 +182,17 @@ class Parser:
         return sign + self._expect("number").text.replace("_", "")
 
     def _expression(self, power: int) -> Node:
+        self._level += 1
+        if self._level > _LEVELS:
+            self._too_deep(self._next.place)
+        node = self._levelled(power)
+        self._level -= 1
+        return node
+
+    def _too_deep(self, place: Place) -> NoReturn:
+        raise place.error(f"the formula has more than {_LEVELS} operators inside each other")
+
+    def _levelled(self, power: int) -> Node:
         left = self._operand()
         while True:
             operator = self._next
@@ -286,6 +304,15 @@ class Parser:
             unit, place = self._next.text, _span(place, self._next.place)
             self._take()
         return Bound(value, unit, place)
+
+
+def _levels(formula: Node) -> int:
+    """The number of operators inside each other, counted without recursion."""
+    deepest, level = 0, [formula]
+    while level:
+        deepest += 1
+        level = [operand for node in level for operand in node.operands]
+    return deepest
 
 
 def _span(first: Place, last: Place) -> Place:

@@ -8,6 +8,7 @@ mixtures have a single stage.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -23,6 +24,8 @@ TOPIC = "signals"
 PROPERTY = "result"
 #: The field that is zero in every message: a comparison of constants alone has no distance in Rondel.
 ZERO = "zero"
+#: The operands of ``precedes`` in discrete time, with their values before the first sample.
+PADDING = {"left": math.inf, "right": -math.inf}
 
 
 @dataclass(eq=False)
@@ -37,7 +40,7 @@ class Stage:
     #: Fields with the values of other stages.
     stages: dict[str, Stage] = field(default_factory=dict)
     has_zero: bool = False
-    #: Distance by which the values of a stage of direction ``ahead`` are shifted.
+    #: Distance that a stage of direction ``ahead`` looks ahead: its values are those of so long ago.
     shift: int = 0
 
     @property
@@ -85,17 +88,15 @@ class Planner:
             if self._model == "dense":
                 _check_dense(node)
             stage = self._stages[node] = Stage(self._direction(node), self._model)
-            if stage.direction == "ahead" and node.bounds is not None:
-                stage.shift = node.bounds[1]
-                node = Node("until", node.operands, node.bounds, place=node.place)
-            stage.formula = _Writer(self, stage).top(node)
+            writer = _Writer(self, stage)
+            stage.formula = writer.until(node) if stage.direction == "ahead" else writer.top(node)
         return stage
 
     def _direction(self, node: Node) -> Direction:
         """The direction of the outermost temporal operators."""
         if node.operator in FUTURE:
             return "future"
-        if node.operator == "precedes" and self._model == "dense":
+        if node.operator == "precedes":
             return "ahead"
         if node.operator in PAST:
             return "past"
@@ -152,6 +153,18 @@ class _Writer:
         text = self._truth(node)
         return text[1:-1] if _is_enclosed(text) else text
 
+    def until(self, node: Node) -> str:
+        """The formula of ``precedes``: the same as ``until``, known when its bounds have passed."""
+        stage = self._stage
+        stage.shift = node.bounds[1] if node.bounds else 0
+        if stage.model == "dense":
+            left, right = (self._truth(operand) for operand in node.operands)
+        else:
+            # Fields of its own, for the values before the first sample: see `PADDING`.
+            left, right = (f"({TOPIC}.{name} >= 0.0)" for name in PADDING)
+            stage.stages.update(zip(PADDING, map(self._planner.plan, node.operands)))
+        return f"{left} until{self._bounds(node)} {right}"
+
     def _truth(self, node: Node) -> str:
         """A formula whose robustness is the value of the node."""
         operator, operands = node.operator, node.operands
@@ -177,14 +190,9 @@ class _Writer:
         """A formula with a temporal operator; of another direction, the values of its stage."""
         stage = self._stage
         is_future = node.operator in FUTURE
-        if node.operator == "precedes" and stage.model == "dense":
+        if node.operator == "precedes" or is_future != (stage.direction == "future"):
             return f"({self._input(node)} >= 0.0)"
-        if stage.direction != "ahead" and is_future != (stage.direction == "future"):
-            return f"({self._input(node)} >= 0.0)"
-        operands = [self._truth(operand) for operand in node.operands]
-        if stage.direction == "ahead" and is_future:
-            return f"({operands[0]} until{self._bounds(node)} {operands[1]})"
-        return self._written(node, operands)
+        return self._written(node, [self._truth(operand) for operand in node.operands])
 
     def _written(self, node: Node, operands: list[str]) -> str:
         operator, bounds = node.operator, self._bounds(node)
@@ -201,9 +209,7 @@ class _Writer:
             return f"(once[1,1] {first})"
         if operator == "rise":
             return f"({first} and not once[1,1] {first})"
-        if operator == "fall":
-            return f"(not {first} and historically[1,1] {first})"
-        return _precedes(node, first, operands[1])
+        return f"(not {first} and historically[1,1] {first})"
 
     def _bounds(self, node: Node) -> str:
         if node.bounds is None:
@@ -287,17 +293,6 @@ def _numbered(base: str) -> Iterator[str]:
     while True:
         yield f"{base}_{number}"
         number += 1
-
-
-def _precedes(node: Node, left: str, right: str) -> str:
-    """`left until[begin, end] right`, as of `end` steps ago: one case for each place of `right`."""
-    begin, end = node.bounds or (0, 0)
-    cases = []
-    for distance in range(begin, end + 1):
-        back = end - distance
-        case = f"once[{back},{back}] {right}" if back else right
-        cases.append(case if distance == 0 else f"({case} and historically[{back + 1},{end}] {left})")
-    return f"({' or '.join(cases)})"
 
 
 def _float(value: float) -> str:
