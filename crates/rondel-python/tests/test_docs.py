@@ -7,25 +7,27 @@ import re
 import subprocess
 import sys
 
+import pytest
 import rondel
 
-PAGE = pathlib.Path(__file__).resolve().parents[3] / "docs/how-to/python.md"
+PAGES = pathlib.Path(__file__).resolve().parents[3] / "docs/how-to"
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
-def test_examples_of_the_page():
-    blocks = BLOCK.findall(PAGE.read_text())
+@pytest.mark.parametrize("page, examples", [("python.md", 6), ("rtamt.md", 4), ("reelay.md", 1)])
+def test_examples_of_the_page(page, examples):
+    blocks = BLOCK.findall((PAGES / page).read_text())
     names, printed, compared = {}, None, 0
     for number, (language, text) in enumerate(blocks):
         if language == "python":
             output = io.StringIO()
             with contextlib.redirect_stdout(output):
-                exec(compile(text, f"{PAGE.name}, block {number}", "exec"), names)
+                exec(compile(text, f"{page}, block {number}", "exec"), names)
             printed = output.getvalue()
         elif language == "text":
             assert printed.rstrip() == text.rstrip(), f"block {number}"
             compared += 1
-    assert compared == 6
+    assert compared == examples
 
 
 def test_example_of_the_module():
