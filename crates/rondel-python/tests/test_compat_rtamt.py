@@ -337,6 +337,50 @@ def test_computation_without_a_result_is_nan():
     assert parsed("a / b").update(0, [("a", 1.0), ("b", 0.0)]) == INF
 
 
+@pytest.mark.parametrize("value", [None, "fast", [1.0]])
+def test_value_that_is_no_number(value):
+    with pytest.raises(rtamt.RTAMTException, match="the value of 'a' is .*, not a number"):
+        parsed("a").update(0, [("a", value)])
+    with pytest.raises(rtamt.RTAMTException, match="the value of 'a' is .*, not a number"):
+        parsed("a").evaluate({"time": [0], "a": [value]})
+    with pytest.raises(rtamt.RTAMTException, match="the value of 'a' is .*, not a number"):
+        parsed("a", dense=True).update(["a", [[0, value]]])
+
+
+def test_unknown_and_infinite_values():
+    spec = parsed("a >= 1")
+    assert spec.update(0, [("a", INF)]) == INF
+    assert math.isnan(spec.update(1, [("a", math.nan)]))
+    assert spec.update(2, [("a", 3)]) == 2
+
+
+def test_dense_samples_that_come_twice_or_late():
+    spec = parsed("once[0:2] a", dense=True)
+    assert spec.update(["a", [[0, 1.0], [4, 3.0]]]) == [[0, 1], [4, 3]]
+    assert spec.update(["a", [[0, 1.0], [4, 3.0]]]) == []
+    # A late sample counts at the time of the one before.
+    assert spec.update(["a", [[2, 8.0], [5, 0.0]]]) == [[4, 8]]
+    assert spec.update(["a", [[9, 0.0]]]) == [[7, 0]]
+
+
+def test_dense_pastified_formula_over_whole_signals():
+    for text in ["eventually[0:2] a", "a until[0:2] b", "(a until[1:2] b) or always[0:1] a"]:
+        online, offline = parsed(text, dense=True), parsed(text, dense=True)
+        online.pastify()
+        offline.pastify()
+        signals = ["a", X], ["b", [*Y[:2], [3, 0.0]]]
+        # At the last sample, `until` is not certain before time passes.
+        results = [changes(evaluate(*signals)) for evaluate in (online.update, offline.evaluate)]
+        assert results[0][:2] == results[1][:2] and len(results[0]) >= 2
+
+
+def test_dense_unit():
+    spec = specification("eventually[0:2 s] (a >= 1)", dense=True)
+    spec.unit = "ms"
+    spec.parse()
+    assert spec.evaluate(["a", [[0, 0.0], [2500, 4.0], [2600, 0.0]]]) == [[0, -1], [500, 3], [2600, -1]]
+
+
 def test_reset_forgets_samples():
     spec = parsed("once a")
     assert [spec.update(0, [("a", 3.0)]), spec.update(1, [("a", 1.0)])] == [3.0, 3.0]

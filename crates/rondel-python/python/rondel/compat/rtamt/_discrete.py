@@ -21,8 +21,11 @@ class Steps:
         order: dict[int, Stage] = {}
         for result in results:
             order.update((id(stage), stage) for stage in result.all())
-        self._stages = [(stage, Monitor(stage.specification, emit="every")) for stage in order.values()]
-        for stage, monitor in self._stages:
+        self._stages: list[tuple[Stage, Monitor, list[tuple[str, str]], list[tuple[str, int]]]] = []
+        for stage in order.values():
+            monitor = Monitor(stage.specification, emit="every")
+            inner = [(field, id(inner)) for field, inner in stage.stages.items()]
+            self._stages.append((stage, monitor, list(stage.variables.items()), inner))
             for step in range(stage.shift):
                 monitor.push(TOPIC, PADDING, time_ns=step)
         self._count = 0
@@ -30,10 +33,10 @@ class Steps:
     def push(self, values: Mapping[str, float]) -> list[float]:
         """Evaluates a sample, and returns the values of the results."""
         known: dict[int, float] = {}
-        for stage, monitor in self._stages:
-            message = {field: values[name] for name, field in stage.variables.items()}
-            for field, inner in stage.stages.items():
-                message[field] = known[id(inner)]
+        for stage, monitor, variables, stages in self._stages:
+            message = {field: values[name] for name, field in variables}
+            for field, key in stages:
+                message[field] = known[key]
             if stage.has_zero:
                 message[ZERO] = 0.0
             reports = monitor.push(TOPIC, message, time_ns=stage.shift + self._count)

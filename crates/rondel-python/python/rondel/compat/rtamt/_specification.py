@@ -216,8 +216,12 @@ class _Specification:
 
     def _read(self, name: str, source: Any) -> float:
         """The number that a name reads from the object of its variable."""
-        _, _, field = name.partition(".")
-        return float(operator.attrgetter(field)(source) if field else source)
+        if "." in name:
+            source = operator.attrgetter(name.partition(".")[2])(source)
+        try:
+            return float(source)
+        except (TypeError, ValueError):
+            raise RTAMTException(f"the value of '{name}' is {source!r}, not a number") from None
 
     def _store(self, values: Iterable[Any]) -> None:
         """Keeps the values of the named formulas."""
@@ -242,7 +246,8 @@ class StlDiscreteTimeSpecification(_Specification):
         self.sampling_violation_counter = 0
         self._previous: float | None = None
         self._steps: _discrete.Steps | None = None
-        self._names: list[str] = []
+        #: The variables that are read, each with the name of its object.
+        self._names: list[tuple[str, str]] = []
 
     def set_sampling_period(self, sampling_period: int | float = 1, unit: str = "s", tolerance: float = 0.1) -> None:
         """Sets the expected time between two samples. Call it before :meth:`parse`, which converts bounds."""
@@ -260,13 +265,13 @@ class StlDiscreteTimeSpecification(_Specification):
         if self._steps is None:
             stages = self._planned()
             self._check_online()
-            self._names = sorted(set().union(*(stage.names() for stage in stages)))
+            names = set().union(*(stage.names() for stage in stages))
+            self._names = [(name, name.partition(".")[0]) for name in sorted(names)]
             self._steps = _discrete.Steps(stages)
         objects = self.var_object_dict
         for name, value in dataset:
             objects[name] = value
-        values = {name: self._read(name, objects[name.partition(".")[0]]) for name in self._names}
-        results = self._steps.push(values)
+        results = self._steps.push({name: self._read(name, objects[head]) for name, head in self._names})
         self._store(results)
         self._count_violation(timestamp)
         return results[-1]
