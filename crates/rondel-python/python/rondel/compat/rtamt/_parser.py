@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import NamedTuple, NoReturn
 
 from ._formula import COMPARISONS, Bounds, Node, Place
-from ._lexer import Token, tokens
+from ._lexer import SPELLINGS, Token, tokens
 
 UNITS = ("s", "ms", "us", "ns")
 
@@ -32,10 +32,10 @@ _BETWEEN = {
 #: Binding power of operators before an operand, such as ``not`` and ``always``.
 _BEFORE = 9
 _MINUS = 13
-_FUNCTIONS = {"abs": 1, "exp": 1, "pow": 2, "sqrt": 1}
+_FUNCTIONS = {"abs": 1, "exp": 1, "ln": 1, "log": 2, "pow": 2, "sqrt": 1}
 _TIMED = frozenset(["always", "eventually", "once", "historically", "until", "since", "unless"])
 _PREFIXES = frozenset(["not", "always", "eventually", "once", "historically", "prev", "s_prev", "next", "s_next"])
-_TYPES = frozenset(["float", "int", "long", "complex", "real"])
+_TYPES = frozenset(["float", "int", "long", "complex", "real", "bool"])
 #: Words that begin a declaration, or part of one.
 _DECLARING = _TYPES | {"const", "input", "output", "specification", "from"}
 
@@ -112,7 +112,7 @@ class Parser:
                 self._names.formulas[name] = formula
             if self._next.kind == ";":
                 self._take()
-            elif not self._is_assignment() and self._next.kind != "end":
+            elif not self._begins_assertion() and self._next.kind != "end":
                 self._unexpected("the end of the formula, or an operator")
         return found
 
@@ -135,8 +135,11 @@ class Parser:
         found = "the end of the specification" if token.kind == "end" else f"'{token.text}'"
         raise token.place.error(f"syntax error: expected {expected}, found {found}")
 
-    def _is_assignment(self) -> bool:
-        return self._next.kind == "name" and self._tokens[self._at + 1].kind == "="
+    def _begins_assertion(self) -> bool:
+        """Whether another assertion follows: with a name, or on a line of its own."""
+        last, token = self._tokens[self._at - 1].place, self._next
+        is_named = token.kind == "name" and self._tokens[self._at + 1].kind == "="
+        return is_named or "\n" in token.place.text[last.end : token.place.begin]
 
     def _is_declaration(self) -> bool:
         token = self._next
@@ -256,7 +259,7 @@ class Parser:
             return _at(names.formulas[name], token.place)
         if names.is_variable(name, token.place):
             return Node("field", name=name, place=token.place)
-        known = [*names.variables(), *names.constants, *names.formulas, *_PREFIXES, *_FUNCTIONS]
+        known = [*names.variables(), *names.constants, *names.formulas, *SPELLINGS, *_FUNCTIONS]
         close = difflib.get_close_matches(name, known, 1)
         if "/" in name:
             advice = ": '/' may be part of a name, put spaces around it to divide"

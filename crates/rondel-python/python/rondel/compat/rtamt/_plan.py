@@ -233,6 +233,8 @@ class _Writer:
             return f"(-{operands[0]})"
         if operator in ("abs", "sqrt", "exp"):
             return f"{operator}({operands[0]})"
+        if operator == "ln":
+            return f"log({operands[0]})"
         left, right = operands
         if operator in _ARITHMETIC:
             return f"({left} {operator} {right})"
@@ -266,6 +268,7 @@ class _Writer:
 #: Values of operators over the values of their operands.
 _POINTWISE: dict[str, Callable[[str, str], str]] = {
     "pow": lambda left, right: f"pow({left}, {right})",
+    "log": lambda value, base: f"(log({value}) / log({base}))",
     "and": lambda left, right: f"min({left}, {right})",
     "or": lambda left, right: f"max({left}, {right})",
     "->": lambda left, right: f"max(-{left}, {right})",

@@ -19,7 +19,7 @@ from ._pastify import horizon, pastify
 from ._plan import Planner, Stage
 
 UNITS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1000, "ns": 1}
-_NUMBERS: dict[str, type] = {"float": float, "int": int, "long": int, "real": float}
+_NUMBERS: dict[str, type] = {"float": float, "int": int, "long": int, "real": float, "bool": bool}
 class _Specification:
     """Declarations, formulas and the values of variables; the subclasses evaluate."""
 
