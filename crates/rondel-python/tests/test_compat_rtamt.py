@@ -398,6 +398,12 @@ def test_interface_aware_implication(semantics, expected):
     assert result == {"INPUT_ROBUSTNESS": 1, "INPUT_VACUITY": 0}.get(semantics, expected)
 
 
+def test_vacuous_comparisons_leave_a_number():
+    spec = specification("eventually[0:1] ((a >= 2) iff (b > 1))", semantics=rtamt.Semantics.INPUT_VACUITY)
+    spec.parse()
+    assert spec.evaluate({"time": [0, 1], "a": [3.0, 1.0], "b": [0.0, 1.0]}) == [[0, 0], [1, 0]]
+
+
 def test_translation_is_a_specification():
     text = parsed("always[0:2] (a >= b)").rondel
     assert text == (

@@ -1,6 +1,7 @@
 """The examples of the documentation."""
 
 import contextlib
+import importlib
 import io
 import pathlib
 import re
@@ -8,7 +9,6 @@ import subprocess
 import sys
 
 import pytest
-import rondel
 
 PAGES = pathlib.Path(__file__).resolve().parents[3] / "docs/how-to"
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -30,12 +30,20 @@ def test_examples_of_the_page(page, examples):
     assert compared == examples
 
 
-def test_example_of_the_module():
-    example = re.search(r"::\n\n(.*)", rondel.__doc__, re.DOTALL)[1]
+@pytest.mark.parametrize(
+    "name, printed",
+    [
+        ("rondel", "<Summary of 1 messages: p: violated>"),
+        ("rondel.compat.rtamt", "3.0 3.0"),
+        ("rondel.compat.reelay", "{'value': True}"),
+    ],
+)
+def test_example_of_the_module(name, printed):
+    example = re.search(r"::\n\n((?:    .*\n|\n)*)", importlib.import_module(name).__doc__)[1]
     output = io.StringIO()
     with contextlib.redirect_stdout(output):
         exec("\n".join(line[4:] for line in example.splitlines()), {})
-    assert "<Summary of 1 messages: p: violated>" in output.getvalue()
+    assert printed in output.getvalue()
 
 
 def test_import_needs_no_other_package():

@@ -9,6 +9,7 @@ alone, `RONDEL_CASES=10` runs ten times as many. What the packages define differ
 | rtamt, dense | `since`, `until` with a lower bound above zero | two conditions there, which other times of `q` may meet |
 | rtamt, online | times before the horizon of a future formula | there with parts of the future |
 | rtamt, discrete | variables directly below `always[a:b]`, `eventually[a:b]` | there the columns of the caller grow |
+| rtamt, interface-aware | `xor` | has no variables there |
 | reelay, dense | `p since q` but for `p since (p and q)` | as above |
 | reelay | robustness of `since` with a lower bound above zero | contradicts the truth of the same formula there |
 | reelay | robustness of `{p}` | 1 or 0 there, with `{p: true}` infinite |
@@ -77,10 +78,12 @@ def formula(rng, depth, unary, until, model):
     return f"({one} {name}{timed} {other})"
 
 
-def specification(package, text, model):
-    spec = package.StlDiscreteTimeSpecification() if model == "steps" else package.StlDenseTimeSpecification()
+def specification(package, text, model, semantics="STANDARD"):
+    make = package.StlDiscreteTimeSpecification if model == "steps" else package.StlDenseTimeSpecification
+    spec = make(semantics=package.Semantics[semantics])
     for name in NAMES:
         spec.declare_var(name, "float")
+    spec.set_var_io_type("a", "input")
     spec.spec = text
     spec.parse()
     return spec
@@ -100,6 +103,7 @@ def is_same(left, right):
     return left == right or math.isclose(left, right, rel_tol=1e-9, abs_tol=1e-9)
 
 
+SEMANTICS = [*["STANDARD"] * 4, "OUTPUT_ROBUSTNESS", "INPUT_ROBUSTNESS", "OUTPUT_VACUITY", "INPUT_VACUITY"]
 PAST = [("once", True, True), ("historically", True, True), ("prev", False, True), ("s_prev", False, True),
         ("rise", False, True), ("fall", False, True)]
 FUTURE = [("eventually", True, True), ("always", True, True), ("next", False, True), ("s_next", False, True)]
@@ -109,20 +113,24 @@ DENSE = [("once", True, True), ("historically", True, True), ("eventually", True
 
 def rtamt_offline(rng):
     text = formula(rng, 3, rng.choice([PAST, FUTURE, PAST + FUTURE]), [("since", True), ("until", True)], "steps")
-    count = rng.randrange(2, 25)
+    count, semantics = rng.randrange(2, 25), rng.choice(SEMANTICS)
+    text = text if semantics == "STANDARD" else text.replace("xor", "iff")
     data = {"time": list(range(count)), **{name: [number(rng) for _ in range(count)] for name in NAMES}}
-    theirs = specification(rtamt, text, "steps").evaluate({name: list(column) for name, column in data.items()})
-    ours = specification(our_rtamt, text, "steps").evaluate(data)
-    return text, data, ours, theirs[:count]
+    columns = {name: list(column) for name, column in data.items()}
+    theirs = specification(rtamt, text, "steps", semantics).evaluate(columns)
+    ours = specification(our_rtamt, text, "steps", semantics).evaluate(data)
+    return text, (semantics, data), ours, theirs[:count]
 
 
 def rtamt_online(rng):
     text = formula(rng, 3, PAST, [("since", True)], "steps")
     samples = [[(name, number(rng)) for name in NAMES] for _ in range(rng.randrange(1, 25))]
-    theirs, ours = specification(rtamt, text, "steps"), specification(our_rtamt, text, "steps")
+    semantics = rng.choice(SEMANTICS)
+    text = text if semantics == "STANDARD" else text.replace("xor", "iff")
+    theirs, ours = (specification(package, text, "steps", semantics) for package in (rtamt, our_rtamt))
     return (
         text,
-        samples,
+        (semantics, samples),
         [[time, ours.update(time, sample)] for time, sample in enumerate(samples)],
         [[time, theirs.update(time, sample)] for time, sample in enumerate(samples)],
     )

@@ -172,7 +172,7 @@ class _Writer:
             return self._temporal(node)
         if operator in COMPARISONS and not self._planner.is_vacuous(node):
             left, right = (self._number(operand) for operand in operands)
-            if not node.fields():
+            if _is_constant(left) and _is_constant(right):
                 left = f"({left} + {self._zero()})"
             text = f"({left} {operator} {right})"
             return f"(if {text} then true else false)" if self._planner.is_boolean(node) else text
@@ -182,7 +182,7 @@ class _Writer:
             left, right = (self._truth(operand) for operand in operands)
             return f"({left} {operator} {right})"
         text = self._number(node)
-        if not node.fields() or operator in COMPARISONS:
+        if _is_constant(text):
             text = f"{text} + {self._zero()}"
         return f"({text} >= 0.0)"
 
@@ -288,6 +288,11 @@ _RESERVED = frozenset([ZERO, "true", "false"])
 def _is_value(node: Node) -> bool:
     """Whether a node is computed from values at one time point."""
     return not any(_temporal(node)) and node.operator not in COMPARISONS
+
+
+def _is_constant(text: str) -> bool:
+    """Whether an expression reads no field; comparisons that count as zero may leave none."""
+    return f"{TOPIC}." not in text
 
 
 def _numbered(base: str) -> Iterator[str]:
