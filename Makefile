@@ -31,7 +31,7 @@ PEERS := crates/rondel/tests/peers
 DEMO := --workspace --bin rondel --examples
 
 .DEFAULT_GOAL := help
-.PHONY: help setup nextest demo case-study install uninstall test test-long test-faults test-peers test-features test-brokers test-postgres test-python wheel bench bench-containers image \
+.PHONY: help setup nextest demo case-study install uninstall test test-long test-faults test-peers test-features test-brokers test-postgres test-python wheel bench bench-peers bench-containers image \
 	test-containers \
 	test-bridge test-fresh fuzz mutants deny clean
 
@@ -80,6 +80,9 @@ test-faults: setup .venv/ready ## pause, kill and cut off every participant of e
 
 test-peers: setup .venv/peers ## other programs: ROS 2 nodes on hiroz and ros2-client; verdicts of Reelay and RTAMT
 	RONDEL_TEST_TOOLS=$(CURDIR)/.venv/bin/python3 cargo test --workspace --locked --test foreign -- --ignored --nocapture
+	cargo build --locked --workspace --lib --examples
+	ln -sf $(abspath $(TARGET))/debug/librondel_python.so $(PYTHON_MODULE)
+	PYTHONPATH=$(PYTHON_PACKAGE)/python .venv/bin/python3 $(PYTHON_PACKAGE)/tests/peers/compare.py
 	cargo build --locked --manifest-path $(PEERS)/Cargo.toml --target-dir $(TARGET)/peers
 	RONDEL_TEST_PEERS=$(abspath $(TARGET))/peers/debug cargo test --workspace --locked --test peers -- --ignored
 
@@ -137,6 +140,11 @@ bench: setup ## run the benchmarks on this machine (file, Zenoh, DDS)
 	@$(MAKE) --no-print-directory .venv/plots
 	$(TARGET)/release/rondel-bench all --out $(BENCH_OUT) $(BENCH_ARGUMENTS)
 	.venv/bin/python3 bench/plot.py $(BENCH_OUT)
+
+# The wheel is built with all optimisations.
+bench-peers: wheel .venv/peers ## measure the cost of a sample in Python: rondel.compat.rtamt and RTAMT
+	.venv/bin/python3 -m pip install --quiet --disable-pip-version-check --no-deps --force-reinstall out/wheels/rondel-*.whl
+	.venv/bin/python3 $(PYTHON_PACKAGE)/tests/peers/cost.py
 
 bench-containers: setup image ## run the Timescales benchmark through container networks
 	scripts/bench-containers
