@@ -110,6 +110,8 @@ impl Writer {
         let property = self.runs.property(connection, series, verdict.property)?;
         let is_new = insert(&mut statements.insert, id, property, verdict)?;
         if is_new {
+            // Before rows of other tables are inserted.
+            let seq = connection.last_insert_rowid();
             if verdict.lap > lap {
                 if let Some((latest, _)) = latest {
                     self.instances.flush(connection)?;
@@ -118,7 +120,7 @@ impl Writer {
                 }
                 self.runs.run(connection, verdict.run)?.lap = verdict.lap;
             }
-            let stored = Stored { property, run: id, seq: connection.last_insert_rowid() };
+            let stored = Stored { property, run: id, seq };
             self.instances.apply(verdict, stored, &mut statements.lookup)?;
         }
         let run = self.runs.run(connection, verdict.run)?;
