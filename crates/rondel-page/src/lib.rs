@@ -38,7 +38,7 @@ pub use answer::Reply;
 pub use describe::{Described, Field, Place, PropertyText};
 pub use guard::{Access, MOST_VIEWERS};
 pub use live::{Figures, Live, Message, NetworkFigures, SinkFigures, TopicFigures};
-pub use page::{Kind, Page, Settings};
+pub use page::{Kind, Page, Settings, check_store};
 pub use request::Request;
 pub use sampling::StoredSignal;
 pub use server::{keep, router};

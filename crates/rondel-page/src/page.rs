@@ -1,7 +1,7 @@
 //! The page: its settings, and the state that answers share.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use serde_json::{Value, json};
@@ -90,6 +90,14 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Checks whether a store can be read, and has a series.
+///
+/// # Errors
+/// The reason why not.
+pub fn check_store(store: &Path, series: Option<&str>) -> Result<(), String> {
+    Store::new(store.to_owned(), series.map(str::to_owned)).check()
+}
+
 impl Page {
     /// Creates a page.
     pub fn new(settings: Settings) -> Page {
@@ -109,14 +117,6 @@ impl Page {
             watched,
             checking,
         }
-    }
-
-    /// Checks whether the store can be read.
-    ///
-    /// # Errors
-    /// The reason why it cannot be read.
-    pub fn check(&self) -> Result<(), String> {
-        self.store.check()
     }
 
     /// Shows a run, or another specification after a reload. Viewers load everything again.
