@@ -125,8 +125,15 @@ impl Page {
             _ => self.store.read(|view| {
                 let timeline = |summary: &&Summary| {
                     let (property, from) = (summary.name.as_str(), until.saturating_sub(range));
-                    let range =
-                        HistoryQuery { property, instance: None, from, until, width, is_exact: false };
+                    let range = HistoryQuery {
+                        property,
+                        instance: None,
+                        from,
+                        until,
+                        width,
+                        reached,
+                        is_exact: false,
+                    };
                     view.timeline(&range).map(|timeline| timeline.json())
                 };
                 shown.iter().map(timeline).collect()
@@ -213,7 +220,8 @@ impl Page {
         self.store.read(|view| {
             let instance = parameters.as_ref().map(|value| view.instance(name, value)).transpose()?;
             let instance = instance.as_deref();
-            let range = HistoryQuery { property: name, instance, from, until, width, is_exact: true };
+            let range =
+                HistoryQuery { property: name, instance, from, until, width, reached, is_exact: true };
             let (losses, _) = view.losses(Some((from, until)), (0, LOSSES), &is_topic)?;
             Ok(json!({
                 "from": seconds(from),

@@ -25,6 +25,8 @@ pub(crate) struct HistoryQuery<'q> {
     pub(crate) from: i64,
     pub(crate) until: i64,
     pub(crate) width: usize,
+    /// Event time that is reached, if it is later than the store knows.
+    pub(crate) reached: Option<i64>,
     /// Whether intervals without a known verdict are read from the verdicts, beside the present ones.
     pub(crate) is_exact: bool,
 }
@@ -45,7 +47,7 @@ impl View<'_> {
         let Some(property) = self.property(query.property)? else { return Ok(timeline) };
         let sql = "SELECT max(t.time) FROM states t WHERE t.property = ?1";
         let Some(latest) = self.number(sql, &[Cell::Integer(property)])? else { return Ok(timeline) };
-        let end = self.reached.unwrap_or(latest).max(latest);
+        let end = self.reached.max(query.reached).unwrap_or(latest).max(latest);
         if let Some(first) = self.number("SELECT min(time) FROM verdicts", &[])? {
             timeline.fill(first.max(from), end.saturating_add(1), SATISFIED);
         }

@@ -22,7 +22,7 @@ pub struct TemporaryStore {
 }
 
 impl TemporaryStore {
-    /// Creates a folder for the store of a run, in memory where the system has a folder for that.
+    /// Creates the folder of a run, in memory where the system has a folder for that.
     ///
     /// # Errors
     /// The folder, and the reason why it cannot be created.
@@ -30,7 +30,7 @@ impl TemporaryStore {
         TemporaryStore::create(Path::new(MEMORY)).or_else(|_| TemporaryStore::of_check())
     }
 
-    /// Creates a folder for the store of a check, which has no limit.
+    /// Creates the folder of a check, whose store has no limit.
     ///
     /// # Errors
     /// The folder, and the reason why it cannot be created.
@@ -68,7 +68,7 @@ impl TemporaryStore {
 
 impl Drop for TemporaryStore {
     fn drop(&mut self) {
-        // What cannot be removed is in a folder for temporary files.
+        // The rest is in a folder for temporary files.
         let _ = fs::remove_dir_all(&self.folder);
     }
 }
