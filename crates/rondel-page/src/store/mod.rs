@@ -12,7 +12,8 @@ use std::time::Duration;
 use rondel_sinks::sqlite::{Cell, Operations, Reader, Rows, StoreError, StoreErrorKind};
 use serde_json::{Value, json};
 
-use crate::answer::Problem;
+use crate::answer::{INCONCLUSIVE, Problem};
+use crate::live::shorten;
 
 pub(crate) use history::{Change, HistoryQuery};
 pub(crate) use incidents::ViolationQuery;
@@ -258,21 +259,25 @@ impl<'r> Row<'r> {
         self.optional_text(at).unwrap_or_default()
     }
 
-    /// A text that is a JSON object; an empty object if it is not.
+    /// A text that is a JSON object; an empty object if it is not. Long texts in it are shortened.
     fn object(self, at: usize) -> Value {
-        let value = self.optional_text(at).and_then(|text| serde_json::from_str(text).ok());
-        value.filter(Value::is_object).unwrap_or_else(|| json!({}))
+        self.json(at).filter(Value::is_object).unwrap_or_else(|| json!({}))
     }
 
-    /// A text that is a JSON array; an empty array if it is not.
+    /// A text that is a JSON array; an empty array if it is not. Long texts in it are shortened.
     fn array(self, at: usize) -> Value {
-        let value = self.optional_text(at).and_then(|text| serde_json::from_str(text).ok());
-        value.filter(Value::is_array).unwrap_or_else(|| json!([]))
+        self.json(at).filter(Value::is_array).unwrap_or_else(|| json!([]))
+    }
+
+    fn json(self, at: usize) -> Option<Value> {
+        let mut value = serde_json::from_str(self.optional_text(at)?).ok()?;
+        shorten(&mut value);
+        Some(value)
     }
 
     /// A verdict by its number.
     fn verdict(self, at: usize) -> u8 {
-        u8::try_from(self.integer(at)).unwrap_or(crate::answer::INCONCLUSIVE).min(crate::answer::INCONCLUSIVE)
+        u8::try_from(self.integer(at)).unwrap_or(INCONCLUSIVE).min(INCONCLUSIVE)
     }
 }
 

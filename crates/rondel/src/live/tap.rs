@@ -10,8 +10,10 @@ use std::time::{Duration, Instant};
 use rondel_event::TopicId;
 use rondel_net::adapter::Sample;
 
-/// Minimum time between two copies of messages of a topic.
+/// Minimum time between two copies of messages of a topic, unless they are small.
 const INTERVAL: Duration = Duration::from_millis(100);
+/// Largest message that is copied whenever it is the last one of a call, in bytes.
+const SMALL: usize = 512;
 /// Largest message that is copied, in bytes.
 pub const LARGEST: usize = 256 << 10;
 
@@ -84,7 +86,8 @@ impl Tap {
         seen.bytes += samples.iter().map(|sample| sample.payload.len() as u64).sum::<u64>();
         seen.messages += samples.len() as u64;
         let now = Instant::now();
-        if seen.copied.is_some_and(|copied| now.duration_since(copied) < INTERVAL) {
+        let is_due = seen.copied.is_none_or(|copied| now.duration_since(copied) >= INTERVAL);
+        if !is_due && last.payload.len() > SMALL {
             return;
         }
         seen.copied = Some(now);
@@ -108,11 +111,14 @@ mod tests {
         tap.receive(topic, &[Sample::new(b"a", None, None)]);
         assert!(tap.seen(topic).is_none(), "nothing is copied before");
         tap.watch(true);
-        for payload in [&b"first"[..], b"second"] {
+        let (first, second) = ([b'1'; SMALL + 1], [b'2'; SMALL + 1]);
+        for payload in [&first[..], &second] {
             tap.receive(topic, &[Sample::new(payload, None, None)]);
         }
         let seen = tap.seen(topic).unwrap();
-        assert_eq!((seen.payload.as_slice(), seen.bytes, seen.messages), (&b"first"[..], 11, 2));
+        assert_eq!((seen.payload.as_slice(), seen.bytes, seen.messages), (&first[..], 1026, 2));
+        tap.receive(topic, &[Sample::new(b"small", None, None)]);
+        assert_eq!(tap.seen(topic).unwrap().payload, b"small");
         assert_eq!(tap.counts().len(), 3);
         std::thread::sleep(INTERVAL);
         let large = vec![b' '; LARGEST + 1];
@@ -122,9 +128,9 @@ mod tests {
         let reading = tap.topics();
         tap.receive(topic, &[Sample::new(b"x", None, None)]);
         drop(reading);
-        assert_eq!(tap.seen(topic).unwrap().messages, 3, "nothing waits for a reader");
+        assert_eq!(tap.seen(topic).unwrap().messages, 4, "nothing waits for a reader");
         tap.watch(false);
         tap.receive(topic, &[Sample::new(b"x", None, None)]);
-        assert_eq!(tap.seen(topic).unwrap().messages, 3);
+        assert_eq!(tap.seen(topic).unwrap().messages, 4);
     }
 }

@@ -48,7 +48,7 @@ impl TemporaryStore {
             let folder = parent.join(format!("rondel-page-{}-{number}", std::process::id()));
             match DirBuilder::new().mode(0o700).create(&folder) {
                 Ok(()) => return Ok(TemporaryStore { folder }),
-                // Of a process that was killed.
+                // A process that was killed has left it.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists && number < 1000 => {}
                 Err(error) => return Err(error),
             }
