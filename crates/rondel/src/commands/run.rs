@@ -360,6 +360,9 @@ impl Run {
             // Dropping the publishers would wait for this subscriber again.
             std::process::exit(i32::from(exit::NETWORK));
         };
+        if self.page_store.get().is_some() {
+            summary.leave_store_out();
+        }
         summary.audit = end_audit(audit, reason, Some(&summary));
         say(&match self.summary {
             Format::Json => summary.json(),
