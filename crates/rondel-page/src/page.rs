@@ -15,7 +15,7 @@ use crate::sampling::{Rates, Samples, StoredSignal};
 use crate::store::{RunRow, Store, Summary};
 
 /// Time for which an overview is used again, in nanoseconds.
-const FRESH: u64 = 100_000_000;
+const FRESH: u64 = 250_000_000;
 /// The same for figures: the evaluating thread waits while they are copied.
 const FIGURES: u64 = 500_000_000;
 /// Time after the last request for which a viewer counts as watching, in nanoseconds.

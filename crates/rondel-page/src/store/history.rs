@@ -45,9 +45,9 @@ impl View<'_> {
         let HistoryQuery { from, until, width, .. } = *query;
         let mut timeline = Timeline::new(from, until, width);
         let Some(property) = self.property(query.property)? else { return Ok(timeline) };
-        let sql = "SELECT max(t.time) FROM states t WHERE t.property = ?1";
-        let Some(latest) = self.number(sql, &[Cell::Integer(property)])? else { return Ok(timeline) };
-        let end = self.reached.max(query.reached).unwrap_or(latest).max(latest);
+        let sql = "SELECT 1 FROM states WHERE property = ?1 LIMIT 1";
+        let has_verdict = self.number(sql, &[Cell::Integer(property)])?.is_some();
+        let Some(end) = self.reached.max(query.reached).filter(|_| has_verdict) else { return Ok(timeline) };
         if let Some(first) = self.number("SELECT min(time) FROM verdicts", &[])? {
             timeline.fill(first.max(from), end.saturating_add(1), SATISFIED);
         }
@@ -198,7 +198,7 @@ impl View<'_> {
     pub(crate) fn changes(&self, after: i64, limit: usize) -> Result<Vec<Change>, StoreError> {
         let sql = format!(
             "SELECT v.seq, p.name, v.parameters, v.verdict, coalesce(v.about, v.time), v.robustness FROM verdicts v \
-             JOIN properties p ON p.id = v.property WHERE v.seq > ?1 AND p.series = ?2 ORDER BY v.seq LIMIT {limit}"
+             CROSS JOIN properties p ON p.id = v.property WHERE v.seq > ?1 AND p.series = ?2 ORDER BY v.seq LIMIT {limit}"
         );
         let rows = self.rows(&sql, &[Cell::Integer(after), self.own()], limit)?;
         let change = |row: &Vec<Cell>| {

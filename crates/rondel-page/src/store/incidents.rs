@@ -84,7 +84,11 @@ impl View<'_> {
             Some(_) => " AND v.end IS NOT NULL",
             None => "",
         };
-        let tables = "violations v JOIN properties p ON p.id = v.property JOIN series s ON s.id = p.series";
+        // SQLite reads the tables of a CROSS JOIN in this order: the latest violations first, without sorting all.
+        let join = if query.property.is_some() { "JOIN" } else { "CROSS JOIN" };
+        let tables = format!(
+            "violations v {join} properties p ON p.id = v.property {join} series s ON s.id = p.series"
+        );
         let total = self.number(&format!("SELECT count(*) FROM {tables} WHERE {conditions}"), &values)?;
         let because = if self.has_operators() { "d.because_of" } else { "NULL" };
         let sql = format!(

@@ -258,19 +258,7 @@ impl Reader {
     /// # Errors
     /// [`StoreError`].
     pub fn version(&self) -> Result<u32, StoreError> {
-        self.pragma("user_version")
-    }
-
-    /// Returns a number that differs after another connection has written.
-    ///
-    /// # Errors
-    /// [`StoreError`].
-    pub fn data_version(&self) -> Result<u32, StoreError> {
-        self.pragma("data_version")
-    }
-
-    fn pragma(&self, name: &str) -> Result<u32, StoreError> {
-        let value = self.connection.pragma_query_value(None, name, |row| row.get(0));
+        let value = self.connection.pragma_query_value(None, "user_version", |row| row.get(0));
         value.map_err(|error| StoreError::of(&error, "read the store", &self.path))
     }
 
