@@ -1,5 +1,7 @@
 //! Lists the files of `assets/` as a table of paths, media types and bytes.
 
+#![allow(clippy::print_stdout)] // for Cargo
+
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};

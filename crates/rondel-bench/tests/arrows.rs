@@ -24,7 +24,7 @@ const ALLOWED: [(&str, &[&str]); 15] = [
     ("rondel-report", &["rondel-event", "rondel-runtime"]),
     // Its tests parse specifications.
     ("rondel-sinks", &["rondel-event", "rondel-runtime", "rondel-spec", "rondel-testkit"]),
-    ("rondel-page", &["rondel-event", "rondel-runtime", "rondel-sinks", "rondel-spec", "rondel-testkit"]),
+    ("rondel-page", &["rondel-event", "rondel-runtime", "rondel-sinks", "rondel-spec"]),
     ("rondel-python", &["rondel-event", "rondel-spec", "rondel-runtime"]),
     ("rondel", LIBRARIES),
     ("rondel-bench", LIBRARIES),

@@ -34,10 +34,12 @@ pub(crate) fn answer(request: &Request) -> Option<Reply> {
     let at = ASSETS.iter().position(|asset| asset.path == request.path)?;
     let (asset, compressed) = (ASSETS.get(at)?, COMPRESSED.get(at)?.get_or_init(|| compress(ASSETS.get(at))));
     let mut reply = Reply::of(200, asset.content_type, asset.bytes);
-    if request.known_tag.as_deref() == Some(&compressed.tag) {
-        (reply.status, reply.body) = (304, Cow::Borrowed(&[]));
+    if request.known_tag.as_deref() == Some(compressed.tag.as_str()) {
+        reply.status = 304;
+        reply.body = Cow::Borrowed(&[]);
     } else if request.accepts_gzip && !compressed.bytes.is_empty() {
-        (reply.body, reply.is_gzip) = (Cow::Borrowed(&compressed.bytes), true);
+        reply.body = Cow::Borrowed(compressed.bytes.as_slice());
+        reply.is_gzip = true;
     }
     reply.tag = Some(compressed.tag.clone());
     Some(reply)

@@ -86,7 +86,7 @@ fn overview_counts_sorts_and_filters() {
         .map(|property| property["name"].as_str().unwrap())
         .collect();
     assert_eq!(names, ["braking", "inside", "quiet"], "severity, then the property without a verdict");
-    let [braking, inside, quiet] = [0, 1, 2].map(|at| &overview["properties"][at]);
+    let [braking, inside, quiet] = [0_usize, 1, 2].map(|at| &overview["properties"][at]);
     assert_eq!(braking["verdict"], "violated");
     assert_eq!((braking["violations"].as_u64(), braking["worst"].as_f64()), (Some(2), Some(-27.0)));
     assert_eq!(inside["instances"], json!({"total": 3, "satisfied": 1, "violated": 1, "inconclusive": 1}));

@@ -1,5 +1,8 @@
 //! The section `page:` of a deployment.
 
+// Without the page nothing reads the settings.
+#![cfg_attr(not(feature = "page"), allow(dead_code))]
+
 use std::env;
 use std::fs::File;
 use std::io::Read as _;
