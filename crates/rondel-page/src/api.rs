@@ -1,17 +1,18 @@
 //! From paths to answers: the functions of the API.
 
 use std::cmp::Reverse;
+use std::sync::Arc;
 
-use rondel_sinks::sqlite::{Acknowledgement, Action, NewSilence};
 use serde_json::{Value, json};
 
-use crate::answer::{NONE, Problem, Reply, nanos, rank, seconds, verdict_number};
+use crate::answer::{NONE, Problem, Reply, rank, seconds, verdict_number};
 use crate::assets;
 use crate::describe::{PropertyText, spans, value_at};
-use crate::live::{TopicFigures, shorten};
+use crate::live::{Figures, TopicFigures, shorten};
 use crate::page::{Base, Page, lock};
 use crate::playground;
 use crate::request::{Query, Request};
+use crate::sampling::StoredSignal;
 use crate::store::{HistoryQuery, InstanceQuery, Summary, ViolationQuery, summary_json};
 
 /// The description of the API.
@@ -31,14 +32,11 @@ const SEVERITIES: [&str; 12] = [
     "info",
     "debug",
 ];
-/// Longest name of an operator, and longest comment, in characters.
-const LONGEST_NAME: usize = 200;
-const LONGEST_COMMENT: usize = 2000;
 /// Losses shown in a history.
 const LOSSES: usize = 1000;
 
 /// The answer of a function: JSON, or an error.
-type Answer = Result<Value, Problem>;
+pub(crate) type Answer = Result<Value, Problem>;
 
 impl Page {
     /// Answers a request at a time of day, in nanoseconds; not one for events.
@@ -246,7 +244,7 @@ impl Page {
             samples.ask(name, now);
             samples.signals(text, from, until, width)
         } else {
-            let is_own = |signal: &&crate::sampling::StoredSignal| {
+            let is_own = |signal: &&StoredSignal| {
                 let field = signal.name.split('[').next().unwrap_or_default();
                 text.fields.iter().any(|own| signal.name.starts_with(&own.name)) || text.text.contains(field)
             };
@@ -369,7 +367,7 @@ impl Page {
             Some(figures) => figures.sinks.iter().map(|sink| sink.name.clone()).collect(),
             None => Vec::new(),
         };
-        let described = std::sync::Arc::clone(&base.described);
+        let described = Arc::clone(&base.described);
         move |name: &str| {
             let is_topic = described.topics.iter().any(|topic| topic.name == name);
             // The store of another program has no list of topics: addresses of sinks have a colon.
@@ -381,7 +379,7 @@ impl Page {
     }
 
     /// The figures of a run; `None` without a run.
-    fn run_figures(&self, now: i64) -> Result<Option<std::sync::Arc<crate::live::Figures>>, Problem> {
+    fn run_figures(&self, now: i64) -> Result<Option<Arc<Figures>>, Problem> {
         match (self.live(), self.figures(now)) {
             (Some(_), None) => Err(Problem::unavailable("the evaluating thread does not answer")),
             (_, figures) => Ok(figures),
@@ -396,56 +394,6 @@ impl Page {
                 "there is no playground here: `rondel page` and `rondel check --page` have one",
             )),
         }
-    }
-
-    /// Refuses actions unless they are allowed.
-    fn may_act(&self) -> Result<(), Problem> {
-        match self.guard.may_act() {
-            true => Ok(()),
-            false => Err(Problem::new(
-                403,
-                "this page only shows: set `actions: true` of `page` to acknowledge and silence",
-            )),
-        }
-    }
-
-    fn acknowledge(&self, id: i64, body: &Value, now: i64) -> Answer {
-        self.may_act()?;
-        let (by, comment) = operator(body)?;
-        let until = until(body, now)?;
-        let replaces = body.get("replace").and_then(Value::as_bool).unwrap_or(false);
-        let acknowledgement = Acknowledgement { by, comment, at: now, until, replaces };
-        let done = self.store.act(|operations| operations.acknowledge(id, &acknowledgement));
-        self.acted(done)
-    }
-
-    fn silence(&self, body: &Value, now: i64) -> Answer {
-        self.may_act()?;
-        let (by, comment) = operator(body)?;
-        let property = member(body, "property")?;
-        let parameters = match body.get("parameters") {
-            None | Some(Value::Null) => String::new(),
-            Some(value @ Value::Object(_)) => value.to_string(),
-            Some(_) => return Err(Problem::wrong("`parameters` is an object")),
-        };
-        let until = until(body, now)?
-            .ok_or_else(|| Problem::wrong("`until` is missing: a silence ends by itself"))?;
-        let silence = NewSilence { property, parameters: &parameters, from: now, until, by, comment };
-        let done = self.store.act(|operations| operations.silence(&silence));
-        self.acted(done)
-    }
-
-    fn end_silence(&self, id: i64, body: &Value, now: i64) -> Answer {
-        self.may_act()?;
-        let (by, _) = operator(body)?;
-        let done = self.store.act(|operations| operations.remove_silence(id, by, now));
-        self.acted(done)
-    }
-
-    fn acted(&self, done: Result<Action, Problem>) -> Answer {
-        self.renew();
-        let Action { id, kind, at, operator, members, .. } = done?;
-        Ok(json!({"id": id, "at": seconds(at), "operator": operator, "kind": kind, "members": members}))
     }
 }
 
@@ -516,35 +464,7 @@ fn body(request: &Request) -> Answer {
 }
 
 /// A member of a body, which must be a text.
-fn member<'b>(body: &'b Value, name: &str) -> Result<&'b str, Problem> {
+pub(crate) fn member<'b>(body: &'b Value, name: &str) -> Result<&'b str, Problem> {
     let text = body.get(name).and_then(Value::as_str);
     text.ok_or_else(|| Problem::wrong(format!("the body needs the text `{name}`")))
-}
-
-/// The name of the operator and the comment.
-fn operator(body: &Value) -> Result<(&str, &str), Problem> {
-    let name = member(body, "operator")?.trim();
-    if name.is_empty() || name.chars().count() > LONGEST_NAME || name.contains(char::is_control) {
-        return Err(Problem::wrong(format!(
-            "`operator` is a name of at most {LONGEST_NAME} characters, without control characters"
-        )));
-    }
-    let comment = body.get("comment").and_then(Value::as_str).unwrap_or_default();
-    match comment.chars().count() <= LONGEST_COMMENT {
-        true => Ok((name, comment)),
-        false => Err(Problem::wrong(format!("`comment` has at most {LONGEST_COMMENT} characters"))),
-    }
-}
-
-/// The time of day at which an action ends.
-fn until(body: &Value, now: i64) -> Result<Option<i64>, Problem> {
-    let until = match body.get("until") {
-        None | Some(Value::Null) => return Ok(None),
-        Some(value) => value.as_f64().ok_or_else(|| Problem::wrong("`until` is a time in seconds"))?,
-    };
-    let until = nanos(until);
-    match until > now {
-        true => Ok(Some(until)),
-        false => Err(Problem::wrong("`until` has passed, by the clock of the server")),
-    }
 }

@@ -10,7 +10,7 @@
 //! | `server` | requests and responses of axum; the headers that every response has |
 //! | `request`, `answer` | a request as data; answers and errors |
 //! | `guard` | hosts, token, limits of rate and viewers |
-//! | `api` | from paths to answers |
+//! | `api`, `operators` | from paths to answers; actions of operators |
 //! | `store` | queries over the store |
 //! | `events` | server-sent events |
 //! | `thin` | timelines and bands of values, thinned to a width |
@@ -26,6 +26,7 @@ mod describe;
 mod events;
 mod guard;
 mod live;
+mod operators;
 mod page;
 mod playground;
 mod request;

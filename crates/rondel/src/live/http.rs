@@ -3,7 +3,6 @@
 //! Connections are bounded in number and in time: a client that sends or reads nothing is closed, and holds up neither
 //! others for longer than that nor the run.
 
-use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
