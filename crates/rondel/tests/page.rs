@@ -3,6 +3,9 @@
 #![cfg(feature = "page")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // the helpers are tests as well
 
+#[allow(dead_code)] // a part is used here
+#[path = "../../rondel-page/tests/contract/schema.rs"]
+mod schema;
 mod support;
 
 use std::io::{ErrorKind, Read as _, Write as _};
@@ -138,6 +141,26 @@ impl Viewer {
         }
     }
 
+    /// Holds all events so far against the description of the API. Returns their names.
+    fn check(&self) -> Vec<String> {
+        let api = schema::Api::new();
+        let (mut names, mut lines) = (Vec::new(), self.text.lines());
+        while let Some(line) = lines.next() {
+            let Some(name) = line.strip_prefix("event: ") else { continue };
+            let data = lines.by_ref().find_map(|line| line.strip_prefix("data: "));
+            // The last one may be incomplete.
+            let Some(data) = data.and_then(|data| serde_json::from_str::<Value>(data).ok()) else { break };
+            match name {
+                "hello" => api.check_named("Hello", &data),
+                "changes" => api.check_named("Changes", &data),
+                "state" => api.check_named("State", &data),
+                _ => assert_eq!(data, json!({}), "{name}"),
+            }
+            names.push(name.to_owned());
+        }
+        names
+    }
+
     /// The id of the last event.
     fn last_id(&self) -> String {
         let id = self.text.lines().filter_map(|line| line.trim().strip_prefix("id: ")).next_back();
@@ -158,6 +181,7 @@ fn run_is_shown_while_it_checks() {
     feed.write(&door("b", true));
     viewer.wait("event: changes");
     viewer.wait("\"verdict\":\"violated\"");
+    viewer.wait("event: state");
     let overview =
         wait_for(&address, "/api/v1/overview?width=10", |overview| overview["counts"]["violated"] == 2);
     assert_eq!(overview["properties"][0]["name"], "mine", "the critical one first");
@@ -170,6 +194,11 @@ fn run_is_shown_while_it_checks() {
     assert_eq!(topic["topic"]["network"], "zenoh");
     let property = get(&address, "/api/v1/properties/mine").json();
     assert_eq!((&property["atoms"][0]["value"], &property["line"]), (&json!("a"), &json!(4)));
+    let names = viewer.check();
+    assert!(
+        ["hello", "changes", "state"].iter().all(|name| names.contains(&(*name).to_owned())),
+        "{names:?}"
+    );
     // A reconnect receives what it missed.
     let id = viewer.last_id();
     drop(viewer);
