@@ -223,7 +223,7 @@ fn token_host_and_paths_are_checked() {
     let (run, address) = run(&folder, &endpoint, page, "");
     let path = "/api/v1/state";
     for (headers, expected) in [
-        (&[][..], 401),
+        (&[] as &[&str], 401),
         (&["Authorization: Bearer 0123456789abcdeX"], 401),
         (&["Authorization: Bearer 0123456789abcdef"], 200),
         (&["Authorization: Bearer 0123456789abcdef", "Host: monitor.example:80"], 200),
