@@ -1,7 +1,7 @@
 //! A store of the version before is brought up to date.
 
 use rondel_sinks::Truth::{Satisfied, Violated};
-use rondel_sinks::sqlite::{Filter, Reader, StoreErrorKind, VIEWS};
+use rondel_sinks::sqlite::{Cell, Filter, Reader, StoreErrorKind, VIEWS};
 use rondel_sinks::{Begin, Entry};
 use rusqlite::Connection;
 
@@ -59,4 +59,21 @@ fn store_of_version_1_is_brought_up_to_date() {
     drop(sink);
     drop(open(&path));
     assert_eq!(query(&path, "SELECT count(*) FROM all_violations"), ["2"]);
+}
+
+#[test]
+fn store_of_version_1_is_read_as_it_is() {
+    let folder = Folder::new();
+    version_1(&folder);
+    let reader = Reader::open_earlier(&folder.store(), LIMIT).unwrap();
+    assert_eq!(reader.version().unwrap(), 1);
+    let named = |name: &str| {
+        let sql = "SELECT v.id FROM violations v JOIN properties p ON p.id = v.property WHERE p.name = ?1";
+        reader.select(sql, &[Cell::Text(name.to_owned())], 10).unwrap().rows
+    };
+    assert_eq!(named("p"), vec![vec![Cell::Integer(1)]]);
+    assert!(named("p' OR 1 --").is_empty());
+    let writes = reader.select("DELETE FROM verdicts WHERE seq = ?1", &[Cell::Integer(1)], 10).unwrap_err();
+    assert_eq!(writes.kind, StoreErrorKind::Query);
+    assert_eq!(Reader::open(&folder.store(), LIMIT).unwrap_err().kind, StoreErrorKind::Older);
 }
