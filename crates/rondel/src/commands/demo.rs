@@ -25,7 +25,7 @@ use crate::specification::Specification;
 use crate::{complain, exit, say};
 
 /// The specification of the demo.
-const SPECIFICATION: &str = include_str!("../../../../examples/vehicle.rondel");
+const SPECIFICATION: &str = include_str!("../../vehicle.rondel");
 /// The ticks of the vehicle per second.
 const RATE: u32 = 20;
 /// The length of the drive in ticks.
