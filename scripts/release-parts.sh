@@ -39,7 +39,10 @@ make_program() {
 
 # Check that the program contains the list of its dependencies, which `cargo audit bin` and others read.
 lists_dependencies() {
-    "${OBJCOPY:-objcopy}" --dump-section ".dep-v0=$work/dependencies" "$1" /dev/null
+    rm -f "$work/dependencies"
+    "${OBJCOPY:-objcopy}" --dump-section ".dep-v0=$work/dependencies" "$1" "$work/unused"
+    rm -f "$work/unused"
+    [[ -s $work/dependencies ]] || fail "$1 does not list its dependencies"
     python3 - "$work/dependencies" "$version" <<'END'
 import json, sys, zlib
 packages = json.loads(zlib.decompress(open(sys.argv[1], "rb").read()))["packages"]
@@ -112,6 +115,9 @@ make_deb() {
     [[ $(dpkg-deb --field "$file" Version) == "$version-1" ]] || fail "the package has the version $(dpkg-deb --field "$file" Version)"
     dpkg-deb --contents "$file" | awk '!/^d/ { print substr($6, 2) }' |
         sed -e 's|\(/man/.*\)\.gz$|\1|' -e '/^\/usr\/share\/doc\/rondel\/copyright$/d' | differs || fail "the package has other files than out/package"
+    local library
+    library=$(dpkg-deb --field "$file" Depends | sed -n 's/.*libc6 (>= \([0-9.]*\)).*/\1/p')
+    dpkg --compare-versions "${library:-none}" le 2.36 || fail "the program needs glibc $library; docs/how-to/install.md says 2.36"
     dpkg-deb --info "$file" conffiles | grep -qx /etc/rondel/environment || fail "/etc/rondel/environment is no configuration file"
     dpkg-deb --fsys-tarfile "$file" | tar -xOf - ./usr/bin/rondel >"$work/unpacked"
     chmod +x "$work/unpacked"
