@@ -101,7 +101,7 @@ END
 
 # --- packages
 
-package_tree() { scripts/package-tree "$work/rondel" out/package "$out/${files[licences]}"; }
+package_tree() { PREFIX=/usr scripts/package-tree "$work/rondel" out/package "$out/${files[licences]}"; }
 
 # Files in a package that are not in out/package, or the other way round.
 differs() { # the list of paths in the package
