@@ -177,7 +177,9 @@ archive() {
     PREFIX=/usr/local scripts/package-tree "$1" "$tree" "$out/${files[licences]}"
     rm -rf "${work:?}/$name"
     mv "$tree/usr/local" "$work/$name"
-    tar -C "$work" --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$SOURCE_DATE_EPOCH" -cf - "$name" | gzip -n "$([[ -z $in_test ]] && echo --best || echo --fast)" >"$out/$2"
+    # Files only: unpacking leaves the rights of folders that exist, such as /usr/local/share, as they are.
+    (cd "$work" && find "$name" -type f -print0 | sort -z) |
+        tar -C "$work" --null --files-from - --owner=0 --group=0 --numeric-owner --mtime="@$SOURCE_DATE_EPOCH" -cf - | gzip -n "$([[ -z $in_test ]] && echo --best || echo --fast)" >"$out/$2"
     rm -rf "${work:?}/$name" "$tree"
     mkdir "$tree"
     tar -C "$tree" --strip-components=1 -xzf "$out/$2"
