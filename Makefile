@@ -32,7 +32,7 @@ DEMO := --workspace --bin rondel --examples
 
 .DEFAULT_GOAL := help
 .PHONY: help setup nextest demo case-study install uninstall test test-long test-faults test-peers test-features test-brokers test-postgres test-python wheel bench bench-peers bench-containers image \
-	test-containers \
+	test-containers test-packages release \
 	test-bridge test-fresh fuzz mutants deny clean
 
 help: ## list the targets
@@ -134,6 +134,15 @@ else
 	.venv-python/bin/python scripts/wheel release $(if $(MANYLINUX),--manylinux $(MANYLINUX))
 	scripts/test-wheel out/wheels/rondel-*.whl 30
 endif
+
+release: ## make and check the files of a release in out/release: packages, archives, image, licences, signature (RONDEL_RELEASE_KEY)
+	scripts/release
+
+# Of the program of `make test`, without optimisations.
+test-packages: setup ## make the Debian and RPM packages, install, upgrade and remove them (needs root)
+	@scripts/setup packages
+	cargo build --locked $(DEMO)
+	scripts/test-packages $(TARGET)/debug/rondel
 
 bench: setup ## run the benchmarks on this machine (file, Zenoh, DDS)
 	cargo build --release --locked --package rondel --package rondel-bench

@@ -16,7 +16,7 @@ use crate::sampling::StoredSignal;
 use crate::store::{HistoryQuery, InstanceQuery, Summary, ViolationQuery, summary_json};
 
 /// The description of the API.
-const OPENAPI: &str = include_str!("../../../docs/reference/openapi.yaml");
+const OPENAPI: &str = include_str!("../openapi.yaml");
 /// Severities, the worst first; others follow.
 const SEVERITIES: [&str; 12] = [
     "emergency",

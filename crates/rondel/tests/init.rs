@@ -103,7 +103,7 @@ fn recording(random: &mut Random) -> String {
             for (index, (name, kind)) in fields.iter().enumerate() {
                 let is_twice = fields[..index].iter().any(|(other, _)| other == name);
                 let value = value(*kind, i, time, random);
-                if !is_twice && !(lacks_fields && random.below(5) == 0) {
+                if !(is_twice || lacks_fields && random.below(5) == 0) {
                     let comma = if data.is_empty() { "" } else { ", " };
                     let _ = write!(data, "{comma}\"{name}\": {value}");
                 }

@@ -299,7 +299,7 @@ fn operators_act_with_the_clock_of_the_server() {
 #[test]
 fn huge_messages_and_removed_properties_are_survived() {
     let (folder, endpoint) = (Folder::new(), free_endpoint());
-    let (mut run, address) = run(&folder, &endpoint, "127.0.0.1:0", "limits: { message: 32 MiB }\n");
+    let (run, address) = run(&folder, &endpoint, "127.0.0.1:0", "limits: { message: 32 MiB }\n");
     let mut feed = feed(&endpoint);
     // The first request makes the run copy messages.
     wait_for(&address, "/api/v1/topics/door", |topic| topic["message"] == Value::Null);

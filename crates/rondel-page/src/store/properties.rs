@@ -143,7 +143,7 @@ impl View<'_> {
         let own = Cell::Integer(property);
         let sql = "SELECT verdict, count(*) FROM states WHERE property = ?1 GROUP BY verdict";
         let mut counts = [0; 3];
-        for row in &self.rows(sql, &[own.clone()], 3)?.rows {
+        for row in &self.rows(sql, std::slice::from_ref(&own), 3)?.rows {
             counts[usize::from(Row(row).verdict(0))] = Row(row).count(1);
         }
         let mut conditions = "t.property = ?1".to_owned();

@@ -57,7 +57,7 @@ impl Drop for Folder {
 
 pub(crate) fn begin(run: u128, names: &'static [&'static str]) -> Entry<'static> {
     let property = |name: &&'static str| PropertyEntry {
-        name: *name,
+        name,
         severity: "high",
         requirement: "SYS-1, SYS-2",
         text: "property text",

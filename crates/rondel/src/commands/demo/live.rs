@@ -26,7 +26,7 @@ use crate::{complain, exit, say};
 use super::vehicle::{LENGTH, RATE, Vehicle};
 
 /// The specification of the demo.
-const SPECIFICATION: &str = include_str!("../../../../../examples/vehicle.rondel");
+const SPECIFICATION: &str = include_str!("../../../vehicle.rondel");
 
 /// The deployment of the demo: the topics on Zenoh, verdicts on standard output.
 fn deployment(specification: Specification, addresses: &[Address], networks: NetworkSettings) -> Deployment {
@@ -132,7 +132,7 @@ fn demo(is_fast: bool) -> Result<(), String> {
         screen: None,
         simulated: None,
         metrics: None,
-        page: None,
+        tap: None,
         read: Vec::new(),
         end_within: END_WITHIN,
         programs: PROGRAMS,

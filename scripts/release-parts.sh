@@ -1,0 +1,241 @@
+# The parts of scripts/release, which sources this file: each function makes its files in $out and checks
+# them. It runs in a process of its own, and its first failing command ends it.
+
+fail() { # what is wrong
+    say "$part_name: $*"
+    exit 1
+}
+part_name=${2:-}
+in_test=${RONDEL_RELEASE_PROGRAM:+yes} # the program is not optimised, and large
+
+# says_version COMMAND...: check that a program says the version of this release.
+says_version() {
+    local said
+    said=$("$@" --version) || fail "$1 does not start"
+    [[ $said == "rondel $version "* ]] || fail "$* says '$said', not $version"
+}
+
+# smaller FILE MEGABYTES: check that a file does not outgrow what is documented.
+smaller() {
+    local bytes
+    bytes=$(stat -c %s "$1")
+    ((bytes > 1000 && (${#in_test} || bytes < $2 * 1000000))) || fail "$1 has $((bytes / 1000)) kB, expected at most $2 MB"
+}
+
+# --- the program of the packages
+
+make_program() {
+    if [[ -n $in_test ]]; then
+        install -m 755 "$RONDEL_RELEASE_PROGRAM" "$work/rondel"
+        strip "$work/rondel"
+    else
+        cargo auditable build --release --locked --package rondel
+        install -m 755 "$target/release/rondel" "$work/rondel"
+        lists_dependencies "$work/rondel"
+        smaller "$work/rondel" 60
+    fi
+    says_version "$work/rondel"
+}
+
+# Check that the program contains the list of its dependencies, which `cargo audit bin` and others read.
+lists_dependencies() {
+    rm -f "$work/dependencies"
+    "${OBJCOPY:-objcopy}" --dump-section ".dep-v0=$work/dependencies" "$1" "$work/unused"
+    rm -f "$work/unused"
+    [[ -s $work/dependencies ]] || fail "$1 does not list its dependencies"
+    python3 - "$work/dependencies" "$version" <<'END'
+import json, sys, zlib
+packages = json.loads(zlib.decompress(open(sys.argv[1], "rb").read()))["packages"]
+own = [p["version"] for p in packages if p["name"] == "rondel"]
+sys.exit(0 if own == [sys.argv[2]] and len(packages) > 100 else f"the program lists {len(packages)} packages, rondel {own}")
+END
+}
+
+# --- licences and dependencies
+
+make_licences() {
+    local file=$out/${files[licences]}
+    if [[ -n $in_test ]]; then
+        echo "# Licences of libraries: left out in a test" >"$file"
+        return
+    fi
+    cargo fetch --locked
+    cargo about generate --fail --locked --offline --config deploy/packages/about.toml --manifest-path crates/rondel/Cargo.toml \
+        --output-file "$work/licences.md" deploy/packages/licences.hbs
+    deploy/packages/c-licences >"$work/c-licences.md"
+    cat "$work/licences.md" "$work/c-licences.md" >"$file"
+    local name
+    for name in "zenoh " "rustls " "serde " "Eclipse Cyclone DDS"; do
+        grep -q "$name" "$file" || fail "$file does not name ${name% }"
+    done
+    smaller "$file" 3
+}
+
+make_sbom() {
+    local file=$out/${files[sbom]} name=rondel-sbom
+    # It writes a file into the folder of every crate.
+    trap 'rm -f crates/*/rondel-sbom.json fuzz/rondel-sbom.json' EXIT
+    cargo cyclonedx --manifest-path crates/rondel/Cargo.toml --format json --spec-version 1.5 --target "$machine-unknown-linux-gnu" \
+        --override-filename $name
+    python3 - crates/rondel/$name.json "$file" "$version" "$PWD" <<'END'
+import json, re, sys
+source, file, version, root = sys.argv[1:]
+text = open(source).read()
+# Crates of this repository are named by the path of the sources on this machine.
+text = text.replace(f"path+file://{root}/", "path:").replace(f"file://{root}/", "file:")
+bom = json.loads(text)
+component = bom["metadata"]["component"]
+wrong = []
+if (component["name"], component["version"]) != ("rondel", version):
+    wrong.append(f"it describes {component['name']} {component['version']}")
+if len(bom["components"]) < 100:
+    wrong.append(f"it has {len(bom['components'])} components")
+if root in text or re.search(r'"[^"]*/(home|root)/', text):
+    wrong.append("it names folders of this machine")
+if wrong:
+    sys.exit("the list of components is wrong: " + ", ".join(wrong))
+json.dump(bom, open(file, "w"), indent=1)
+END
+    smaller "$file" 5
+}
+
+# --- packages
+
+package_tree() { PREFIX=/usr scripts/package-tree "$work/rondel" out/package "$out/${files[licences]}"; }
+
+# Files in a package that are not in out/package, or the other way round.
+differs() { # the list of paths in the package
+    diff <(cd out/package && find . -type f | sed 's|^\.||' | sort) <(sort)
+}
+
+make_deb() {
+    local file=$out/${files[deb]}
+    package_tree
+    cargo deb --no-build --no-strip ${in_test:+--fast} --package rondel --output "$(realpath --canonicalize-missing "$file")"
+    [[ $(dpkg-deb --field "$file" Version) == "$version-1" ]] || fail "the package has the version $(dpkg-deb --field "$file" Version)"
+    dpkg-deb --contents "$file" | awk '!/^d/ { print substr($6, 2) }' |
+        sed -e 's|\(/man/.*\)\.gz$|\1|' -e '/^\/usr\/share\/doc\/rondel\/copyright$/d' | differs || fail "the package has other files than out/package"
+    local library
+    library=$(dpkg-deb --field "$file" Depends | sed -n 's/.*libc6 (>= \([0-9.]*\)).*/\1/p')
+    dpkg --compare-versions "${library:-none}" le 2.36 || fail "the program needs glibc $library; docs/how-to/install.md says 2.36"
+    dpkg-deb --info "$file" conffiles | grep -qx /etc/rondel/environment || fail "/etc/rondel/environment is no configuration file"
+    dpkg-deb --fsys-tarfile "$file" | tar -xOf - ./usr/bin/rondel >"$work/unpacked"
+    chmod +x "$work/unpacked"
+    says_version "$work/unpacked"
+    smaller "$file" 30
+}
+
+make_rpm() {
+    local file=$out/${files[rpm]}
+    package_tree
+    cargo generate-rpm ${in_test:+--payload-compress none} --package crates/rondel --output "$(realpath --canonicalize-missing "$file")"
+    [[ $(rpm --query --package --queryformat '%{VERSION}-%{RELEASE}' "$file") == "$version-1" ]] || fail "the package has another version"
+    rpm --query --package --list --verbose "$file" | awk '!/^d/ { print $NF }' | differs || fail "the package has other files than out/package"
+    rpm --query --package --configfiles "$file" | grep -qx /etc/rondel/environment || fail "/etc/rondel/environment is no configuration file"
+    rpm --checksig --nosignature "$file"
+    smaller "$file" 30
+}
+
+# --- archives with a static program, to be unpacked in /usr/local
+
+make_archive() {
+    if [[ -n $in_test ]]; then
+        archive "$work/rondel" "${files[archive]}"
+        return
+    fi
+    # As in the Dockerfile. Naming the target exempts build scripts and macros.
+    RUSTFLAGS="-C target-feature=+crt-static -C link-arg=-Wl,-z,pack-relative-relocs" \
+        cargo auditable build --release --locked --package rondel --target "$machine-unknown-linux-gnu"
+    local program=$target/$machine-unknown-linux-gnu/release/rondel
+    is_static "$program"
+    lists_dependencies "$program"
+    archive "$program" "${files[archive]}"
+}
+
+make_archive_aarch64() {
+    [[ -z $in_test ]] || fail "no program for aarch64 was built"
+    local name=aarch64-linux-gnu rust=aarch64-unknown-linux-gnu
+    export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=$name-gcc
+    export CC_aarch64_unknown_linux_gnu=$name-gcc CXX_aarch64_unknown_linux_gnu=$name-g++ AR_aarch64_unknown_linux_gnu=$name-ar
+    # libclang knows the headers of this machine only.
+    export BINDGEN_EXTRA_CLANG_ARGS_aarch64_unknown_linux_gnu="-isystem /usr/$name/include"
+    RUSTFLAGS="-C target-feature=+crt-static" cargo auditable build --release --locked --package rondel --target $rust
+    local program=$target/$rust/release/rondel
+    is_static "$program"
+    OBJCOPY=$name-objcopy lists_dependencies "$program"
+    export WRITER=$PWD/$work/rondel
+    archive "$program" "${files[archive-aarch64]}" qemu-aarch64
+}
+
+is_static() { # program
+    ! readelf --program-headers --wide "$1" | grep -q INTERP || fail "$1 loads libraries"
+}
+
+# archive PROGRAM FILE [EMULATOR]: pack a program with its files, and check a recording with it.
+archive() {
+    local tree=$work/archive name=${2%.tar.gz}
+    PREFIX=/usr/local scripts/package-tree "$1" "$tree" "$out/${files[licences]}"
+    rm -rf "${work:?}/$name"
+    mv "$tree/usr/local" "$work/$name"
+    # Files only: unpacking leaves the rights of folders that exist, such as /usr/local/share, as they are.
+    (cd "$work" && find "$name" -type f -print0 | sort -z) |
+        tar -C "$work" --null --files-from - --owner=0 --group=0 --numeric-owner --mtime="@$SOURCE_DATE_EPOCH" -cf - | gzip -n "$([[ -z $in_test ]] && echo --best || echo --fast)" >"$out/$2"
+    rm -rf "${work:?}/$name" "$tree"
+    mkdir "$tree"
+    tar -C "$tree" --strip-components=1 -xzf "$out/$2"
+    says_version ${3:-} "$tree/bin/rondel"
+    local status=0
+    ${3:-} "$tree/bin/rondel" check examples/vehicle.rondel examples/vehicle.jsonl >"$work/checked" || status=$?
+    grep -q '^violated  *gear_change_at_standstill' "$work/checked" && [[ $status == 1 ]] || fail "the program does not check examples/vehicle.jsonl"
+    ${3:-} "$tree/bin/rondel" demo >"$work/demo" 2>&1 || fail "the demo ends with status $?: $(tail -n 3 "$work/demo")"
+    smaller "$out/$2" 30
+}
+
+# --- the Python package and the image
+
+make_wheel() {
+    rm -f out/wheels/rondel-*.whl "$out"/rondel-*.whl
+    make wheel
+    cp out/wheels/rondel-"$version"-*.whl "$out/"
+    rm -rf "$work/venv"
+    python3 -m venv "$work/venv"
+    "$work/venv/bin/pip" install --quiet --disable-pip-version-check --no-index "$out"/rondel-"$version"-*.whl
+    [[ $("$work/venv/bin/python" -c 'import importlib.metadata as m; print(m.version("rondel"))') == "$version" ]] || fail "the package has another version"
+    "$work/venv/bin/python" -c 'import rondel; rondel.Monitor("topic t { x: float } property p = t.x < 3")'
+    says_version "$work/venv/bin/rondel"
+    smaller "$(file_of wheel)" 40
+}
+
+make_image() {
+    docker version >/dev/null 2>&1 || trap 'scripts/docker-engine stop' EXIT
+    scripts/image
+    # The licences of its libraries, as a second layer.
+    rm -rf "$work/image"
+    mkdir "$work/image"
+    cp "$out/${files[licences]}" "$work/image/LICENCES-OF-LIBRARIES.md"
+    printf 'FROM rondel\nCOPY LICENCES-OF-LIBRARIES.md /\n' >"$work/image/Dockerfile"
+    docker build --tag "rondel:$version" "$work/image"
+    says_version docker run --rm --read-only --network none "rondel:$version"
+    docker save "rondel:$version" | gzip -9n >"$out/${files[image]}"
+    smaller "$out/${files[image]}" 30
+}
+
+# --- checksums and signature
+
+make_sums() {
+    (cd "$out" && find . -maxdepth 1 -type f ! -name 'SHA256SUMS*' ! -name rondel-signers -printf '%P\n' | sort | xargs -d '\n' sha256sum) >"$work/sums"
+    [[ -s $work/sums ]] || fail "there are no files yet"
+    mv "$work/sums" "$out/SHA256SUMS"
+    (cd "$out" && sha256sum --check --quiet SHA256SUMS)
+}
+
+make_signature() {
+    local key=${RONDEL_RELEASE_KEY:-}
+    [[ -r $key ]] || fail "RONDEL_RELEASE_KEY names no key: make one by ssh-keygen -t ed25519 -f KEY"
+    rm -f "$out/SHA256SUMS.sig"
+    ssh-keygen -q -Y sign -f "$key" -n rondel-release "$out/SHA256SUMS"
+    local public
+    public=$(cut -d ' ' -f 1,2 "$key.pub" 2>/dev/null || ssh-keygen -y -f "$key" | cut -d ' ' -f 1,2)
+    echo "rondel namespaces=\"rondel-release\" $public" >"$out/rondel-signers"
+    ssh-keygen -Y verify -f "$out/rondel-signers" -I rondel -n rondel-release -s "$out/SHA256SUMS.sig" <"$out/SHA256SUMS"
+}
