@@ -20,6 +20,11 @@ export function setToken(next) {
   keep("token", next, "sessionStorage");
 }
 
+/** Whether a token was given. */
+export function hasToken() {
+  return token !== null;
+}
+
 /** `path` with percent-encoded parts and a query; values null, undefined and empty are left out. */
 export function address(path, query = {}) {
   const pairs = Object.entries(query).filter(([, value]) => value !== null && value !== undefined && value !== "");

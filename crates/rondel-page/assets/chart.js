@@ -59,7 +59,7 @@ class Chart {
     this.marks = [];
     this.plot = null;
     this.frame = el("div", { class: "plot", role: "img" });
-    this.title = el("h4", {}, title);
+    this.title = el("h3", {}, title);
     this.value = el("span", { class: "plot-value" });
     this.root = el("figure", { class: `chart chart-${kind}` }, el("figcaption", {}, this.title, this.value), this.frame);
     this.frame.addEventListener("dblclick", () => followLive());

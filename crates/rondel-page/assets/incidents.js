@@ -92,7 +92,7 @@ export function incidents(main, route) {
     const ordered = [...answer.incidents].sort((a, b) => rank(a).map((x, i) => x - rank(b)[i]).find(Boolean) ?? 0);
     fill(list, ordered.length ? el("ol", { class: "incidents" }, ordered.map((v) => incident(v, answer.may_act))) : empty(current.query.get("search") ? "No open violation matches." : "No open violations."));
     setText(note, answer.total > ordered.length ? `The first ${ordered.length} of ${count(answer.total)}: narrow the search.` : answer.may_act ? "" : "Read-only: acknowledge with `rondel ack`, silence with `rondel silence`.");
-    fill(rest, el("h2", {}, "Silences"), answer.silences.length ? table(["property", "instances", "until", "set by", "comment", ""], answer.silences.map((s) => [propertyLink(s.property), parametersText(s.parameters) || "all", timeOf(s.until), plain(s.set_by, 60), plain(s.comment, 200),
+    fill(rest, el("h2", {}, "Silences"), answer.silences.length ? table(["property", "instances", "until", "set by", "comment", el("span", { class: "hidden" }, "action")], answer.silences.map((s) => [propertyLink(s.property), parametersText(s.parameters) || "all", timeOf(s.until), plain(s.set_by, 60), plain(s.comment, 200),
       answer.may_act ? el("button", { type: "button", onclick: () => endSilence(s) }, "End") : ""]), "Silences") : empty("No silence is in force."),
     el("h2", {}, "Actions of operators"), answer.actions.length ? table(["at", "operator", "action", "details"], answer.actions.map((a) => [timeOf(a.at), plain(a.operator, 60), plain(a.kind, 20), parametersText(a.members, 300)]), "Actions of operators") : empty("No actions yet."));
   };

@@ -51,15 +51,15 @@ export class Instances {
       open: (row) => select(row.parameters),
       shown: (first, shown) => this.ensure(first, shown),
     });
-    this.root = el("section", { class: "instances-part" }, el("h3", {}, "Instances"), el("div", { class: "controls" }, this.search, this.verdict, this.sort, this.note), this.grid.root);
+    this.root = el("section", { class: "instances-part" }, el("h2", {}, "Instances"), el("div", { class: "controls" }, this.search, this.verdict, this.sort, this.note), this.grid.root);
   }
 
   /** Takes search, order and verdict of the address. */
   update(query) {
-    const next = { search: query.get("isearch"), sort: query.get("isort"), verdict: query.get("iverdict") };
+    this.sort.value = query.get("isort") ?? "worst";
+    this.verdict.value = query.get("iverdict") ?? "";
+    const next = { search: query.get("isearch"), sort: this.sort.value, verdict: this.verdict.value };
     if (document.activeElement !== this.search) this.search.value = next.search ?? "";
-    this.sort.value = next.sort ?? "worst";
-    this.verdict.value = next.verdict ?? "";
     if (JSON.stringify(next) === JSON.stringify(this.query) && this.generation) return;
     this.query = next;
     this.grid.root.scrollTop = 0;

@@ -8,6 +8,7 @@ import { drawTimeline, shownRange } from "./overview.js";
 import { problem, rangeControl } from "./parts.js";
 import { range } from "./route.js";
 import { clock, count, duration, stamp } from "./time.js";
+import { colours } from "./verdicts.js";
 
 function buildRow() {
   const cells = Object.fromEntries(["title", "reason", "count", "from", "length"].map((key) => [key, el("span")]));
@@ -33,12 +34,20 @@ export function losses(main) {
   const grid = new Grid({
     label: "Losses",
     className: "losses",
-    columns: [["title", "topic or sink"], ["reason", "reason"], ["count", "count"], ["from", "from"], ["length", "for"], ["lane", axis.element]],
+    columns: [["title", "topic or sink"], ["reason", "reason"], ["count", "count"], ["from", "from"], ["length", "for"], ["lane", [el("span", { class: "hidden" }, "timeline"), axis.element]]],
     build: buildRow,
     item: (index) => rows[index] ?? null,
     key: (loss) => `${loss.subject} ${loss.from}`,
-    draw: (context, loss, box) => drawTimeline(context, null, box, shown, merged([loss], shown)),
+    draw: drawLoss,
   });
+  function drawLoss(context, loss, box) {
+    drawTimeline(context, null, box, shown, loss.is_blind ? merged([loss], shown) : []);
+    const [part] = loss.is_blind ? [] : merged([loss], shown);
+    if (!part) return;
+    const scale = box.width / (shown.until - shown.from);
+    context.fillStyle = colours().muted;
+    context.fillRect((part.from - shown.from) * scale, box.top + box.height / 2 - 2, Math.max(2, (part.until - part.from) * scale), 4);
+  }
   dragToZoom(grid.root, () => grid.laneBox ?? { left: 0, width: -1 });
   fill(main, el("h1", {}, "Losses"), el("p", { class: "lead" }, "Messages that did not reach the monitor: verdicts that depend on them are inconclusive, and every timeline is shaded there. Losses of sinks are verdicts that did not reach a consumer."),
     el("div", { class: "controls" }, control.element), problems, grid.root, note);

@@ -1,6 +1,6 @@
 // The page: views by address, the connection, keys, colours.
 
-import { setToken } from "./api.js";
+import { hasToken, setToken } from "./api.js";
 import { el, fill, perFrame, plain, setAttribute, setText, shape } from "./dom.js";
 import { helpContent, usesKeys } from "./help.js";
 import { incidents } from "./incidents.js";
@@ -111,7 +111,7 @@ function tokenForm(problem) {
     event.preventDefault();
     setToken(input.value);
     retryNow();
-  } }, shape("inconclusive"), el("span", {}, el("b", {}, "A token is needed."), ` ${sentence(problem)}.`), input, el("button", {}, "Connect"));
+  } }, shape("inconclusive"), el("span", {}, el("b", {}, "A token is needed."), hasToken() ? ` ${sentence(problem)}.` : null), input, el("button", {}, "Connect"));
 }
 
 // --- colours, zone, keys, printing
@@ -178,6 +178,7 @@ window.addEventListener("keydown", (event) => {
 
 let beforePrint = null;
 window.addEventListener("beforeprint", () => {
+  if (document.documentElement.classList.contains("printing")) return;
   beforePrint = document.documentElement.dataset.theme ?? "auto";
   document.documentElement.classList.add("printing");
   setTheme("light");

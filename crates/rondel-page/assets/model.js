@@ -1,9 +1,9 @@
 // The state that the stream keeps up to date: properties, the run, losses, and whether the page is connected at all.
 
 import { ApiError, get, readEvents } from "./api.js";
-import { BY_NUMBER } from "./verdicts.js";
-import { getReached, range, setReached } from "./route.js";
+import { getReached, head, range, setReached } from "./route.js";
 import { lastServerTime } from "./time.js";
+import { BY_NUMBER, verdictOf } from "./verdicts.js";
 
 /** Present state. `connection.state`: `connecting`, `live`, `lost`, `ended`, or `denied` (a token is needed). */
 export const model = {
@@ -40,7 +40,9 @@ function setConnection(state, problem = null) {
 
 const PAGE = 1000;
 const MOST = 20_000; // properties
-export const TIMELINE_WIDTH = 240;
+const LONGEST = 604_800; // seconds of a timeline
+const MOST_WIDTH = 4096;
+const TIMELINE_WIDTH = 240;
 
 let loading = null;
 
@@ -53,14 +55,21 @@ export function loadOverview() {
 }
 
 async function loadAll() {
-  const { from, until, follows } = range();
-  const seconds = Math.min(Math.max(until - from, 1), 604_800);
+  // Timelines of the API end at the last event: those of an earlier range are longer, and finer.
+  const { from, until } = range();
+  const seconds = Math.min(Math.max(1, Math.ceil(head() - from)), LONGEST);
+  const width = Math.min(MOST_WIDTH, Math.ceil((TIMELINE_WIDTH * seconds) / Math.max(until - from, 1)));
+  return loadRows({ seconds, width }, (row) => row);
+}
+
+/** Loads all rows; `take(row, before)` gives the row to keep. */
+async function loadRows(query, take) {
   const rows = new Map();
   let first = null;
   for (let offset = 0; offset < MOST; offset += PAGE) {
-    const page = await get("overview", { seconds, until: follows ? null : until, width: TIMELINE_WIDTH, limit: PAGE, offset, sort: "name" });
+    const page = await get("overview", { ...query, limit: PAGE, offset, sort: "name" });
     first ??= page;
-    for (const row of page.properties) rows.set(row.name, row);
+    for (const row of page.properties) rows.set(row.name, take(row, model.properties.get(row.name)));
     if (offset + PAGE >= page.total || !page.properties.length) break;
   }
   setReached(first.reached);
@@ -68,6 +77,21 @@ async function loadAll() {
   model.properties = rows;
   emit("properties");
   return first.event;
+}
+
+let refreshing = null;
+
+/** Loads the present rows without timelines, at most once in a while. */
+function refresh() {
+  refreshing ??= new Promise((resolve) => setTimeout(resolve, model.properties.size > 200 ? 3000 : 700))
+    .then(() => loading ?? loadRows({ width: 0 }, (row, before) => {
+      if (before?.timeline && row.verdict !== before.verdict) extend(before.timeline, row.verdict, row.since);
+      return { ...row, timeline: before?.timeline ?? null };
+    }))
+    .catch(() => {}) // The next change, or the connection, brings it up again.
+    .finally(() => {
+      refreshing = null;
+    });
 }
 
 /** Loads the losses of the present range. */
@@ -88,22 +112,29 @@ function takeState(state) {
   emit("state");
 }
 
+/** Takes changes of instances. A violation counts for its property at once; what else an instance says of it, the API knows. */
 function takeChanges(changes) {
   setReached(changes.reached);
-  for (const row of changes.properties ?? []) {
-    const before = model.properties.get(row.name);
-    const timeline = before?.timeline ?? null;
-    if (timeline && row.verdict !== before.verdict) extend(timeline, row);
-    model.properties.set(row.name, { ...before, ...row, timeline });
+  for (const change of changes.changes ?? []) {
+    const row = model.properties.get(change.property);
+    if (!row || row.verdict === change.verdict) continue;
+    const isWhole = row.instances.total <= 1 && !Object.keys(change.parameters).length;
+    if (!isWhole && change.verdict !== "violated") continue;
+    if (row.timeline) extend(row.timeline, change.verdict, change.time);
+    model.properties.set(row.name, { ...row, verdict: change.verdict, since: change.time, ...(change.verdict === "violated" ? NO_OWNER : {}) });
   }
   emit("properties");
+  refresh();
 }
 
-function extend(timeline, row) {
+// A violation that has just begun is in the hands of no operator yet.
+const NO_OWNER = { acknowledged_by: null, because_of: null };
+
+function extend(timeline, verdict, time) {
   const last = timeline.times.at(-1) ?? -Infinity;
-  timeline.times.push(Math.max(row.since ?? getReached(), last));
-  timeline.verdicts.push(Math.max(0, BY_NUMBER.indexOf(row.verdict ?? "none")));
-  const surplus = timeline.times.length - 4 * TIMELINE_WIDTH;
+  timeline.times.push(Math.max(time ?? getReached() ?? 0, last));
+  timeline.verdicts.push(BY_NUMBER.indexOf(verdictOf(verdict)));
+  const surplus = timeline.times.length - MOST_WIDTH;
   if (surplus > 0) {
     timeline.times.splice(0, surplus);
     timeline.verdicts.splice(0, surplus);
@@ -125,7 +156,6 @@ export function counts() {
 // --- the connection
 
 const RETRY = [0.25, 0.5, 1, 2, 4]; // seconds
-let heartbeat = 10;
 let attempt = 0;
 let abort = null;
 let wake = null;
@@ -139,7 +169,8 @@ export async function connect() {
   while (!stopped) {
     try {
       await session();
-      if (model.connection.state !== "ended") setConnection("lost", "the monitor has closed the connection");
+      if (model.connection.state === "ended") attempt = RETRY.length;
+      else setConnection("lost", "the monitor has closed the connection");
     } catch (error) {
       if (model.connection.state === "ended") attempt = RETRY.length;
       else if (error.name === "AbortError") setConnection("lost", "nothing arrives from the monitor");
@@ -168,10 +199,7 @@ async function session() {
   await readEvents({
     after,
     signal: abort.signal,
-    onAlive: () => {
-      lastAlive = performance.now();
-      lastAliveWall = Date.now();
-    },
+    onAlive: isAlive,
     onEvent: (name, data) => {
       take(name, data);
       if (model.connection.state !== "live" && name !== "end") {
@@ -188,7 +216,6 @@ let lastAliveWall = null;
 
 function take(name, data) {
   if (name === "hello") {
-    heartbeat = Number.isFinite(data.heartbeat) && data.heartbeat > 0 ? data.heartbeat : 10;
     setReached(data.reached);
   } else if (name === "changes") takeChanges(data);
   else if (name === "state") takeState(data);
@@ -197,12 +224,30 @@ function take(name, data) {
   } else if (name === "end") setConnection("ended");
 }
 
-/** Notices silence: a connection on which nothing arrives is lost, whatever the network says. */
+const SILENCE = 3; // seconds after which the page asks whether the monitor is there
+const NO_ANSWER = 3; // seconds that it waits
+let question = null;
+
+/** Notices silence: a connection on which nothing arrives, and no answer, is lost, whatever the network says. */
 function watch() {
   if (model.connection.state !== "live" || lastAlive === null) return;
   const silence = Math.max(performance.now() - lastAlive, Date.now() - lastAliveWall) / 1000;
-  if (silence > 2.5 * heartbeat + 0.5) {
+  if (silence > SILENCE) question ??= inquire();
+}
+
+async function inquire() {
+  try {
+    takeState(await get("state", {}, AbortSignal.timeout(NO_ANSWER * 1000)));
+    isAlive();
+  } catch {
     setConnection("lost", "nothing arrives from the monitor");
     abort?.abort();
+  } finally {
+    question = null;
   }
+}
+
+function isAlive() {
+  lastAlive = performance.now();
+  lastAliveWall = Date.now();
 }

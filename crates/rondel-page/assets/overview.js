@@ -89,7 +89,7 @@ export function overview(main, route) {
   let rows = [];
   let losses = [];
   let shown = shownRange();
-  let sorted = { version: -1, key: "", at: -Infinity };
+  let sorted = { version: -1, key: "", at: -Infinity, size: 0 };
   const axis = timeAxis();
   const control = rangeControl();
   const search = el("input", { type: "search", id: "search", placeholder: "Search names and requirements", "aria-label": "Search names and requirements", value: route.query.get("search") ?? "",
@@ -108,7 +108,7 @@ export function overview(main, route) {
   const grid = new Grid({
     label: "Properties",
     className: "properties",
-    columns: [["verdict", "verdict"], ["title", "property"], ["sev", "severity"], ["since", "for"], ["violations", "violations"], ["instances", "instances"], ["lane", axis.element]],
+    columns: [["verdict", "verdict"], ["title", "property"], ["sev", "severity"], ["since", "for"], ["violations", "violations"], ["instances", "instances"], ["lane", [el("span", { class: "hidden" }, "timeline"), axis.element]]],
     build: buildRow,
     item: (index) => rows[index] ?? null,
     key: (row) => row.name,
@@ -134,14 +134,15 @@ export function overview(main, route) {
   /** Filters and sorts again; rows stay where they are while somebody is choosing one, and otherwise move once a second. */
   const arrange = (query) => {
     const key = ["search", "verdict", "severity", "requirement", "network", "sort"].map((name) => query.get(name)).join("\n");
-    const isNew = key !== sorted.key;
+    const isNewKey = key !== sorted.key;
+    const isNew = isNewKey || sorted.size !== model.properties.size;
     if (!isNew && (sorted.version === model.version || grid.isInUse() || performance.now() - sorted.at < 1000)) {
       rows = rows.map((row) => model.properties.get(row.name)).filter(Boolean);
     } else {
       rows = [...model.properties.values()].filter(filter(query)).sort(ORDERS[query.get("sort")] ?? worstFirst);
-      sorted = { version: model.version, key, at: performance.now() };
+      sorted = { version: model.version, key, at: performance.now(), size: model.properties.size };
       grid.keepActive((name) => rows.findIndex((row) => row.name === name));
-      if (isNew) grid.root.scrollTop = 0;
+      if (isNewKey) grid.root.scrollTop = 0;
     }
     grid.setCount(rows.length);
   };

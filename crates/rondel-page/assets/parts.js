@@ -59,7 +59,7 @@ export function propertyLink(name, query = {}) {
   return el("a", { href: link("property", name, query), class: "name" }, plain(name));
 }
 
-const NAMES = new Map([[60, "1 min"], [300, "5 min"], [600, "10 min"], [3600, "1 h"], [21_600, "6 h"], [86_400, "1 d"], [604_800, "7 d"]]);
+const NAMES = new Map([[60, "1 min"], [300, "5 min"], [600, "10 min"], [1800, "30 min"], [3600, "1 h"], [21_600, "6 h"], [86_400, "1 d"], [604_800, "7 d"]]);
 
 /** The control of the time range. `update()` shows the present one. */
 export function rangeControl() {

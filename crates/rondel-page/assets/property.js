@@ -45,7 +45,7 @@ class PropertyView {
     const copy = el("button", { type: "button", onclick: () => this.copy(copy) }, "Copy link");
     fill(main, el("nav", { class: "crumbs", "aria-label": "Path" }, el("a", { href: link("overview") }, "Overview"), " / "),
       el("div", { class: "title-line" }, el("h1", {}, plain(this.name)), this.badge.element, this.facts, copy), this.problems, this.text,
-      el("section", { class: "plots-part", "aria-label": "Timeline" }, el("div", { class: "controls" }, this.selection, this.control.element), this.plots, this.plotNote), this.violations, this.instances.root);
+      el("section", { class: "plots-part", "aria-label": "Timeline" }, el("h2", { class: "hidden" }, "Timeline"), el("div", { class: "controls" }, this.selection, this.control.element), this.plots, this.plotNote), this.violations, this.instances.root);
     this.observer = new ResizeObserver(perFrame(() => this.resize()));
     this.observer.observe(this.plots);
     this.reload = debounced(() => this.load(), 80);

@@ -12,7 +12,7 @@ function takeToken() {
   const given = /[#&?]token=([^&]+)/.exec(location.hash);
   if (!given) return;
   setToken(decode(given[1]));
-  const rest = location.hash.replace(given[0], given[0][0] === "&" ? "" : given[0][0]).replace(/\?$/, "");
+  const rest = location.hash.replace(given[0], given[0][0] === "&" ? "" : given[0][0]).replace("?&", "?").replace(/\?$/, "");
   history.replaceState(null, "", rest.length > 1 ? rest : "#/overview");
 }
 
@@ -87,7 +87,7 @@ window.addEventListener("hashchange", () => {
 
 // --- the time range
 
-export const RANGES = [60, 300, 600, 3600, 21_600, 86_400, 604_800];
+export const RANGES = [60, 300, 600, 1800, 3600, 21_600, 86_400, 604_800];
 const DEFAULT_RANGE = 600;
 const LEAST = 0.001;
 

@@ -5,7 +5,7 @@ import { valueText } from "./parts.js";
 
 const TOKEN = /(\/\/[^\n]*)|("(?:[^"\\\n]|\\.)*"?)|(@?[A-Za-z_][\w]*)|(\d[\d_.]*(?:e[+-]?\d+)?)|([^\w\s"@/]+|\/|@)|(\s+)/gi;
 const KEYWORDS = new Set(("topic property let const test assert machine chain use for each in as and or not true false since until once historically previously next eventually always " +
-  "exists forall over full state when expect error final on if then else within after").split(" "));
+  "exists forall over full state when expect final on if then else within after").split(" "));
 
 /** Tokens of a text as `[class, text]`. */
 function tokens(text) {

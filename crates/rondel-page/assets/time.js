@@ -92,9 +92,9 @@ export function duration(seconds) {
   if (s < 1) return `${sign}${trim((s * 1000).toFixed(s < 0.01 ? 1 : 0))} ms`;
   if (s < 60) return `${sign}${trim(s.toFixed(s < 10 ? 1 : 0))} s`;
   const whole = Math.floor(s);
-  if (whole < 3600) return `${sign}${Math.floor(whole / 60)} min ${whole % 60} s`;
-  if (whole < 86_400) return `${sign}${Math.floor(whole / 3600)} h ${Math.floor((whole % 3600) / 60)} min`;
-  return `${sign}${Math.floor(whole / 86_400)} d ${Math.floor((whole % 86_400) / 3600)} h`;
+  const [size, unit, less, part] = whole < 3600 ? [60, "min", 1, "s"] : whole < DAY ? [3600, "h", 60, "min"] : [DAY, "d", 3600, "h"];
+  const rest = Math.floor((whole % size) / less);
+  return `${sign}${Math.floor(whole / size)} ${unit}${rest ? ` ${rest} ${part}` : ""}`;
 }
 
 /** Ticks of a time axis: about one for every `spacing` pixels of `width`, as `[time, label]`. */

@@ -35,7 +35,7 @@ export function statusOf(violation) {
 
 /** The list; a click selects a violation, in the address. */
 export function violationList(answer, selected) {
-  if (!answer.violations.length) return [el("h3", {}, "Violations"), empty("No violation in this time range.")];
+  if (!answer.violations.length) return [el("h2", {}, "Violations"), empty("No violation in this time range.")];
   const items = answer.violations.map((v) => {
     const isSelected = v.id === selected?.id;
     const button = el("button", { type: "button", class: "violation", "aria-expanded": String(isSelected), onclick: () => select(isSelected ? null : v) },
@@ -44,7 +44,7 @@ export function violationList(answer, selected) {
     return el("li", {}, button, isSelected ? explanation(v) : null);
   });
   const more = answer.total > items.length ? el("p", { class: "note" }, `The latest ${items.length} of ${count(answer.total)}.`) : null;
-  return [el("h3", {}, "Violations"), el("ol", { class: "violations" }, items), more];
+  return [el("h2", {}, "Violations"), el("ol", { class: "violations" }, items), more];
 }
 
 function select(violation) {

@@ -15,7 +15,7 @@ from scenes import HISTORY, VERDICTS
 
 ASSETS = pathlib.Path(__file__).resolve().parents[2] / "assets"
 POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-HEARTBEAT = 1
+QUIET = 5  # seconds after which a comment is sent
 
 
 def bound(query, name, default):
@@ -101,8 +101,9 @@ class Fake:
         return f"http://127.0.0.1:{self.port}/"
 
     def live(self, stopping):
-        """Ten times a second: changes of verdicts, as the scene has them; every second a sign of life."""
+        """Ten times a second: changes of verdicts, as the scene has them; once a second the state if it has changed."""
         step = 0
+        latest = None
         names = list(self.scene.properties)
         while not stopping.wait(0.1):
             step += 1
@@ -114,8 +115,12 @@ class Fake:
                 for name in changed:
                     self.set(name, self.random.choice(["satisfied", "violated", "satisfied", "inconclusive"]), send=False)
                 self.changes(changed)
-            if step % (10 * HEARTBEAT) == 0:
+            if step % 10 == 0 and (state := {**self.state(), "now": None, "reached": None}) != latest:
+                latest = state
                 self.send("state", self.state())
+            if step % (10 * QUIET) == 0:
+                for stream in list(self.streams):
+                    stream.put(": quiet\n\n")
 
     def set(self, name, verdict, parameters=None, send=True):
         """A verdict of a property, as of now."""
@@ -130,8 +135,9 @@ class Fake:
     def changes(self, names):
         with self.lock:
             rows = [self.summary(self.scene.properties[name], None) for name in names]
-            changes = [{"property": row["name"], "parameters": {}, "verdict": row["verdict"], "time": row["since"], "robustness": None} for row in rows if row["verdict"]]
-        self.send("changes", {"now": self.now(), "reached": self.now(), "changes": changes, "properties": rows, "has_more": False})
+            first = lambda row: next((i[0] for i in self.scene.properties[row["name"]].instances), {})
+            changes = [{"property": row["name"], "parameters": first(row), "verdict": row["verdict"], "time": row["since"], "robustness": None} for row in rows if row["verdict"]]
+        self.send("changes", {"now": self.now(), "reached": self.now(), "changes": changes, "has_more": False})
 
     def reset(self):
         self.send("reset", {})
@@ -188,7 +194,7 @@ class Fake:
         handler.send_header("Content-Type", "text/event-stream")
         handler.send_header("Connection", "close")
         handler.end_headers()
-        mine.put(f"id: 1-0\nevent: hello\ndata: {json.dumps({'now': self.now(), 'reached': self.now(), 'heartbeat': HEARTBEAT})}\n\n")
+        mine.put(f"id: 1-0\nevent: hello\ndata: {json.dumps({'now': self.now(), 'reached': self.now()})}\n\n")
         self.streams.add(mine)
         stopping = self.stopping
         try:
@@ -282,8 +288,8 @@ class Fake:
         return {"times": times, "verdicts": verdicts}
 
     def overview(self, query):
-        end = bound(query, "until", self.now())
-        begin = end - bound(query, "seconds", 600)
+        end = self.now()
+        begin = end - int(query.get("seconds", ["600"])[0])
         width = bound(query, "width", 0)
         rows = [self.summary(p, self.timeline(p, begin, end) if width else None) for p in self.scene.properties.values()]
         counts = {key or "none": sum(p.verdict == key for p in self.scene.properties.values()) for key in VERDICTS}
