@@ -138,9 +138,10 @@ class Chart {
     const c = colours();
     const scale = devicePixelRatio;
     ctx.save();
-    for (const mark of this.marks) {
-      const [from, until] = this.extent();
-      if (mark.time < from || mark.time > until) continue;
+    const [from, until] = this.extent();
+    const marks = this.marks.filter((mark) => mark.time >= from && mark.time <= until);
+    const dots = marks.filter((mark) => mark.y !== undefined);
+    for (const mark of marks) {
       const x = u.valToPos(mark.time, "x", true);
       ctx.strokeStyle = mark.isSelected ? c.text : c.violated;
       ctx.setLineDash(mark.isSelected ? [] : [3 * scale, 3 * scale]);
@@ -151,12 +152,18 @@ class Chart {
       ctx.lineTo(x, bbox.top + bbox.height);
       ctx.stroke();
       ctx.globalAlpha = 1;
-      if (mark.y !== undefined) this.dot(u, x, mark);
     }
+    // The label of a dot stands on the side where no other dot is near.
+    dots.sort((a, b) => a.time - b.time);
+    dots.forEach((mark, i) => {
+      const next = i + 1 < dots.length ? u.valToPos(dots[i + 1].time, "x", true) : Infinity;
+      const x = u.valToPos(mark.time, "x", true);
+      this.dot(u, x, mark, next - x);
+    });
     ctx.restore();
   }
 
-  dot(u, x, mark) {
+  dot(u, x, mark, room) {
     const { ctx, bbox } = u;
     const c = colours();
     const scale = devicePixelRatio;
@@ -172,7 +179,8 @@ class Chart {
     ctx.font = `600 ${12 * scale}px system-ui, sans-serif`;
     const label = plain(mark.label, 24);
     const size = ctx.measureText(label).width;
-    const isLeft = x + size + 16 * scale > bbox.left + bbox.width;
+    const needed = size + 16 * scale;
+    const isLeft = x + needed > bbox.left + bbox.width || (room < needed && x - needed > bbox.left);
     const tx = isLeft ? x - size - 9 * scale : x + 9 * scale;
     const ty = Math.min(Math.max(y, bbox.top + 9 * scale), bbox.top + bbox.height - 9 * scale);
     ctx.globalAlpha = 0.85;

@@ -82,6 +82,7 @@ export function rangeControl() {
     }
     setAttribute(live, "aria-pressed", String(follows));
     setText(live, isRelative(until) ? "End" : "Live");
+    text.classList.toggle("is-fixed", !follows);
     setText(text, follows ? (isRelative(until) ? "" : zoneName()) : `${clock(from, { fraction: length < 60 })} – ${clock(until, { fraction: length < 60 })}`);
   };
   update();

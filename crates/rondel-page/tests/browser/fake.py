@@ -375,8 +375,9 @@ class Fake:
         parameters = next((row[0] for row in prop.instances if row[1] == "violated"), {})
         explanation = [{"time": begin - 0.5, "values": values(begin - 0.5)}, {"time": begin, "values": values(begin)}] if prop.signals else []
         last = end if end is not None else self.now()
+        worst = min(prop.robustness(begin + (last - begin) * k / 20) for k in range(21)) if prop.robustness else None
         return {"id": self.id(prop) if end is None else self.id(prop) * 1000 + i, "property": prop.name, "severity": prop.severity, "parameters": parameters, "status": "open" if end is None else "ended", "begin": begin, "last": last, "end": end, "ended_by": "satisfied" if end else None,
-                "count": max(1, int((last - begin) * 4)), "seconds": last - begin, "worst": -0.03 if prop.robustness else None, "acknowledged_by": prop.acknowledged_by if end is None else None, "acknowledged_at": begin + 35 if prop.acknowledged_by and end is None else None, "acknowledged_until": None,
+                "count": max(1, int((last - begin) * 4)), "seconds": last - begin, "worst": worst and round(worst, 3), "acknowledged_by": prop.acknowledged_by if end is None else None, "acknowledged_at": begin + 35 if prop.acknowledged_by and end is None else None, "acknowledged_until": None,
                 "comment": "charging station 3 is out of order" if prop.acknowledged_by == "night shift" else None, "because_of": prop.because_of if end is None else None, "silenced_until": prop.silenced, "values": {}, "missing": None, "explanation": explanation}
 
     def specification(self):
