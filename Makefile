@@ -31,7 +31,7 @@ PEERS := crates/rondel/tests/peers
 DEMO := --workspace --bin rondel --examples
 
 .DEFAULT_GOAL := help
-.PHONY: help setup nextest demo case-study install uninstall test test-long test-faults test-peers test-features test-brokers test-postgres test-python wheel bench bench-containers image \
+.PHONY: help setup nextest demo case-study install uninstall test test-long test-faults test-peers test-features test-brokers test-postgres test-python test-page wheel bench bench-containers image \
 	test-containers \
 	test-bridge test-fresh fuzz mutants deny clean
 
@@ -117,6 +117,13 @@ test-python: setup .venv-python/ready ## test the Python package and its types (
 	cd $(PYTHON_PACKAGE) && MYPYPATH=python $(CURDIR)/.venv-python/bin/python -m mypy --strict --package rondel
 	cd $(PYTHON_PACKAGE) && PYTHONPATH=python MYPYPATH=python $(CURDIR)/.venv-python/bin/python -m mypy.stubtest rondel._native
 
+# The page alone takes three minutes with a fake server that answers by docs/reference/openapi.yaml. With RONDEL_PICTURES=write
+# the pictures of the documents are drawn again.
+PAGE_TESTS := crates/rondel-page/tests/browser
+test-page: setup .venv-page/ready $(PAGE_TESTS)/node_modules/axe-core/package.json ## test the page in headless Chromium: behaviour, load, accessibility, pictures (installs Chromium and npm)
+	cargo build --locked $(DEMO)
+	cd $(PAGE_TESTS) && RONDEL_PROGRAM=$(abspath $(TARGET))/debug/rondel $(CURDIR)/.venv-page/bin/python -m pytest --quiet
+
 wheel: setup .venv-python/ready ## build the wheel of the Python package with all optimisations, in out/wheels
 	.venv-python/bin/maturin build --release --locked --manifest-path $(PYTHON_PACKAGE)/Cargo.toml --out out/wheels
 
@@ -159,7 +166,7 @@ deny: setup ## check licences, sources and bans of all dependencies
 	cargo deny --manifest-path $(PEERS)/Cargo.toml --config deny.toml check licenses bans sources
 
 clean: ## remove all build results
-	rm -rf target deploy/bridge/program/target .venv .venv-python $(PYTHON_MODULE) out
+	rm -rf target deploy/bridge/program/target .venv .venv-python .venv-page $(PAGE_TESTS)/node_modules $(PYTHON_MODULE) out
 
 .venv/ready: scripts/test-requirements.txt
 	@echo "==> installing the independent clients and writers for the tests into .venv"
@@ -171,6 +178,18 @@ clean: ## remove all build results
 	@echo "==> installing pytest, mypy, maturin and libraries of tables into .venv-python (600 MB)"
 	python3 -m venv .venv-python
 	.venv-python/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
+	@touch $@
+
+.venv-page/ready: $(PAGE_TESTS)/requirements.txt
+	@scripts/setup page
+	@echo "==> installing Playwright for the tests of the page into .venv-page"
+	python3 -m venv .venv-page
+	.venv-page/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
+	@touch $@
+
+$(PAGE_TESTS)/node_modules/axe-core/package.json: $(PAGE_TESTS)/package.json | .venv-page/ready
+	@echo "==> installing axe-core, the rules of accessibility, for the tests of the page"
+	npm install --prefix $(PAGE_TESTS) --no-package-lock --no-audit --no-fund --silent
 	@touch $@
 
 .venv/peers: scripts/peers-requirements.txt
