@@ -9,7 +9,7 @@ use std::process::Command;
 
 /// Each crate, and the crates of the workspace that it may depend on. Nothing may depend on `rondel`,
 /// `rondel-python` or `rondel-bench`.
-const ALLOWED: [(&str, &[&str]); 14] = [
+const ALLOWED: [(&str, &[&str]); 15] = [
     ("rondel-event", &[]),
     ("rondel-spec", &["rondel-event", "rondel-testkit"]),
     ("rondel-align", &["rondel-event", "rondel-testkit"]),
@@ -24,6 +24,7 @@ const ALLOWED: [(&str, &[&str]); 14] = [
     ("rondel-report", &["rondel-event", "rondel-runtime"]),
     // Its tests parse specifications.
     ("rondel-sinks", &["rondel-event", "rondel-runtime", "rondel-spec", "rondel-testkit"]),
+    ("rondel-page", &["rondel-event", "rondel-runtime", "rondel-sinks", "rondel-spec", "rondel-testkit"]),
     ("rondel-python", &["rondel-event", "rondel-spec", "rondel-runtime"]),
     ("rondel", LIBRARIES),
     ("rondel-bench", LIBRARIES),
@@ -42,6 +43,7 @@ const LIBRARIES: &[&str] = &[
     "rondel-runtime",
     "rondel-report",
     "rondel-sinks",
+    "rondel-page",
     "rondel-testkit",
 ];
 

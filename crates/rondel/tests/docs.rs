@@ -345,6 +345,7 @@ fn every_option_is_in_the_reference() {
         "repl",
         "audit",
         "query",
+        "page",
         "ack",
         "silence",
         "reload",

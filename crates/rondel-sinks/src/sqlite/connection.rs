@@ -56,7 +56,7 @@ impl Writable {
             | OpenFlags::SQLITE_OPEN_EXRESCODE;
         let mut connection = Connection::open_with_flags(path, flags).map_err(failed)?;
         connection.busy_timeout(limit).map_err(failed)?;
-        check_version(&connection, path, true)?;
+        check_version(&connection, path, Access::Write)?;
         // Has an effect on a new file only; before the log.
         connection.pragma_update(None, "auto_vacuum", "INCREMENTAL").map_err(failed)?;
         let mode: String = connection
@@ -124,8 +124,19 @@ fn log_path(path: &Path) -> PathBuf {
     PathBuf::from(log)
 }
 
+/// Versions of stores that an access accepts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// Earlier ones, which are brought up to date, and new files.
+    Write,
+    /// The version of this release.
+    Read,
+    /// This version and earlier ones.
+    ReadEarlier,
+}
+
 /// Opens a store for reading.
-pub(crate) fn open_read(path: &Path, limit: Duration) -> Result<Connection, StoreError> {
+pub(crate) fn open_read(path: &Path, limit: Duration, access: Access) -> Result<Connection, StoreError> {
     let refuse = |kind: StoreErrorKind, why: &str| {
         Err(StoreError::new(kind, format!("cannot read the store {}: {why}", path.display())))
     };
@@ -140,20 +151,25 @@ pub(crate) fn open_read(path: &Path, limit: Duration) -> Result<Connection, Stor
         }
         _ => {}
     }
-    match open_for_reading(path, limit, false) {
+    match open_for_reading(path, limit, access, false) {
         // A log cannot be made in a folder that is not writable; without one, no process writes.
         Err(error)
             if matches!(error.kind, StoreErrorKind::CannotOpen | StoreErrorKind::ReadOnly)
                 && is_without_log(path) =>
         {
-            open_for_reading(path, limit, true)
+            open_for_reading(path, limit, access, true)
         }
         opened => opened,
     }
 }
 
 /// Opens a store for reading. `is_immutable`: nothing writes to it meanwhile, so that it needs no log and no locks.
-fn open_for_reading(path: &Path, limit: Duration, is_immutable: bool) -> Result<Connection, StoreError> {
+fn open_for_reading(
+    path: &Path,
+    limit: Duration,
+    access: Access,
+    is_immutable: bool,
+) -> Result<Connection, StoreError> {
     let failed = |error: rusqlite::Error| StoreError::of(&error, "read the store", path);
     let flags =
         OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_EXRESCODE;
@@ -164,7 +180,7 @@ fn open_for_reading(path: &Path, limit: Duration, is_immutable: bool) -> Result<
     let connection = connection.map_err(failed)?;
     connection.busy_timeout(limit).map_err(failed)?;
     connection.pragma_update(None, "query_only", true).map_err(failed)?;
-    check_version(&connection, path, false)?;
+    check_version(&connection, path, access)?;
     check_tables(&connection, path)?;
     Ok(connection)
 }
@@ -210,7 +226,8 @@ fn check_tables(connection: &Connection, path: &Path) -> Result<(), StoreError> 
 }
 
 /// Checks that a file is a store that this release knows, or new.
-fn check_version(connection: &Connection, path: &Path, writes: bool) -> Result<(), StoreError> {
+fn check_version(connection: &Connection, path: &Path, access: Access) -> Result<(), StoreError> {
+    let writes = access == Access::Write;
     let failed = |error: rusqlite::Error| StoreError::of(&error, "open the store", path);
     let number = |pragma: &str| connection.pragma_query_value(None, pragma, |row| row.get::<_, i32>(0));
     let (application, version) =
@@ -237,7 +254,7 @@ fn check_version(connection: &Connection, path: &Path, writes: bool) -> Result<(
         );
         return Err(StoreError::new(StoreErrorKind::Newer, message));
     }
-    if version < known && !writes {
+    if version < known && access == Access::Read {
         let message = format!(
             "the store {shown} has version {version}, and this release reads version {known}; open it once for \
              writing, which brings it up to date"

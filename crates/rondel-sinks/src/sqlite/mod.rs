@@ -23,7 +23,7 @@ use std::time::Duration;
 use rusqlite::InterruptHandle;
 
 pub use connection::VERSION;
-use connection::{Writable, open_read};
+use connection::{Access, Writable, open_read};
 pub use error::{StoreError, StoreErrorKind};
 pub use operate::{Acknowledgement, Action, NewSilence, Operations};
 use operators::Operators;
@@ -99,7 +99,7 @@ impl SqliteSink {
         if std::fs::metadata(&self.path).is_ok_and(|found| found.is_file() && found.len() == 0) {
             return Ok(());
         }
-        let connection = match open_read(&self.path, limit) {
+        let connection = match open_read(&self.path, limit, Access::Read) {
             Err(error) if error.kind == StoreErrorKind::Missing => return Ok(()),
             opened => opened?,
         };

@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rusqlite::types::ValueRef;
+use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, Statement, ToSql};
 
-use super::connection::open_read;
+use super::connection::{Access, open_read};
 use super::error::{StoreError, StoreErrorKind};
 use super::rows::{Cell, Rows};
 
@@ -241,7 +241,47 @@ impl Reader {
     /// # Errors
     /// [`StoreError`]: the file is missing, no store, or of another version.
     pub fn open(path: &Path, limit: Duration) -> Result<Reader, StoreError> {
-        Ok(Reader { connection: open_read(path, limit)?, path: path.to_owned() })
+        Ok(Reader { connection: open_read(path, limit, Access::Read)?, path: path.to_owned() })
+    }
+
+    /// Opens a store as [`open`](Reader::open) does, also one of an earlier [version](Reader::version): its tables may lack
+    /// columns, and its views are those of the release that wrote it.
+    ///
+    /// # Errors
+    /// [`StoreError`]: the file is missing, no store, or of a later version.
+    pub fn open_earlier(path: &Path, limit: Duration) -> Result<Reader, StoreError> {
+        Ok(Reader { connection: open_read(path, limit, Access::ReadEarlier)?, path: path.to_owned() })
+    }
+
+    /// Returns the version of the store.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn version(&self) -> Result<u32, StoreError> {
+        self.pragma("user_version")
+    }
+
+    /// Returns a number that differs after another connection has written.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn data_version(&self) -> Result<u32, StoreError> {
+        self.pragma("data_version")
+    }
+
+    fn pragma(&self, name: &str) -> Result<u32, StoreError> {
+        let value = self.connection.pragma_query_value(None, name, |row| row.get(0));
+        value.map_err(|error| StoreError::of(&error, "read the store", &self.path))
+    }
+
+    /// Returns the rows of one SQL statement that only reads, with values for its parameters `?1`, `?2` and so on, at most
+    /// `limit`.
+    ///
+    /// # Errors
+    /// [`StoreError`], of the kind `Query` if the statement is wrong or writes.
+    pub fn select(&self, sql: &str, values: &[Cell], limit: usize) -> Result<Rows, StoreError> {
+        let values: Vec<&dyn ToSql> = values.iter().map(|value| value as &dyn ToSql).collect();
+        self.rows(sql, &values, limit)
     }
 
     /// Returns the rows of a view, at most `limit`.
@@ -335,6 +375,17 @@ fn read(statement: &mut Statement<'_>, values: &[&dyn ToSql], limit: usize) -> r
         found.rows.push(cells.collect::<rusqlite::Result<_>>()?);
     }
     Ok(found)
+}
+
+impl ToSql for Cell {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(ToSqlOutput::Borrowed(match self {
+            Cell::Null => ValueRef::Null,
+            Cell::Integer(i) => ValueRef::Integer(*i),
+            Cell::Real(x) => ValueRef::Real(*x),
+            Cell::Text(text) => ValueRef::Text(text.as_bytes()),
+        }))
+    }
 }
 
 fn cell(value: ValueRef<'_>) -> Cell {

@@ -7,6 +7,7 @@ mod kept;
 mod lines;
 mod message_run;
 mod messages;
+mod page;
 mod parallel;
 mod reading;
 #[cfg(feature = "repl")]
@@ -14,6 +15,7 @@ mod results;
 mod stored;
 mod summary;
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -27,12 +29,13 @@ use rondel_runtime::{Alignment, Input, ManualClock, Options, ResetPolicy, Sessio
 
 use checking::Checking;
 use messages::StampOf;
+use page::Paged;
 use stored::CheckStore;
 
 use super::from_deployment;
 use crate::commands::reports::{Reports, Wanted, look_ahead};
 use crate::commands::table_arguments::TableArguments;
-use crate::deployment::{Deployment, check_time_field, time_source, time_unit};
+use crate::deployment::{Deployment, check_time_field, page_address, time_source, time_unit};
 use crate::live::resume;
 use crate::output::{Emit, Format};
 use crate::sinks::driven;
@@ -131,6 +134,13 @@ pub struct Check {
     /// Keep the printed verdicts in this file, a store of SQLite that `rondel query` reads
     #[arg(long, value_name = "FILE")]
     store: Option<PathBuf>,
+    /// Afterwards serve the page of the results over HTTP until a signal, on this address (default: 127.0.0.1:8080), and
+    /// explain violations; for one recording
+    #[arg(long, value_name = "ADDRESS", num_args = 0..=1, require_equals = true, default_missing_value = "127.0.0.1:8080", value_parser = page_address)]
+    page: Option<SocketAddr>,
+    /// Results that the page shows beside the store.
+    #[arg(skip)]
+    paged: Arc<Paged>,
     /// The format of the closing summary; JSON is one object on standard error
     #[arg(long, value_enum, default_value = "text")]
     summary: Format,
@@ -199,8 +209,16 @@ impl Check {
         }
     }
 
+    /// Checks, serves the page if there is one, and returns the exit status of the check.
+    pub fn run(self) -> u8 {
+        match self.page {
+            Some(listen) => self.with_page(listen),
+            None => self.checked(),
+        }
+    }
+
     /// Checks, and returns the exit status.
-    pub fn run(mut self) -> u8 {
+    fn checked(mut self) -> u8 {
         if self.formula.is_some() && self.first.as_deref().is_some_and(is_deployment) {
             complain("--formula cannot be used with a deployment file, which names its specification");
             return exit::USAGE;
@@ -248,6 +266,15 @@ impl Check {
         if (self.resume.is_some() || self.snapshot_to.is_some()) && self.traces.len() > 1 && !self.merge {
             complain("--resume and --snapshot-to need exactly one recording, as a snapshot belongs to one");
             return exit::USAGE;
+        }
+        if self.page.is_some() {
+            if self.recordings().len() > 1 {
+                complain(
+                    "--page shows the results of one recording: name one, or check all as one with --merge",
+                );
+                return exit::USAGE;
+            }
+            self.paged.describe(&specification);
         }
         // The state of a snapshot is restored for the messages as they are recorded.
         if let (Some(_), Some(file)) = (&self.resume, self.traces.first())
@@ -492,11 +519,11 @@ impl Check {
     /// The options of the sessions but for how messages are read.
     fn options(&self) -> Options {
         Options {
-            // A report contains what caused a violation.
-            explain: self.explain || !self.report.is_empty(),
+            // A report and the page contain what caused a violation.
+            explain: self.explain || !self.report.is_empty() || self.page.is_some(),
             ids: self.store.is_some(),
             signals: if self.report.is_empty() { 0 } else { Judged::MOST_VIOLATIONS as u32 },
-            courses: self.draws,
+            courses: self.draws || self.page.is_some(),
             // Recorded times of arrival set the clock.
             clock: Arc::new(ManualClock::default()),
             // A deployment has its limit; a recording by itself has none.

@@ -154,6 +154,7 @@ impl Listening<'_> {
             audit: None,
             text: None,
             metrics: None,
+            page: None,
             store: None,
             driven: Vec::new(),
             actions: Vec::new(),

@@ -16,6 +16,7 @@ mod listen;
 #[cfg(feature = "lsp")]
 mod lsp;
 mod operate;
+mod page;
 mod plot;
 mod publish;
 mod query;
@@ -105,6 +106,7 @@ enum Command {
     Init(init::Init),
     Trace(trace::Trace),
     Query(query::Query),
+    Page(page::Page),
     Ack(ack::Ack),
     Silence(silence::Silence),
     Completions(completions::Completions),
@@ -152,6 +154,7 @@ impl Arguments {
             Command::Init(init) => init.run(),
             Command::Trace(trace) => trace.run(),
             Command::Query(query) => query.run(),
+            Command::Page(page) => page.run(),
             Command::Ack(ack) => ack.run(),
             Command::Silence(silence) => silence.run(),
             Command::Completions(completions) => completions.run(),

@@ -1,12 +1,13 @@
 //! `rondel run`: a specification against a live network.
 
 mod destinations;
+mod page;
 mod reloading;
 mod short_form;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, OnceLock, mpsc};
 use std::time::{Duration, Instant};
 
 use clap::Args;
@@ -19,11 +20,14 @@ use serde_json::json;
 use super::from_deployment;
 use crate::deployment::{
     self, Address, Binding, Deployment, Durability, FlightSettings, MetricsSettings, listen_address,
+    page_address,
 };
 use crate::live::audited;
 use crate::live::discover;
 use crate::live::metrics::{self, RunState};
 use crate::live::networks::{self, NetworkArguments, Networks};
+use crate::live::page::PageServer;
+use crate::live::page::temporary::TemporaryStore;
 use crate::live::pipeline::{self, Simulated, Stop};
 use crate::live::resume;
 use crate::live::running::{END_WITHIN, Options, RunSummary, Running};
@@ -111,6 +115,15 @@ pub struct Run {
     /// 127.0.0.1:9464
     #[arg(long, value_name = "ADDRESS", value_parser = listen_address)]
     metrics: Option<SocketAddr>,
+    /// Serve the page of the run over HTTP on this address, such as 127.0.0.1:8080
+    #[arg(long, value_name = "ADDRESS", value_parser = page_address)]
+    page: Option<SocketAddr>,
+    /// A file with the token that requests for the page carry; needed unless the address is one of this machine alone
+    #[arg(long, value_name = "FILE", requires = "page")]
+    page_token_file: Option<PathBuf>,
+    /// The store of a run with a page that keeps none.
+    #[arg(skip)]
+    page_store: OnceLock<TemporaryStore>,
     /// Do not listen for `rondel reload`; SIGHUP still reloads the deployment
     #[arg(long)]
     no_control: bool,
@@ -137,8 +150,9 @@ impl Run {
         ended.unwrap_or_else(|status| status)
     }
 
-    /// Returns the deployment with the metrics of the options.
+    /// Returns the deployment with the metrics and the page of the options.
     fn measured(&self, mut deployment: Deployment) -> Deployment {
+        self.add_page(&mut deployment);
         if let Some(listen) = self.metrics {
             let parameters = deployment.metrics.map_or(0, |metrics| metrics.parameters);
             deployment.metrics = Some(MetricsSettings { listen, parameters });
@@ -244,11 +258,12 @@ impl Run {
         self.set_store(&mut current)?;
         // Before the networks are joined, which may take long.
         let manager = Manager::from_environment();
-        let state = (current.metrics.is_some() || manager.is_some())
+        let state = (current.metrics.is_some() || current.page.is_some() || manager.is_some())
             .then(|| Arc::new(RunState::new(current.metrics.map(|settings| settings.parameters))));
         let served = current.metrics.zip(state.clone());
         let server = served.map(|(settings, state)| metrics::serve(settings.listen, state)).transpose();
         let _server = server.map_err(|error| refuse(&error, exit::USAGE))?;
+        let page = self.serve_page(&current, state.as_ref())?;
         let service = manager.zip(state.clone()).and_then(|(manager, state)| manager.inform(state));
         let read = current.sources.clone();
         discover::types(&mut current, &interrupted)?;
@@ -294,6 +309,7 @@ impl Run {
             screen: None,
             simulated: simulation.map(|simulation| Simulated::new(simulation, Arc::clone(&plan))),
             metrics: state,
+            tap: page.as_ref().map(PageServer::tap),
             read,
             end_within: Duration::from_secs(self.stop_timeout),
             programs: self.allow_run.map_or(PROGRAMS, usize::from),
@@ -304,6 +320,9 @@ impl Run {
                 end_audit(audit.as_deref(), "not started", None);
                 networks::failed(error)
             })?;
+        if let Some(page) = &page {
+            page.watch(&running, deployment);
+        }
         let control = self.control(&requester);
         say(&format!("ready after {} ms{}", started.elapsed().as_millis(), discover::read_now(deployment)));
         let mut active = Active { deployment: current, running, clock };
@@ -313,9 +332,10 @@ impl Run {
             requester: &requester,
             service: service.as_ref(),
             audit: audit.as_deref(),
+            page: page.as_ref(),
         };
         let why = self.serve(&mut active, &serving);
-        drop(control);
+        drop((control, page));
         let running = active.running;
         if let Some(service) = &service {
             service.stopping();
@@ -340,6 +360,9 @@ impl Run {
             // Dropping the publishers would wait for this subscriber again.
             std::process::exit(i32::from(exit::NETWORK));
         };
+        if self.page_store.get().is_some() {
+            summary.leave_store_out();
+        }
         summary.audit = end_audit(audit, reason, Some(&summary));
         say(&match self.summary {
             Format::Json => summary.json(),

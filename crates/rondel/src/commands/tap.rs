@@ -209,6 +209,7 @@ impl Tap {
             screen: Some(Sink::Network(Arc::new(screen.clone()))),
             simulated: simulation.map(|simulation| Simulated::new(simulation, Arc::clone(&plan))),
             metrics: None,
+            tap: None,
             read: Vec::new(),
             end_within: END_WITHIN,
             programs: PROGRAMS,

@@ -13,6 +13,7 @@ mod metrics;
 mod mqtt;
 mod networks;
 mod overview;
+mod page;
 mod places;
 mod qos;
 mod reading;
@@ -54,6 +55,7 @@ pub use heartbeat::Heartbeat;
 pub use limits::{Limits, bytes, resend};
 pub use metrics::{MetricsSettings, listen_address};
 pub use networks::lease;
+pub use page::{PageSettings, Token, page_address};
 use reading::deployment;
 pub use record::FlightSettings;
 pub use reload::{further_network, unchangeable};
@@ -98,6 +100,8 @@ pub struct Deployment {
     pub text: Option<(String, String)>,
     /// Serving of metrics.
     pub metrics: Option<MetricsSettings>,
+    /// Serving of the page.
+    pub page: Option<PageSettings>,
     /// The store of verdicts.
     pub store: Option<StoreSettings>,
     /// Further sinks beside networks, of the section `sinks:`.

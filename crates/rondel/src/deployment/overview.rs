@@ -230,6 +230,7 @@ impl Deployment {
         rows.extend(
             self.metrics.map(|metrics| row(["metrics", &format!("http://{}/metrics", metrics.listen)])),
         );
+        rows.extend(self.page.as_ref().map(|page| row(["page", &format!("http://{}/", page.listen)])));
         rows.extend(self.store.as_ref().map(stored));
         rows.extend(self.driven.iter().map(driven));
         let has_ids = self.ids || self.identifies();

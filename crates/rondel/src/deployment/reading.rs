@@ -18,6 +18,7 @@ use super::limits::limits;
 use super::metrics::metrics;
 use super::mqtt::mqtt_settings;
 use super::networks::{dds_settings, ros2_settings, zenoh_settings};
+use super::page::{PageSettings, page};
 use super::places::{self, Place, Role};
 use super::record::{FlightSettings, record};
 use super::reload::reload;
@@ -53,6 +54,7 @@ const SECTIONS: Synonyms = &[
     (&["connect", "listen", "router"], "write it in the section `zenoh:`"),
     (&["align", "order"], "write `alignment`"),
     (&["prometheus", "metric", "monitoring", "statistics", "telemetry"], "write `metrics: 127.0.0.1:9464`"),
+    (&["ui", "web", "dashboard", "http"], "write `page: 127.0.0.1:8080`"),
     (&["gate", "guard", "forward", "enforce"], "write `gates`, a list of gates"),
     (&["database", "sqlite", "db"], "write `store: verdicts.db`"),
     (&["action", "reactions", "do", "on", "alarms"], "write `actions`"),
@@ -94,6 +96,7 @@ struct Sections<'y> {
     record: Option<Item<'y>>,
     audit: Option<Item<'y>>,
     metrics: Option<Item<'y>>,
+    page: Option<Item<'y>>,
     store: Option<Item<'y>>,
     sinks: Option<Item<'y>>,
     actions: Option<Item<'y>>,
@@ -173,6 +176,7 @@ pub(super) fn deployment(
         audit,
         text: None,
         metrics: sections.metrics.and_then(|item| metrics(item, mistakes)),
+        page: sections.read_page(folder, mistakes),
         store,
         driven,
         actions,
@@ -226,6 +230,7 @@ impl<'y> Sections<'y> {
             record: members.get("record"),
             audit: members.get("audit"),
             metrics: members.get("metrics"),
+            page: members.get("page"),
             store: members.get("store"),
             sinks: members.get("sinks"),
             actions: members.get("actions"),
@@ -358,6 +363,15 @@ impl<'y> Sections<'y> {
             let message = format!("the store has {NEVER_END}: for that, write `emit: change` in `verdicts`");
             mistakes.warn(item, message);
         }
+    }
+
+    /// Settings of the page, which a synchronizer does not have.
+    fn read_page(&self, folder: &Path, mistakes: &mut Mistakes) -> Option<PageSettings> {
+        let item = self.page?;
+        if self.synchronize.is_some() {
+            mistakes.at(item, "a synchronizer has no verdicts to show: leave `page` out");
+        }
+        page(item, folder, mistakes)
     }
 
     /// Settings of sinks beside networks, which a synchronizer does not have. `joins`: whether the deployment is to be run.

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`histogram`], [`meter`] | measurements that the evaluating thread makes, as plain integers |
 //! | [`state`] | a copy of all counts for a scrape; liveness and readiness |
-//! | `exposition`, `server` | metric families as text; the HTTP server on its own thread |
+//! | `exposition`, `server` | metric families as text; the routes of the HTTP server |
 
 // Without the server nothing reads what is measured.
 #![cfg_attr(not(feature = "metrics"), allow(dead_code))]
@@ -21,9 +21,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 pub use meter::Meter;
-#[cfg(feature = "metrics")]
-pub use server::Server;
 pub use state::{Observed, PropertyLabels, RunState, Shown};
+
+#[cfg(feature = "metrics")]
+pub use crate::live::http::HttpServer as Server;
 
 /// The server of a build without metrics: it cannot be started.
 #[cfg(not(feature = "metrics"))]
@@ -35,7 +36,7 @@ pub struct Server(std::convert::Infallible);
 /// The address on which it cannot listen, and the reason.
 #[cfg(feature = "metrics")]
 pub fn serve(listen: SocketAddr, state: Arc<RunState>) -> Result<Server, String> {
-    Server::start(listen, state)
+    server::start(listen, state)
 }
 
 /// Refuses to start a server.

@@ -9,6 +9,8 @@
 //! | [`gate`] | gates, which pass messages on while properties hold |
 //! | [`outgoing`] | messages from a file to networks, by a schedule |
 //! | [`metrics`] | metrics for Prometheus, and probes of the health of a run |
+//! | [`page`], [`tap`] | the page of a run; copies of messages while a viewer watches |
+//! | `http` | the HTTP server of metrics and of the page |
 //! | [`service`] | notifications to a service manager, such as systemd |
 //! | [`losses`], [`health`], [`watchdog`] | losses, the state of a run, and stalls of the evaluating thread |
 //! | [`resume`], [`signals`] | snapshots in files; the end by a signal |
@@ -21,11 +23,14 @@ pub mod audited;
 pub mod discover;
 pub mod gate;
 pub mod health;
+#[cfg(any(feature = "metrics", feature = "page"))]
+pub mod http;
 pub mod listener;
 pub mod losses;
 pub mod metrics;
 pub mod networks;
 pub mod outgoing;
+pub mod page;
 pub mod pipeline;
 pub mod publishers;
 pub mod reader;
@@ -35,4 +40,5 @@ pub mod running;
 pub mod service;
 pub mod signals;
 pub mod subscriptions;
+pub mod tap;
 pub mod watchdog;

@@ -22,6 +22,7 @@ use rondel_runtime::{Clock, Notice, Present, PublisherType, Session, Summary, Ti
 
 use crate::live::gate::{GateFigures, Gates};
 use crate::live::metrics::Meter;
+use crate::live::tap::Tap;
 use crate::recorder::{Channel, FlightRecorder, FlightSummary};
 use crate::sinks::place::Place;
 use crate::sinks::{self, Sink, Sinks, publishers, release};
@@ -130,6 +131,8 @@ struct State {
     recorder: Option<FlightRecorder>,
     /// Measurements for metrics, if there are any.
     meter: Option<Box<Meter>>,
+    /// Copies of messages for viewers of the page, if there is one.
+    tap: Option<Arc<Tap>>,
     /// The deadline that [`Pipeline::keep_time`] waits for.
     armed: Option<Ticks>,
     /// The simulation that sets the time, if one does.
@@ -165,6 +168,8 @@ pub struct Parts {
     pub recorder: Option<FlightRecorder>,
     /// Measurements for metrics; `None` where nothing is measured.
     pub meter: Option<Box<Meter>>,
+    /// Copies of messages for viewers of the page; `None` without a page.
+    pub tap: Option<Arc<Tap>>,
     /// Whether a sink may hold verdicts back until they are released.
     pub batching: bool,
     /// The number of messages after which [`Stop::Count`] is sent.
@@ -187,6 +192,7 @@ impl Pipeline {
             gates,
             recorder,
             meter,
+            tap,
             batching,
             stop_after,
             stop,
@@ -202,6 +208,7 @@ impl Pipeline {
             gates,
             recorder,
             meter,
+            tap,
             armed: None,
             simulated,
             resolved: Vec::new(),

@@ -11,6 +11,7 @@ use std::sync::{Arc, Weak, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use rondel_event::TopicId;
 use rondel_net::adapter::Publisher;
 use rondel_net::durability::{Schedule, Snapshots};
 use rondel_runtime::Notice;
@@ -26,6 +27,7 @@ use crate::live::pipeline::{Pipeline, Simulated, Stop};
 use crate::live::reload::Reloads;
 use crate::live::reload::past::PastViolations;
 use crate::live::resume::Kept;
+use crate::live::tap::Tap;
 use crate::output::Format;
 use crate::sinks::Sink;
 use crate::sinks::audit::Audit;
@@ -69,6 +71,8 @@ pub struct Options {
     pub simulated: Option<Simulated>,
     /// The state that metrics, probes and the service manager show; `None` where nothing shows it.
     pub metrics: Option<Arc<RunState>>,
+    /// Copies of messages for viewers of the page; `None` without a page.
+    pub tap: Option<Arc<Tap>>,
     /// The sources as the deployment names them, before the types of publishers are known; empty if they are the same.
     pub read: Vec<Binding>,
     /// Time limit for ending.
@@ -134,6 +138,12 @@ impl Running {
     /// Publishes a report that is shown elsewhere.
     pub fn report(&self, notice: &Notice) {
         self.pipeline.publish_notice(notice);
+    }
+
+    /// The pipeline, and the subscription to each topic.
+    #[cfg_attr(not(feature = "page"), allow(dead_code))]
+    pub fn observed(&self) -> (Weak<Pipeline>, Vec<TopicId>) {
+        (Arc::downgrade(&self.pipeline), self.subscriber.topics.iter().map(|topic| topic.slot).collect())
     }
 
     /// The numbers of reloads.

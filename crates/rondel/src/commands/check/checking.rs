@@ -244,6 +244,9 @@ impl<'a> Checking<'a> {
         if let Some(feed) = &mut self.feed {
             feed.account(|| &summary, true);
         }
+        if self.options.page.is_some() {
+            self.options.paged.keep(session.courses().0);
+        }
         let (events, seconds) = (session.events(), started.elapsed().as_secs_f64());
         let Read { mut remarks, others, is_whole } = read;
         self.found.events += events;

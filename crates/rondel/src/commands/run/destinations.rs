@@ -22,6 +22,9 @@ impl Run {
             let settings = deployment.store.take().unwrap_or_else(|| StoreSettings::of(path.clone()));
             deployment.store = Some(StoreSettings { path: path.clone(), ..settings });
         }
+        if deployment.store.is_none() {
+            return self.set_page_store(deployment);
+        }
         let Some(settings) = &deployment.store else { return Ok(()) };
         // The deployment is warned of when it is read.
         if deployment.emit == Emit::Violations && (self.store.is_some() || self.emit.is_some()) {

@@ -9,6 +9,7 @@ use super::Run;
 use super::destinations::begin;
 use crate::deployment::{self, Deployment, Durability};
 use crate::live::audited;
+use crate::live::page::PageServer;
 use crate::live::pipeline::Stop;
 use crate::live::reload::control::Control;
 use crate::live::reload::outcome::{Changes, Outcome};
@@ -29,13 +30,14 @@ pub(super) struct Active {
     pub(super) clock: Arc<dyn Clock>,
 }
 
-/// The channels of the main thread, the service manager and the audit file of a run.
+/// The channels of the main thread, the service manager, the audit file and the page of a run.
 pub(super) struct Serving<'s> {
     pub(super) stopped: &'s mpsc::Receiver<Stop>,
     pub(super) requests: &'s Requests,
     pub(super) requester: &'s Requester,
     pub(super) service: Option<&'s Service>,
     pub(super) audit: Option<&'s Audit>,
+    pub(super) page: Option<&'s PageServer>,
 }
 
 /// The reasons have been shown.
@@ -97,6 +99,9 @@ impl Run {
         active.running.reloads().add(outcome.is_done());
         outcome.lines().iter().for_each(|line| say(line));
         if outcome.is_done() {
+            if let Some(page) = serving.page {
+                page.watch(&active.running, &active.deployment);
+            }
             say(&outcome.sentence());
         } else {
             complain(&outcome.sentence());

@@ -68,6 +68,7 @@ impl Run {
             audit: None,
             text: None,
             metrics: None,
+            page: None,
             store: None,
             driven: Vec::new(),
             actions: Vec::new(),

@@ -1,14 +1,10 @@
-//! The HTTP server of metrics and probes, on a thread of its own.
+//! The routes of metrics and probes.
 //!
-//! The thread answers one request at a time, so that scrapes do not add up. Connections are bounded in number and in
-//! time: a client that sends or reads nothing is closed, and holds up neither others for longer than that nor the run.
+//! The server answers one request at a time, so that scrapes do not add up.
 
-use std::io;
+use std::future::pending;
 use std::net::SocketAddr;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
-use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use axum::Router;
@@ -17,77 +13,27 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use rondel_net::adapter::Listener as Shown;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
-use tokio::time::{Sleep, sleep};
 
 use super::exposition;
 use super::state::RunState;
+use crate::live::http::{Bound, HttpServer, Limits};
 use crate::say;
 
-/// Maximum number of connections; further ones wait until one is closed.
-const CONNECTIONS: usize = 16;
-/// Maximum duration of a connection.
-const LONGEST: Duration = Duration::from_secs(5);
-/// Pause after a connection could not be accepted, as when no file descriptor is left.
-const PAUSE: Duration = Duration::from_millis(200);
+/// Limits of the server.
+const LIMITS: Limits =
+    Limits { connections: 16, longest: Duration::from_secs(5), counts_idle: false, grace: Duration::ZERO };
 
-/// The server; it ends when it is dropped.
-pub struct Server {
-    /// Ends the thread, by being dropped.
-    end: Option<oneshot::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Server {
-    /// Starts to listen, and shows where.
-    ///
-    /// # Errors
-    /// The address on which it cannot listen, and the reason.
-    pub fn start(listen: SocketAddr, state: Arc<RunState>) -> Result<Server, String> {
-        let refused = |error: io::Error| match error.kind() {
-            io::ErrorKind::AddrInUse => {
-                format!("cannot serve metrics on {listen}: another program uses this port")
-            }
-            _ => format!("cannot serve metrics on {listen}: {error}"),
-        };
-        let listener = std::net::TcpListener::bind(listen).map_err(refused)?;
-        listener.set_nonblocking(true).map_err(refused)?;
-        let address = listener.local_addr().map_err(refused)?;
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(refused)?;
-        let (end, ended) = oneshot::channel::<()>();
-        let serve = move || {
-            runtime.block_on(async move {
-                match TcpListener::from_std(listener) {
-                    Ok(listener) => {
-                        let permits = Arc::new(Semaphore::new(CONNECTIONS));
-                        let serving = axum::serve(Bounded { listener, permits }, routes(state));
-                        let task = tokio::spawn(serving.into_future());
-                        // An error is the end as well.
-                        _ = ended.await;
-                        task.abort();
-                    }
-                    Err(error) => crate::warn(&format!("cannot serve metrics: {error}")),
-                }
-            });
-        };
-        let thread = thread::Builder::new().name("metrics".into()).spawn(serve).map_err(refused)?;
-        let place = format!("metrics http://{address}/metrics");
-        let shown = Shown { place, encrypted: false, authenticated: false };
-        say(&format!("listening on {shown}"));
-        Ok(Server { end: Some(end), thread: Some(thread) })
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        drop(self.end.take());
-        if let Some(thread) = self.thread.take() {
-            // A panic of the thread has been reported.
-            let _ = thread.join();
-        }
-    }
+/// Starts to listen, and shows where.
+///
+/// # Errors
+/// The address on which it cannot listen, and the reason.
+pub fn start(listen: SocketAddr, state: Arc<RunState>) -> Result<HttpServer, String> {
+    let bound = Bound::listen("metrics", listen)?;
+    let place = format!("metrics http://{}/metrics", bound.address);
+    let server = bound.serve(routes(state), LIMITS, pending())?;
+    let shown = Shown { place, encrypted: false, authenticated: false };
+    say(&format!("listening on {shown}"));
+    Ok(server)
 }
 
 fn routes(state: Arc<RunState>) -> Router {
@@ -155,84 +101,6 @@ fn plain(status: StatusCode, text: String) -> Response {
 /// The response, after which the connection is closed: idle connections would use up their number.
 fn answer(status: StatusCode, content_type: &'static str, text: String) -> Response {
     (status, [(header::CONTENT_TYPE, content_type), (header::CONNECTION, "close")], text).into_response()
-}
-
-/// A listener with a limited number of connections.
-struct Bounded {
-    listener: TcpListener,
-    permits: Arc<Semaphore>,
-}
-
-impl axum::serve::Listener for Bounded {
-    type Io = Connection;
-    type Addr = SocketAddr;
-
-    async fn accept(&mut self) -> (Connection, SocketAddr) {
-        loop {
-            // The semaphore is never closed.
-            let permit = Arc::clone(&self.permits).acquire_owned().await.ok();
-            match self.listener.accept().await {
-                Ok((stream, peer)) => {
-                    let limit = Box::pin(sleep(LONGEST));
-                    return (Connection { stream, limit, _permit: permit }, peer);
-                }
-                Err(_) => sleep(PAUSE).await,
-            }
-        }
-    }
-
-    fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.listener.local_addr()
-    }
-}
-
-/// A connection that fails once its time is over.
-struct Connection {
-    stream: TcpStream,
-    limit: Pin<Box<Sleep>>,
-    _permit: Option<OwnedSemaphorePermit>,
-}
-
-impl Connection {
-    /// Returns an error if the time is over; otherwise the task is woken when it is.
-    fn check(&mut self, context: &mut Context<'_>) -> io::Result<()> {
-        match self.limit.as_mut().poll(context) {
-            Poll::Ready(()) => Err(io::ErrorKind::TimedOut.into()),
-            Poll::Pending => Ok(()),
-        }
-    }
-}
-
-impl AsyncRead for Connection {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        self.check(context)?;
-        Pin::new(&mut self.stream).poll_read(context, buffer)
-    }
-}
-
-impl AsyncWrite for Connection {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        self.check(context)?;
-        Pin::new(&mut self.stream).poll_write(context, bytes)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.check(context)?;
-        Pin::new(&mut self.stream).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.check(context)?;
-        Pin::new(&mut self.stream).poll_shutdown(context)
-    }
 }
 
 #[cfg(test)]

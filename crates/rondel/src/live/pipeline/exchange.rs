@@ -128,6 +128,9 @@ impl Pipeline {
         if let Some(meter) = &mut state.meter {
             meter.rearrange(&exchange.named_topics, &exchange.named_properties);
         }
+        if let Some(tap) = &state.tap {
+            tap.forget();
+        }
         if let Some(recorder) = &mut state.recorder {
             recorder.exchange(exchange.origin, &kept);
         }

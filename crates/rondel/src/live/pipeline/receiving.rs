@@ -98,6 +98,9 @@ impl State {
         if let Some(meter) = &mut self.meter {
             meter.receive(topic, samples);
         }
+        if let Some(tap) = &self.tap {
+            tap.receive(topic, samples);
+        }
         // Networks know the time of day.
         let is_simulated = self.is_simulated();
         let is_gated = self.gates.as_ref().is_some_and(|gates| gates.reads(topic));

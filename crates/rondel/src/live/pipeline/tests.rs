@@ -64,6 +64,7 @@ fn pipeline_to(spec: Spec, clock: Arc<dyn Clock>, sink: Sink) -> Pipeline {
         gates: None,
         recorder: None,
         meter: None,
+        tap: None,
         batching: false,
         stop_after: None,
         stop: mpsc::channel().0,

@@ -64,6 +64,7 @@ impl Running {
             screen,
             simulated,
             metrics,
+            tap,
             read,
             end_within,
             programs,
@@ -137,6 +138,7 @@ impl Running {
             meter: metrics.as_ref().and_then(|metrics| {
                 metrics.meter(deployment.sources.len(), deployment.specification.spec.properties.len())
             }),
+            tap,
             batching: deployment.addresses().any(Address::holds_back),
             stop_after: count,
             stop,

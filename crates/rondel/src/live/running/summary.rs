@@ -105,6 +105,11 @@ impl RunSummary {
             && self.outages.iter().all(|outage| outage.network != "dds")
     }
 
+    /// Leaves the store out, which belongs to the page alone: what it dropped is no loss of the run.
+    pub fn leave_store_out(&mut self) {
+        self.driven.retain(|summary| summary.role() != Role::Store);
+    }
+
     /// The destinations with a role as JSON.
     fn driven_json(&self, role: Role) -> impl Iterator<Item = serde_json::Value> {
         self.driven.iter().filter(move |summary| summary.role() == role).map(DestinationSummary::json)

@@ -37,6 +37,7 @@ fn waiting_for_a_consumer_is_not_silence() {
         gates: None,
         recorder: None,
         meter: None,
+        tap: None,
         batching: false,
         stop_after: None,
         stop: mpsc::channel().0,

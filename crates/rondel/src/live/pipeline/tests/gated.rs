@@ -38,6 +38,7 @@ fn gated(clock: &Arc<ManualClock>) -> (Pipeline, mpsc::Receiver<String>) {
         gates,
         recorder: None,
         meter: None,
+        tap: None,
         batching: false,
         stop_after: None,
         stop: mpsc::channel().0,

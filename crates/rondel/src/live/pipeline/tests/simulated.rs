@@ -43,6 +43,7 @@ impl Case {
             gates: None,
             recorder: None,
             meter: None,
+            tap: None,
             batching: false,
             stop_after: None,
             stop: mpsc::channel().0,

@@ -68,6 +68,7 @@ fn pipeline(
         gates: None,
         recorder: None,
         meter: None,
+        tap: None,
         batching: false,
         stop_after: None,
         stop: mpsc::channel().0,

@@ -1,0 +1,190 @@
+//! The section `page:` of a deployment.
+
+use std::env;
+use std::fs::File;
+use std::io::Read as _;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use super::yaml::{Item, Mistakes, Synonyms};
+
+/// Names that people write for settings of the page.
+const SYNONYMS: Synonyms = &[
+    (&["address", "port", "bind", "endpoint", "on"], "write `listen`, such as `listen: 127.0.0.1:8080`"),
+    (
+        &["token", "password", "secret", "auth"],
+        "write `token_file` or `token_env`: a token does not belong in this file",
+    ),
+    (&["host", "names", "name"], "write `hosts`, the names under which the page is opened"),
+    (&["read_only", "write", "ack", "acknowledge"], "write `actions: true` to acknowledge and silence"),
+];
+
+/// Least number of characters of a token: guesses are limited to a few per second.
+const LEAST: usize = 16;
+/// Largest file with a token, in bytes.
+const LARGEST: u64 = 4 << 10;
+
+/// Serving of the page.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PageSettings {
+    /// The address of the HTTP server.
+    pub listen: SocketAddr,
+    /// Source of the token that requests carry, if they need one.
+    pub token: Option<Token>,
+    /// Names of the machine that requests may use, beside `localhost` and IP addresses.
+    pub hosts: Vec<String>,
+    /// Whether operators may acknowledge violations and silence properties.
+    pub actions: bool,
+}
+
+/// Source of a token.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Token {
+    /// A file; white space around the token is ignored.
+    File(PathBuf),
+    /// An environment variable.
+    Environment(String),
+}
+
+impl PageSettings {
+    /// Settings of an address, with the defaults of the others.
+    pub fn of(listen: SocketAddr) -> PageSettings {
+        PageSettings { listen, token: None, hosts: Vec::new(), actions: false }
+    }
+
+    /// Checks whether others may connect without a token.
+    ///
+    /// # Errors
+    /// The requirement on the settings.
+    pub fn check(&self) -> Result<(), String> {
+        match self.token.is_some() || self.listen.ip().is_loopback() {
+            true => Ok(()),
+            false => Err(format!(
+                "others can connect to {}: add a token, such as `token_file: page.token`, or listen on 127.0.0.1",
+                self.listen
+            )),
+        }
+    }
+}
+
+impl Token {
+    /// Reads the token.
+    ///
+    /// # Errors
+    /// The reason why there is none that can be used.
+    pub fn read(&self) -> Result<String, String> {
+        let (text, place) = match self {
+            Token::File(path) => {
+                let mut text = String::new();
+                let read = File::open(path).and_then(|file| file.take(LARGEST).read_to_string(&mut text));
+                read.map_err(|error| {
+                    format!("cannot read the token of the page {}: {error}", path.display())
+                })?;
+                (text, path.display().to_string())
+            }
+            Token::Environment(name) => match env::var(name) {
+                Ok(text) => (text, format!("environment variable {name}")),
+                Err(_) => {
+                    return Err(format!(
+                        "the environment variable {name} with the token of the page is not set; export it before starting"
+                    ));
+                }
+            },
+        };
+        let token = text.trim();
+        if token.chars().count() < LEAST || token.chars().any(|c| !c.is_ascii_graphic()) {
+            return Err(format!(
+                "the token of the page ({place}) must have at least {LEAST} letters, digits or signs, without spaces: \
+                 `openssl rand -hex 16` makes one"
+            ));
+        }
+        Ok(token.to_owned())
+    }
+}
+
+/// Reads an address to listen on, as in `127.0.0.1:8080`.
+///
+/// # Errors
+/// The requirement on the value.
+pub fn page_address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| {
+        "must be an IP address and a port, such as 127.0.0.1:8080, or 0.0.0.0:8080 for every interface"
+            .to_owned()
+    })
+}
+
+/// Reads the section; `folder` is that of the deployment.
+pub(super) fn page(item: Item<'_>, folder: &Path, mistakes: &mut Mistakes) -> Option<PageSettings> {
+    let (mut listen_item, mut token, mut hosts, mut actions) = (Some(item), None, Vec::new(), false);
+    if item.is_mapping() {
+        let mut members = item.members("page", mistakes);
+        listen_item = members.get("listen");
+        if listen_item.is_none() {
+            mistakes.at(item, "`page` needs `listen`, such as `listen: 127.0.0.1:8080`");
+        }
+        let (file, variable) = (members.get("token_file"), members.get("token_env"));
+        token = match (file, variable) {
+            (Some(_), Some(item)) => {
+                mistakes.at(item, "use either token_file or token_env, not both");
+                None
+            }
+            (Some(item), None) => {
+                item.text("token_file", mistakes).map(|file| Token::File(folder.join(file)))
+            }
+            (None, Some(item)) => item.text("token_env", mistakes).map(Token::Environment),
+            (None, None) => None,
+        };
+        if let Some(item) = members.get("hosts") {
+            hosts = item.items().into_iter().filter_map(|item| host(item, mistakes)).collect();
+        }
+        let own = members.get("actions").and_then(|item| item.boolean("actions", mistakes));
+        actions = own.unwrap_or(false);
+        members.finish(SYNONYMS, mistakes);
+    }
+    let listen_item = listen_item?;
+    let name = if item.is_mapping() { "listen" } else { "page" };
+    let text = listen_item.text(name, mistakes)?;
+    let listen =
+        page_address(&text).map_err(|why| mistakes.at(listen_item, format!("`{name}` {why}"))).ok()?;
+    let settings = PageSettings { listen, token, hosts, actions };
+    settings.check().map_err(|why| mistakes.at(listen_item, why)).ok()?;
+    Some(settings)
+}
+
+/// Reads the name of a host.
+fn host(item: Item<'_>, mistakes: &mut Mistakes) -> Option<String> {
+    let name = item.text("hosts", mistakes)?;
+    if name.is_empty() || name.contains(|c: char| !c.is_ascii_alphanumeric() && !matches!(c, '.' | '-')) {
+        mistakes.at(item, "`hosts` has names without a port, such as monitor.example");
+        return None;
+    }
+    Some(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn other_addresses_need_a_token() {
+        let settings = |listen: &str, token: Option<&str>| {
+            let token = token.map(|name| Token::Environment(name.to_owned()));
+            page_address(listen)
+                .map(|listen| PageSettings { token, ..PageSettings::of(listen) }.check().is_ok())
+        };
+        for (listen, token, expected) in [
+            ("127.0.0.1:0", None, true),
+            ("[::1]:80", None, true),
+            ("127.1.2.3:80", None, true),
+            ("0.0.0.0:80", None, false),
+            ("[::]:80", None, false),
+            ("10.0.0.7:80", None, false),
+            ("10.0.0.7:80", Some("TOKEN"), true),
+        ] {
+            assert_eq!(settings(listen, token), Ok(expected), "{listen}");
+        }
+        for wrong in ["localhost:80", "127.0.0.1", ":80", "", "127.0.0.1:65536"] {
+            assert!(page_address(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! The HTTP server of metrics and of the page, on a thread of its own.
+//!
+//! Connections are bounded in number and in time: a client that sends or reads nothing is closed, and holds up neither
+//! others for longer than that nor the run.
+
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use axum::Router;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::time::{Instant, Sleep, sleep};
+
+/// Pause after a connection could not be accepted, as when no file descriptor is left.
+const PAUSE: Duration = Duration::from_millis(200);
+/// Bytes of a connection that the system keeps until the client reads them.
+const UNREAD: usize = 256 << 10;
+/// Threads beside that of the server, for answers that read files.
+const HELPERS: usize = 4;
+/// Time limit for these threads at the end.
+const END: Duration = Duration::from_secs(1);
+
+/// Limits of a server.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Maximum number of connections; further ones wait until one is closed.
+    pub connections: usize,
+    /// Time after which a connection is closed.
+    pub longest: Duration,
+    /// Whether that is the time without progress, and not the whole time.
+    pub counts_idle: bool,
+    /// Time for last responses when the server ends.
+    pub grace: Duration,
+}
+
+/// A server that is to be started: its port is reserved.
+pub struct Bound {
+    listener: std::net::TcpListener,
+    /// The address, with the port that the system has chosen if none was named.
+    pub address: SocketAddr,
+    /// The noun for what it serves, in messages.
+    what: &'static str,
+}
+
+/// The server; it ends when it is dropped.
+pub struct HttpServer {
+    /// Ends the thread, by being dropped.
+    end: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Bound {
+    /// Starts to listen.
+    ///
+    /// # Errors
+    /// The address on which it cannot listen, and the reason.
+    pub fn listen(what: &'static str, listen: SocketAddr) -> Result<Bound, String> {
+        let refused = |error: io::Error| match error.kind() {
+            io::ErrorKind::AddrInUse => {
+                format!("cannot serve {what} on {listen}: another program uses this port")
+            }
+            _ => format!("cannot serve {what} on {listen}: {error}"),
+        };
+        let listener = std::net::TcpListener::bind(listen).map_err(refused)?;
+        listener.set_nonblocking(true).map_err(refused)?;
+        // Connections inherit it. A system that does not allow it keeps more.
+        let _ = socket2::SockRef::from(&listener).set_send_buffer_size(UNREAD);
+        let address = listener.local_addr().map_err(refused)?;
+        Ok(Bound { listener, address, what })
+    }
+
+    /// Serves routes, and runs a task beside them.
+    ///
+    /// # Errors
+    /// The address, and the reason why no thread can be started.
+    pub fn serve(
+        self,
+        routes: Router,
+        limits: Limits,
+        beside: impl Future<Output = ()> + Send + 'static,
+    ) -> Result<HttpServer, String> {
+        let Bound { listener, address, what } = self;
+        let refused = |error: io::Error| format!("cannot serve {what} on {address}: {error}");
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .max_blocking_threads(HELPERS)
+            .build()
+            .map_err(refused)?;
+        let (end, ended) = oneshot::channel::<()>();
+        let serve = move || {
+            runtime.block_on(async move {
+                match TcpListener::from_std(listener) {
+                    Ok(listener) => {
+                        let permits = Arc::new(Semaphore::new(limits.connections));
+                        let bounded = Bounded { listener, permits, limits };
+                        let serving = tokio::spawn(axum::serve(bounded, routes).into_future());
+                        let beside = tokio::spawn(beside);
+                        // An error is the end as well.
+                        _ = ended.await;
+                        sleep(limits.grace).await;
+                        beside.abort();
+                        serving.abort();
+                    }
+                    Err(error) => crate::warn(&format!("cannot serve {what}: {error}")),
+                }
+            });
+            runtime.shutdown_timeout(END);
+        };
+        let thread = thread::Builder::new().name(what.replace("the ", "")).spawn(serve).map_err(refused)?;
+        Ok(HttpServer { end: Some(end), thread: Some(thread) })
+    }
+}
+
+impl Drop for HttpServer {
+    fn drop(&mut self) {
+        drop(self.end.take());
+        if let Some(thread) = self.thread.take() {
+            // A panic of the thread has been reported.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// A listener with a limited number of connections.
+struct Bounded {
+    listener: TcpListener,
+    permits: Arc<Semaphore>,
+    limits: Limits,
+}
+
+impl axum::serve::Listener for Bounded {
+    type Io = Connection;
+    type Addr = SocketAddr;
+
+    async fn accept(&mut self) -> (Connection, SocketAddr) {
+        loop {
+            // The semaphore is never closed.
+            let permit = Arc::clone(&self.permits).acquire_owned().await.ok();
+            match self.listener.accept().await {
+                Ok((stream, peer)) => {
+                    let Limits { longest, counts_idle, .. } = self.limits;
+                    let limit = Box::pin(sleep(longest));
+                    let renewed = counts_idle.then_some(longest);
+                    return (Connection { stream, limit, renewed, _permit: permit }, peer);
+                }
+                Err(_) => sleep(PAUSE).await,
+            }
+        }
+    }
+
+    fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+}
+
+/// A connection that fails once its time is over.
+struct Connection {
+    stream: TcpStream,
+    limit: Pin<Box<Sleep>>,
+    /// Time that it has again after each progress; `None` if its whole time is limited.
+    renewed: Option<Duration>,
+    _permit: Option<OwnedSemaphorePermit>,
+}
+
+impl Connection {
+    /// Returns an error if the time is over; otherwise the task is woken when it is.
+    fn check(&mut self, context: &mut Context<'_>) -> io::Result<()> {
+        match self.limit.as_mut().poll(context) {
+            Poll::Ready(()) => Err(io::ErrorKind::TimedOut.into()),
+            Poll::Pending => Ok(()),
+        }
+    }
+
+    /// Notes the result of a transfer.
+    fn note<T>(&mut self, result: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        if let (Some(time), Poll::Ready(Ok(_))) = (self.renewed, &result) {
+            self.limit.as_mut().reset(Instant::now() + time);
+        }
+        result
+    }
+}
+
+impl AsyncRead for Connection {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        self.check(context)?;
+        let read = Pin::new(&mut self.stream).poll_read(context, buffer);
+        self.note(read)
+    }
+}
+
+impl AsyncWrite for Connection {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.check(context)?;
+        let written = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.note(written)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.check(context)?;
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.check(context)?;
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
