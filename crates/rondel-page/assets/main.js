@@ -20,6 +20,8 @@ const NAVIGATION = [["overview", "Overview"], ["incidents", "Incidents"], ["topi
 
 const byId = (id) => document.getElementById(id);
 const main = byId("main");
+const anchors = new Map(NAVIGATION.map(([target, text]) => [target, el("a", {}, text, target === "incidents" ? el("span", { class: "number", id: "open-incidents", hidden: true }) : null)]));
+fill(byId("views"), ...anchors.values());
 let view = null;
 let shown = null; // view and name
 
@@ -28,26 +30,26 @@ function show(route) {
   const key = JSON.stringify([name, route.name]);
   if (key !== shown) {
     view?.destroy?.();
+    // What had the focus goes away with its view.
+    if (shown !== null && main.contains(document.activeElement)) main.focus({ preventScroll: true });
     shown = key;
     main.className = `view-${name}`;
     view = VIEWS[name](main, route);
     scrollTo(0, 0);
   } else view.update(route);
-  fill(byId("views"), NAVIGATION.map(([target, text]) => el("a", { href: link(target), "aria-current": target === name || (target === "overview" && name === "property") ? "page" : null }, text, badgeOf(target))));
+  for (const [target, anchor] of anchors) {
+    setAttribute(anchor, "href", link(target));
+    setAttribute(anchor, "aria-current", target === name || (target === "overview" && name === "property") ? "page" : null);
+  }
   const title = name === "property" ? plain(route.name ?? "", 80) : NAVIGATION.find(([target]) => target === name)[1];
   document.title = `${title} – Rondel`;
 }
 
-/** The number of violations without an owner, beside the link to the incidents. */
-function badgeOf(target) {
-  return target === "incidents" ? el("span", { class: "number", id: "open-incidents", hidden: true }) : null;
-}
-
+/** Shows the number of violations without an owner beside the link to the incidents. */
 function showNumbers() {
   let open = 0;
   for (const row of model.properties.values()) if (row.verdict === "violated" && !row.acknowledged_by && !row.silenced_until && !row.because_of) open += 1;
   const element = byId("open-incidents");
-  if (!element) return;
   element.hidden = !open;
   setText(element, String(open));
 }

@@ -1,7 +1,7 @@
 // The state that the stream keeps up to date: properties, the run, losses, and whether the page is connected at all.
 
 import { ApiError, get, readEvents } from "./api.js";
-import { getReached, head, range, setReached } from "./route.js";
+import { getReached, head, range, setReached, setUsualRange } from "./route.js";
 import { lastServerTime } from "./time.js";
 import { BY_NUMBER, verdictOf } from "./verdicts.js";
 
@@ -192,9 +192,24 @@ export function retryNow() {
   wake?.();
 }
 
+let isFitted = false;
+
+/** Makes the usual range of a recording the whole of it. */
+async function fitRecording() {
+  if (isFitted) return;
+  const { reached, properties } = await get("overview", { seconds: LONGEST, width: MOST_WIDTH, limit: 100 });
+  const begins = properties.flatMap(({ timeline }) => timeline.times.filter((_, i) => timeline.verdicts[i] !== 3).slice(0, 1));
+  if (begins.length && reached !== null) setUsualRange((reached - Math.min(...begins)) * 1.01);
+  isFitted = true;
+}
+
 async function session() {
   abort = new AbortController();
   const [after] = await Promise.all([loadOverview(), loadState(), loadLosses()]);
+  if (model.state.kind === "check" && !isFitted) {
+    await fitRecording();
+    await Promise.all([loadOverview(), loadLosses()]);
+  }
   const hadBefore = model.connection.state !== "connecting";
   await readEvents({
     after,

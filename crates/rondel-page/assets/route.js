@@ -88,8 +88,13 @@ window.addEventListener("hashchange", () => {
 // --- the time range
 
 export const RANGES = [60, 300, 600, 1800, 3600, 21_600, 86_400, 604_800];
-const DEFAULT_RANGE = 600;
+let usual = 600; // seconds, of an address without a range
 const LEAST = 0.001;
+
+/** Sets the length of the range of an address without one. */
+export function setUsualRange(seconds) {
+  usual = Math.min(Math.max(1, round(seconds)), 604_800);
+}
 
 let reached = null;
 
@@ -115,7 +120,7 @@ export function range() {
   if (Number.isFinite(from) && Number.isFinite(until) && until > from) return { from, until, follows: false };
   const length = Number.parseFloat(route.query.get("range"));
   const end = head();
-  return { from: end - (length > 0 ? Math.min(length, 604_800) : DEFAULT_RANGE), until: end, follows: true };
+  return { from: end - (length > 0 ? Math.min(length, 604_800) : usual), until: end, follows: true };
 }
 
 const round = (time) => Number(time.toFixed(4));
@@ -129,7 +134,7 @@ export function setRange(from, until) {
 export function followLive(seconds = null) {
   const { from, until } = range();
   const length = seconds ?? Math.min(Math.max(until - from, 1), 604_800);
-  setQuery({ from: null, until: null, range: length === DEFAULT_RANGE ? null : round(length) });
+  setQuery({ from: null, until: null, range: length === usual ? null : round(length) });
 }
 
 /** Makes the range longer (`factor` above 1) or shorter around a time. */

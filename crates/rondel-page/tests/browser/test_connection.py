@@ -162,6 +162,7 @@ def test_recording_counts_from_its_begin(open_page, serve):
     wait_rows(page)
     expect(page.locator("#connection")).to_have_text("recording")
     assert rows(page)[0][3] == "42 s"
+    expect(page.locator(".range option:checked")).to_have_text("30 min 18 s")  # the whole recording
     page.goto(f"{fake.url}#/losses")
     wait_rows(page)
     assert rows(page)[0][3] == "1699.8 s"

@@ -55,7 +55,7 @@ page: {{ listen: "127.0.0.1:{self.port}" }}
         return f"http://127.0.0.1:{self.port}/"
 
     def start(self):
-        self.monitor = subprocess.Popen([PROGRAM, "run", "rondel.yaml"], cwd=self.folder, stdout=subprocess.DEVNULL, stderr=(self.folder / "monitor.log").open("w"))
+        self.monitor = subprocess.Popen([PROGRAM, "run", "--explain", "rondel.yaml"], cwd=self.folder, stdout=subprocess.DEVNULL, stderr=(self.folder / "monitor.log").open("w"))
         end = time.monotonic() + 20
         while time.monotonic() < end:
             try:
@@ -64,7 +64,7 @@ page: {{ listen: "127.0.0.1:{self.port}" }}
             except OSError:
                 assert self.monitor.poll() is None, (self.folder / "monitor.log").read_text()
                 time.sleep(0.1)
-        self.publisher = subprocess.Popen([PROGRAM, "publish", "zenoh:test/trace", "--zenoh-connect", self.endpoint], stdin=subprocess.PIPE, text=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.publisher = subprocess.Popen([PROGRAM, "publish", "--to", "zenoh:test/trace", "--zenoh-connect", self.endpoint], stdin=subprocess.PIPE, text=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         return self
 
     def publish(self, **values):
@@ -105,6 +105,8 @@ def test_live_run(open_page, run):
     run.drive(15, speed=12.5)
     expect(page.locator(".chart h3")).to_have_text(["Verdict", "Robustness", "trace.speed"])
     expect(page.locator(".violation").first).to_contain_text("open")
+    page.locator(".violation").first.click()
+    expect(page.locator(".explanation")).to_contain_text("12.5")
     page.goto(f"{run.url}#/topics/trace")
     run.drive(5, mode="<img src=x onerror=window.hacked=1>")
     expect(page.locator(".tree")).to_contain_text("<img src=x onerror=")

@@ -131,7 +131,7 @@ def test_overview_zooms_by_dragging_and_does_not_open_a_row(open_page, serve):
     view, query = fragment(page)
     assert view == "#/overview" and float(query["until"]) - float(query["from"]) == pytest.approx(300, abs=5)
     page.wait_for_timeout(400)
-    assert any("overview" in path and "width=4" in path for path in fake.requests)
+    assert any(int(width) > 240 for path in fake.requests for width in re.findall(r"overview.*width=(\d+)", path))
 
 
 def test_everything_can_be_done_with_keys(open_page, serve):
@@ -153,6 +153,20 @@ def test_everything_can_be_done_with_keys(open_page, serve):
     page.keyboard.press("Escape")
     page.keyboard.press("2")
     expect(page.locator("nav [aria-current]")).to_contain_text("Overview")
+
+
+def test_focus_stays_on_the_navigation_and_leaves_views_that_go(open_page, serve):
+    page = open_page(serve().url)
+    wait_rows(page)
+    page.get_by_role("link", name="Topics").focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("grid", name="Topics")).to_be_visible()
+    assert page.evaluate("document.activeElement.textContent") == "Topics"
+    page.get_by_role("link", name="Overview").click()
+    page.get_by_role("link", name="lidar_alive").focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_have_text("lidar_alive")
+    assert page.evaluate("document.activeElement.id") == "main"
 
 
 def test_rows_are_chosen_with_arrows(open_page, serve):
