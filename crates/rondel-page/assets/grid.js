@@ -36,7 +36,7 @@ export class Grid {
     this.touched = performance.now();
   }
 
-  /** Whether somebody is about to choose a row: it must not move away then. */
+  /** Whether the pointer or a key was used a short time ago: rows must not move then. */
   isInUse() {
     return performance.now() - this.touched < 1500;
   }

@@ -31,7 +31,7 @@ export function helpContent(close) {
     el("h2", { id: "help-title" }, "Keys and signs"),
     el("dl", { class: "signs" }, VERDICTS.map((v) => [el("dt", { class: `badge is-${v}` }, shape(v), WORDS[v]), el("dd", {}, MEANINGS[v])]), el("dt", {}, shape("blind"), "shaded"), el("dd", {}, "the monitor was blind: messages were lost, or the page had no connection")),
     el("dl", { class: "keys" }, KEYS.map(([key, text]) => [el("dt", {}, el("kbd", {}, key)), el("dd", {}, text)])),
-    el("p", {}, "Drag over a timeline to zoom into it; Ctrl and the wheel zoom around the pointer; a double click follows live again."),
+    el("p", {}, "Drag over a timeline to zoom into it; Ctrl and the wheel zoom around the pointer; a double click on a chart follows live again."),
     el("label", {}, box, " Use single keys"),
     el("form", { method: "dialog" }, el("button", { onclick: close, type: "button", autofocus: true }, "Close")),
   ];

@@ -16,7 +16,7 @@ const LENGTHS = [[900, "15 min"], [3600, "1 h"], [7200, "2 h"], [28_800, "8 h"],
 const lengths = (label, first = null) => el("select", { "aria-label": label }, first && el("option", { value: "" }, first), LENGTHS.map(([value, text]) => el("option", { value }, text)));
 
 /** A dialog that sends one decision; `send(body)` returns the request. */
-function ask(title, fields, verb, send) {
+function decide(title, fields, verb, send) {
   const operator = el("input", { required: true, value: recall("operator") ?? "", autocomplete: "name" });
   const comment = el("input", { autocomplete: "off" });
   const problems = el("div");
@@ -39,6 +39,17 @@ function ask(title, fields, verb, send) {
   dialog.showModal();
 }
 
+/** An open violation; `acts` are what operators may do, or null. */
+function incident(v, acts) {
+  return el("li", { class: `incident${v.acknowledged_by || v.silenced_until || v.because_of ? " quiet-row" : ""}` },
+    el("div", { class: "incident-head" }, statusOf(v), propertyLink(v.property, { violation: v.id, from: (v.begin - 10).toFixed(3), until: ((v.end ?? v.last) + 10).toFixed(3), range: null, ...(Object.keys(v.parameters).length ? { instance: JSON.stringify(v.parameters) } : {}) }),
+      el("span", { class: "params" }, parametersText(v.parameters, 80)), v.severity ? el("span", { class: `severity severity-${/^[a-z]+$/.test(v.severity) ? v.severity : "other"}` }, plain(v.severity, 30)) : null),
+    el("div", { class: "incident-facts" }, "since ", timeOf(v.begin), `, ${duration(v.seconds)}`, `, ${count(v.count)} violated verdicts`, v.last !== v.begin ? [", last ", timeOf(v.last)] : null),
+    el("div", { class: "incident-owner" }, v.acknowledged_by ? [el("b", {}, plain(v.acknowledged_by, 60)), v.acknowledged_at ? [" at ", timeOf(v.acknowledged_at)] : null, v.acknowledged_until ? ` until ${stamp(v.acknowledged_until)}` : "", v.comment ? `: ${plain(v.comment, 200)}` : ""] : el("span", { class: "no-owner" }, "no owner"),
+      v.silenced_until ? ` · silenced until ${stamp(v.silenced_until)}` : null, v.because_of ? [" · because of ", propertyLink(v.because_of)] : null),
+    acts ? el("div", { class: "buttons" }, el("button", { type: "button", onclick: () => acts.acknowledge(v) }, v.acknowledged_by ? "Take over" : "Acknowledge"), el("button", { type: "button", onclick: () => acts.silence(v) }, "Silence")) : null);
+}
+
 export function incidents(main, route) {
   let current = route;
   let isLoading = false;
@@ -54,7 +65,7 @@ export function incidents(main, route) {
   const acknowledge = (v) => {
     const length = lengths("Until", "it ends");
     const replace = el("input", { type: "checkbox" });
-    ask(`Acknowledge ${plain(v.property, 60)}`, [el("label", {}, "Until", length), v.acknowledged_by ? el("label", { class: "check" }, replace, ` Take over from ${plain(v.acknowledged_by, 40)}`) : null], "Acknowledge", async (body) => {
+    decide(`Acknowledge ${plain(v.property, 60)}`, [el("label", {}, "Until", length), v.acknowledged_by ? el("label", { class: "check" }, replace, ` Take over from ${plain(v.acknowledged_by, 40)}`) : null], "Acknowledge", async (body) => {
       await post(["violations", v.id, "acknowledgement"], { ...body, until: length.value ? now() + Number(length.value) : null, replace: replace.checked });
       load();
     });
@@ -65,23 +76,15 @@ export function incidents(main, route) {
     const isOne = Object.keys(v.parameters).length > 0;
     const only = el("input", { type: "checkbox" });
     only.checked = isOne;
-    ask(`Silence ${plain(v.property, 60)}`, [el("label", {}, "For", length), isOne ? el("label", { class: "check" }, only, ` Only ${parametersText(v.parameters, 60)}`) : null], "Silence", async (body) => {
+    decide(`Silence ${plain(v.property, 60)}`, [el("label", {}, "For", length), isOne ? el("label", { class: "check" }, only, ` Only ${parametersText(v.parameters, 60)}`) : null], "Silence", async (body) => {
       await post("silences", { ...body, property: v.property, until: now() + Number(length.value), ...(isOne && only.checked ? { parameters: v.parameters } : {}) });
       load();
     });
   };
-  const endSilence = (s) => ask(`End the silence of ${plain(s.property, 60)}`, null, "End silence", async (body) => {
+  const endSilence = (s) => decide(`End the silence of ${plain(s.property, 60)}`, null, "End silence", async (body) => {
     await post(["silences", s.id, "end"], body);
     load();
   });
-
-  const incident = (v, mayAct) => el("li", { class: `incident${v.acknowledged_by || v.silenced_until || v.because_of ? " quiet-row" : ""}` },
-    el("div", { class: "incident-head" }, statusOf(v), propertyLink(v.property, { violation: v.id, from: (v.begin - 10).toFixed(3), until: ((v.end ?? v.last) + 10).toFixed(3), range: null, ...(Object.keys(v.parameters).length ? { instance: JSON.stringify(v.parameters) } : {}) }),
-      el("span", { class: "params" }, parametersText(v.parameters, 80)), v.severity ? el("span", { class: `severity severity-${/^[a-z]+$/.test(v.severity) ? v.severity : "other"}` }, plain(v.severity, 30)) : null),
-    el("div", { class: "incident-facts" }, "since ", timeOf(v.begin), `, ${duration(v.seconds)}`, `, ${count(v.count)} violated verdicts`, v.last !== v.begin ? [", last ", timeOf(v.last)] : null),
-    el("div", { class: "incident-owner" }, v.acknowledged_by ? [el("b", {}, plain(v.acknowledged_by, 60)), v.acknowledged_at ? [" at ", timeOf(v.acknowledged_at)] : null, v.acknowledged_until ? ` until ${stamp(v.acknowledged_until)}` : "", v.comment ? `: ${plain(v.comment, 200)}` : ""] : el("span", { class: "no-owner" }, "no owner"),
-      v.silenced_until ? ` · silenced until ${stamp(v.silenced_until)}` : null, v.because_of ? [" · because of ", propertyLink(v.because_of)] : null),
-    mayAct ? el("div", { class: "buttons" }, el("button", { type: "button", onclick: () => acknowledge(v) }, v.acknowledged_by ? "Take over" : "Acknowledge"), el("button", { type: "button", onclick: () => silence(v) }, "Silence")) : null);
 
   const show = (answer) => {
     const { now: _, ...content } = answer;
@@ -90,7 +93,7 @@ export function incidents(main, route) {
     shownKey = key;
     const rank = (v) => [v.acknowledged_by || v.silenced_until || v.because_of ? 1 : 0, severityRank(v.severity), -v.begin];
     const ordered = [...answer.incidents].sort((a, b) => rank(a).map((x, i) => x - rank(b)[i]).find(Boolean) ?? 0);
-    fill(list, ordered.length ? el("ol", { class: "incidents" }, ordered.map((v) => incident(v, answer.may_act))) : empty(current.query.get("search") ? "No open violation matches." : "No open violations."));
+    fill(list, ordered.length ? el("ol", { class: "incidents" }, ordered.map((v) => incident(v, answer.may_act ? { acknowledge, silence } : null))) : empty(current.query.get("search") ? "No open violation matches." : "No open violations."));
     setText(note, answer.total > ordered.length ? `The first ${ordered.length} of ${count(answer.total)}: narrow the search.` : answer.may_act ? "" : "Read-only: acknowledge with `rondel ack`, silence with `rondel silence`.");
     fill(rest, el("h2", {}, "Silences"), answer.silences.length ? table(["property", "instances", "until", "set by", "comment", el("span", { class: "hidden" }, "action")], answer.silences.map((s) => [propertyLink(s.property), parametersText(s.parameters) || "all", timeOf(s.until), plain(s.set_by, 60), plain(s.comment, 200),
       answer.may_act ? el("button", { type: "button", onclick: () => endSilence(s) }, "End") : ""]), "Silences") : empty("No silence is in force."),

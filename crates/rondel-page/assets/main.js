@@ -30,7 +30,7 @@ function show(route) {
   const key = JSON.stringify([name, route.name]);
   if (key !== shown) {
     view?.destroy?.();
-    // What had the focus goes away with its view.
+    // The element with the focus goes away with its view.
     if (shown !== null && main.contains(document.activeElement)) main.focus({ preventScroll: true });
     shown = key;
     main.className = `view-${name}`;

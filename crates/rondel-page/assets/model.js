@@ -239,18 +239,18 @@ function take(name, data) {
   } else if (name === "end") setConnection("ended");
 }
 
-const SILENCE = 3; // seconds after which the page asks whether the monitor is there
+const SILENCE = 3; // seconds after which the page requests a sign of life
 const NO_ANSWER = 3; // seconds that it waits
-let question = null;
+let probing = null;
 
 /** Notices silence: a connection on which nothing arrives, and no answer, is lost, whatever the network says. */
 function watch() {
   if (model.connection.state !== "live" || lastAlive === null) return;
   const silence = Math.max(performance.now() - lastAlive, Date.now() - lastAliveWall) / 1000;
-  if (silence > SILENCE) question ??= inquire();
+  if (silence > SILENCE) probing ??= probe();
 }
 
-async function inquire() {
+async function probe() {
   try {
     takeState(await get("state", {}, AbortSignal.timeout(NO_ANSWER * 1000)));
     isAlive();
@@ -258,7 +258,7 @@ async function inquire() {
     setConnection("lost", "nothing arrives from the monitor");
     abort?.abort();
   } finally {
-    question = null;
+    probing = null;
   }
 }
 

@@ -85,12 +85,26 @@ export function blindIntervals() {
   return blind;
 }
 
-export function overview(main, route) {
-  let rows = [];
-  let losses = [];
-  let shown = shownRange();
-  let sorted = { version: -1, key: "", at: -Infinity, size: 0 };
-  const axis = timeAxis();
+/** The condition of a query on rows. */
+function filterOf(query) {
+  const needle = (query.get("search") ?? "").toLowerCase();
+  const verdict = query.get("verdict");
+  const want = { severity: query.get("severity"), requirement: query.get("requirement"), network: query.get("network") };
+  return (row) =>
+    (!needle || row.name.toLowerCase().includes(needle) || row.requirement.toLowerCase().includes(needle)) &&
+    (!verdict || verdictOf(row.verdict) === verdict) &&
+    (!want.severity || row.severity === want.severity) &&
+    (!want.requirement || row.requirement.split(",").some((r) => r.trim() === want.requirement)) &&
+    (!want.network || row.networks.includes(want.network));
+}
+
+function orderOf(query) {
+  const sort = query.get("sort");
+  return Object.hasOwn(ORDERS, sort) ? ORDERS[sort] : worstFirst;
+}
+
+/** Search, filters, order and time range. `update(query)` shows those of a query. */
+function filters(route) {
   const control = rangeControl();
   const search = el("input", { type: "search", id: "search", placeholder: "Search names and requirements", "aria-label": "Search names and requirements", value: route.query.get("search") ?? "",
     oninput: debounced(() => setQuery({ search: search.value }), 80) });
@@ -104,6 +118,34 @@ export function overview(main, route) {
   const network = choiceOf("Network", "any network", (value) => setQuery({ network: value }));
   const order = el("select", { "aria-label": "Order", onchange: () => setQuery({ sort: order.value === "worst" ? null : order.value }) },
     [["worst", "worst first"], ["since", "latest change"], ["count", "most violations"], ["name", "by name"]].map(([value, text]) => el("option", { value }, text)));
+  const update = (query) => {
+    const numbers = counts();
+    for (const { chip, number, verdict } of chips) {
+      setText(number, count(numbers[verdict]));
+      setAttribute(chip, "aria-pressed", String(query.get("verdict") === verdict));
+      setAttribute(chip, "data-empty", numbers[verdict] ? null : "");
+    }
+    severity.update(model.overview?.severities ?? [], query.get("severity"));
+    requirement.update(model.overview?.requirements ?? [], query.get("requirement"));
+    network.update(model.overview?.networks ?? [], query.get("network"));
+    order.value = Object.hasOwn(ORDERS, query.get("sort")) ? query.get("sort") : "worst";
+    if (document.activeElement !== search) search.value = query.get("search") ?? "";
+    control.update();
+  };
+  const elements = [
+    el("div", { class: "chips", role: "group", "aria-label": "Filter by verdict" }, chips.map((c) => c.chip)),
+    el("div", { class: "controls" }, search, severity.element, requirement.element, network.element, order, control.element),
+  ];
+  return { elements, search, update };
+}
+
+export function overview(main, route) {
+  let rows = [];
+  let losses = [];
+  let shown = shownRange();
+  let sorted = { version: -1, key: "", at: -Infinity, size: 0 };
+  const axis = timeAxis();
+  const bar = filters(route);
   const status = el("p", { class: "note", role: "status" });
   const grid = new Grid({
     label: "Properties",
@@ -116,22 +158,9 @@ export function overview(main, route) {
     open: (row) => go(link("property", row.name)),
   });
   dragToZoom(grid.root, () => grid.laneBox ?? { left: 0, width: -1 });
-  main.replaceChildren(el("h1", { class: "hidden" }, "Overview"), el("div", { class: "chips", role: "group", "aria-label": "Filter by verdict" }, chips.map((c) => c.chip)),
-    el("div", { class: "controls" }, search, severity.element, requirement.element, network.element, order, control.element), grid.root, status);
+  main.replaceChildren(el("h1", { class: "hidden" }, "Overview"), ...bar.elements, grid.root, status);
 
-  const filter = (query) => {
-    const needle = (query.get("search") ?? "").toLowerCase();
-    const verdict = query.get("verdict");
-    const want = { severity: query.get("severity"), requirement: query.get("requirement"), network: query.get("network") };
-    return (row) =>
-      (!needle || row.name.toLowerCase().includes(needle) || row.requirement.toLowerCase().includes(needle)) &&
-      (!verdict || verdictOf(row.verdict) === verdict) &&
-      (!want.severity || row.severity === want.severity) &&
-      (!want.requirement || row.requirement.split(",").some((r) => r.trim() === want.requirement)) &&
-      (!want.network || row.networks.includes(want.network));
-  };
-
-  /** Filters and sorts again; rows stay where they are while somebody is choosing one, and otherwise move once a second. */
+  /** Filters and sorts again; rows stay where they are while the list is in use, and otherwise move once a second. */
   const arrange = (query) => {
     const key = ["search", "verdict", "severity", "requirement", "network", "sort"].map((name) => query.get(name)).join("\n");
     const isNewKey = key !== sorted.key;
@@ -139,7 +168,7 @@ export function overview(main, route) {
     if (!isNew && (sorted.version === model.version || grid.isInUse() || performance.now() - sorted.at < 1000)) {
       rows = rows.map((row) => model.properties.get(row.name)).filter(Boolean);
     } else {
-      rows = [...model.properties.values()].filter(filter(query)).sort(ORDERS[query.get("sort")] ?? worstFirst);
+      rows = [...model.properties.values()].filter(filterOf(query)).sort(orderOf(query));
       sorted = { version: model.version, key, at: performance.now(), size: model.properties.size };
       grid.keepActive((name) => rows.findIndex((row) => row.name === name));
       if (isNewKey) grid.root.scrollTop = 0;
@@ -150,21 +179,10 @@ export function overview(main, route) {
   const update = (query) => {
     shown = shownRange();
     losses = merged(blindIntervals(), shown);
-    const numbers = counts();
-    for (const { chip, number, verdict } of chips) {
-      setText(number, count(numbers[verdict]));
-      setAttribute(chip, "aria-pressed", String(query.get("verdict") === verdict));
-      setAttribute(chip, "data-empty", numbers[verdict] ? null : "");
-    }
-    severity.update(model.overview?.severities ?? [], query.get("severity"));
-    requirement.update(model.overview?.requirements ?? [], query.get("requirement"));
-    network.update(model.overview?.networks ?? [], query.get("network"));
-    order.value = query.get("sort") ?? "worst";
-    if (document.activeElement !== search) search.value = query.get("search") ?? "";
+    bar.update(query);
     arrange(query);
     const all = model.properties.size;
     setText(status, !model.overview ? "" : all === 0 ? "The specification has no properties." : rows.length === all ? `${count(all)} properties` : `${count(rows.length)} of ${count(all)} properties`);
-    control.update();
     axis.draw();
     grid.render();
   };
@@ -175,7 +193,7 @@ export function overview(main, route) {
   update(route.query);
   return {
     grid,
-    search,
+    search: bar.search,
     update(next) {
       current = next;
       if (rangeKey() !== loaded) reload();

@@ -1,4 +1,4 @@
-// What the page keeps in the browser: colours and the zone of times; the token for the session only. No cookies.
+// Values kept in the browser: colours and the zone of times; the token for the session only. No cookies.
 
 /** A kept value, or null, also where the browser forbids storage. */
 export function recall(name, storage = "localStorage") {

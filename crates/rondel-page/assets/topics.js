@@ -57,7 +57,7 @@ class Detail {
     if (this.name !== name) fill(this.root, el("p", { class: "note" }, "Loading…"));
     const isNew = this.name !== name;
     this.name = name;
-    // A tree in which somebody has opened a branch stays; the button loads the next message.
+    // A tree with an open branch stays; the button loads the next message.
     if (!isNew && !isForced && this.root.querySelector("details details[open], :focus")) return;
     try {
       const answer = await get(["topics", name]);

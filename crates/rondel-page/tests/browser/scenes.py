@@ -99,7 +99,7 @@ def fleet(now):
     declared = [
         (Property("keep_distance", "@severity(critical)\n@requirement(SAF-012)\n@robust\nproperty keep_distance for each robot in scan.robot =\n    velocity.speed > 0.2 -> scan.distance >= 0.3", "critical", "SAF-012",
                   parameters=("robot",), signals=[distance_signal, speed_signal], robustness=lambda t: distance(t) - 0.3), lambda t: distance(t) < 0.3),
-        (Property("speed_limit", "// Nobody drives faster than 2.4 m/s between the racks.\n@severity(critical)\n@requirement(SAF-003)\n@robust\nproperty speed_limit =\n    velocity.speed <= 2.4 or brake.pressed and load.kind == \"empty\"".replace("Nobody drives", "Robots never drive"), "critical", "SAF-003",
+        (Property("speed_limit", "// Robots never drive faster than 2.4 m/s between the racks.\n@severity(critical)\n@requirement(SAF-003)\n@robust\nproperty speed_limit =\n    velocity.speed <= 2.4 or brake.pressed and load.kind == \"empty\"", "critical", "SAF-003",
                   signals=[speed_signal, brake_signal, Signal("load.kind", load, "text")], robustness=lambda t: 2.4 - speed(t)), lambda t: speed(t) > 2.4),
         (Property("brake_before_reverse", "@severity(critical)\n@requirement(SAF-007)\nproperty brake_before_reverse =\n    rising(gear.report == REVERSE) -> once[0, 2 s] brake.pressed", "critical", "SAF-007", signals=[brake_signal]), lambda t: False),
         (Property("lidar_alive", "@severity(error)\n@requirement(SYS-031)\nproperty lidar_alive = age(scan) < 250 ms", "error", "SYS-031", ("zenoh", "dds"), signals=[Signal("age(scan)", lambda t: 0.08 + 0.03 * math.sin(t), thresholds=(0.25,))]), lambda t: now - 760 < t < now - 748),
