@@ -5,13 +5,19 @@ import os
 import pathlib
 
 import pytest
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import expect, sync_playwright
 
 import scenes
 from fake import Fake
 
 HERE = pathlib.Path(__file__).parent
 ROOT = HERE.parents[3]
+# Whether the machine does little else: only then times by the clock have limits.
+IS_IDLE = os.getloadavg()[0] < (os.cpu_count() or 1)
+
+# Milliseconds: other work on the machine slows the browser down.
+PATIENCE = 30_000
+expect.set_options(timeout=PATIENCE)
 WIDE = {"width": 1280, "height": 800}
 VIEWS = ["#/overview", "#/property/keep_distance", "#/topics/scan", "#/incidents", "#/losses", "#/specification"]
 
@@ -34,7 +40,7 @@ def open_page(browser):
             context = browser.new_context(**{"viewport": WIDE, "timezone_id": "Europe/Berlin", "locale": "en-GB", "color_scheme": "light", "reduced_motion": "reduce", **options})
             stack.callback(context.close)
             page = context.new_page()
-            page.set_default_timeout(8000)
+            page.set_default_timeout(PATIENCE)
             page.on("pageerror", lambda error: errors.append(str(error)))
             page.on("dialog", lambda dialog: (errors.append(f"dialog {dialog.message}"), dialog.dismiss()))
             if not expect_errors:
@@ -66,6 +72,12 @@ def rows(page):
     """The rows of a list that are in view, from the top."""
     return page.evaluate("""() => [...document.querySelectorAll('.rows .row:not([hidden])')]
         .sort((a, b) => a.getAttribute('aria-rowindex') - b.getAttribute('aria-rowindex')).map((row) => [...row.querySelectorAll('.cell')].map((cell) => cell.textContent))""")
+
+
+def settle(page, milliseconds=1000):
+    """Waits until the page is connected, and then for what it loads after that."""
+    page.wait_for_function("() => document.querySelector('#connection').classList.contains('is-live')")
+    page.wait_for_timeout(milliseconds)
 
 
 def names(page):

@@ -2,7 +2,7 @@
 
 import pytest
 import scenes
-from conftest import HERE, VIEWS
+from conftest import HERE, VIEWS, settle
 from playwright.sync_api import expect
 
 AXE = HERE / "node_modules/axe-core/axe.min.js"
@@ -19,14 +19,14 @@ def violations(page):
 @pytest.mark.parametrize("view", VIEWS)
 def test_views_keep_to_the_rules(open_page, serve, view, theme):
     page = open_page(serve(may_act=True).url + view, color_scheme=theme)
-    page.wait_for_timeout(1200)
+    settle(page, 1200)
     assert not violations(page)
 
 
 @pytest.mark.parametrize("view", ["#/overview", "#/property/keep_distance?range=1800"])
 def test_narrow_views_keep_to_the_rules(open_page, serve, view):
     page = open_page(serve().url + view, viewport={"width": 360, "height": 640})
-    page.wait_for_timeout(1200)
+    settle(page, 1200)
     assert not violations(page)
 
 
@@ -34,7 +34,7 @@ def test_narrow_views_keep_to_the_rules(open_page, serve, view):
 def test_lost_connection_keeps_to_the_rules(open_page, serve, theme):
     fake = serve()
     page = open_page(fake.url, color_scheme=theme, expect_errors=True)
-    page.wait_for_timeout(800)
+    settle(page, 800)
     fake.stop()
     expect(page.locator("#banner")).to_be_visible()
     page.wait_for_timeout(300)
@@ -53,7 +53,7 @@ def test_dialogs_keep_to_the_rules(open_page, serve):
 def test_verdicts_differ_without_colours(open_page, serve):
     """Every verdict has a shape and a word of its own, and bars of another height in timelines."""
     page = open_page(serve().url)
-    page.wait_for_timeout(800)
+    settle(page, 800)
     signs = page.evaluate("() => [...document.querySelectorAll('.rows .row:not([hidden]) .verdict')].map((c) => [c.textContent, c.querySelector('use').getAttribute('href')])")
     assert len({tuple(sign) for sign in signs}) == 4 and len({sign[1] for sign in signs}) == 4
     heights = page.evaluate("""async () => { const { drawBar } = await import('./verdicts.js'); return ['violated', 'inconclusive', 'satisfied', 'none'].map((verdict) => {
@@ -64,5 +64,5 @@ def test_verdicts_differ_without_colours(open_page, serve):
 
 def test_hostile_names_keep_to_the_rules(open_page, serve):
     page = open_page(serve(scenes.hostile).url)
-    page.wait_for_timeout(800)
+    settle(page, 800)
     assert not violations(page)

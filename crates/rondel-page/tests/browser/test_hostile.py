@@ -4,7 +4,7 @@ import urllib.parse
 
 import pytest
 import scenes
-from conftest import names, wait_rows
+from conftest import names, settle, wait_rows
 from playwright.sync_api import expect
 from scenes import HOSTILE
 
@@ -23,7 +23,7 @@ def check(page, fake):
 def test_nothing_is_executed(open_page, serve, view):
     fake = serve(scenes.hostile, may_act=True)
     page = open_page(f"{fake.url}#/{view}")
-    page.wait_for_timeout(900)
+    settle(page, 900)
     check(page, fake)
 
 

@@ -1,15 +1,13 @@
 """1,000 properties with 100,000 instances: the page stays smooth while verdicts change ten times a second."""
 
 import json
-import os
 
 import pytest
 import scenes
-from conftest import rows, wait_rows
+from conftest import IS_IDLE, rows, wait_rows
 from playwright.sync_api import expect
 
-# Time between frames by the clock. On a machine that is busy with other work, only the processor time of tasks has a limit.
-FRAME = float(os.environ.get("RONDEL_FRAME_MS", "50")) if os.getloadavg()[0] < (os.cpu_count() or 1) else float("inf")
+FRAME = 50  # milliseconds, of the processor for every task, and by the clock between 99 % of the frames
 
 # Scrolls with every frame if wanted, and returns the times between frames.
 FRAMES = """([seconds, scrolls]) => new Promise((resolve) => {
@@ -55,8 +53,8 @@ def test_frames_of_the_overview(browser, open_page, busy, scrolls):
     took = tasks(browser.stop_tracing())
     at = lambda share: frames[int((len(frames) - 1) * share)]
     print(f"{len(frames)} frames: median {at(0.5):.1f} ms, 99 % below {at(0.99):.1f} ms, longest {frames[-1]:.1f} ms; longest task {took[-1]:.1f} ms of the processor")
-    assert took[-1] < 50
-    assert at(0.99) < FRAME
+    assert took[-1] < FRAME
+    assert not IS_IDLE or at(0.99) < FRAME
 
 
 def test_few_elements_for_many_rows(open_page, busy):
@@ -79,13 +77,13 @@ def test_search_finds_one_of_a_thousand(open_page, busy):
 def test_hundred_thousand_instances_of_one_property(open_page, serve):
     fake = serve(lambda now: scenes.large(now, 1, 100_000))
     page = open_page(f"{fake.url}#/property/property_0000")
-    expect(page.locator(".instances-part .note")).to_contain_text("100,000", timeout=15_000)
+    expect(page.locator(".instances-part .note")).to_contain_text("100,000")
     grid = page.locator(".instance-list")
     assert page.locator(".instance-list .row").count() < 60
     grid.evaluate("(g) => { g.scrollTop = g.scrollHeight / 2 }")
-    page.wait_for_function("() => [...document.querySelectorAll('.instance-list .rows .row:not([hidden])')].some((r) => /robot=[45]\\d{4}/.test(r.textContent))", timeout=15_000)
+    page.wait_for_function("() => [...document.querySelectorAll('.instance-list .rows .row:not([hidden])')].some((r) => /robot=[45]\\d{4}/.test(r.textContent))")
     page.get_by_label("Search parameters").fill("99999")
-    page.wait_for_function("() => document.querySelectorAll('.instance-list .rows .row:not([hidden])').length === 1", timeout=15_000)
+    page.wait_for_function("() => document.querySelectorAll('.instance-list .rows .row:not([hidden])').length === 1")
     assert rows(page)[-1][1] == "robot=99999"
 
 

@@ -5,7 +5,7 @@ import os
 
 import pytest
 import scenes
-from conftest import ROOT
+from conftest import ROOT, settle
 from PIL import Image, ImageChops, ImageFilter
 
 FOLDER = ROOT / "docs/images"
@@ -34,7 +34,7 @@ PICTURES = {
 def picture(open_page, fake, name):
     address, options = PICTURES[name]
     page = open_page(fake.url + address, setup=lambda page: page.add_init_script("performance.now = () => 0; Date.now = () => 0"), expect_errors=name == "page-lost", timezone_id="UTC", **options)
-    page.wait_for_timeout(2500)
+    settle(page, 2500)
     if name == "page-property":
         page.locator(".violation").first.click()
         page.wait_for_timeout(2500)

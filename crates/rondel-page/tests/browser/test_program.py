@@ -120,11 +120,11 @@ def test_restart_of_the_monitor(open_page, run):
     page = open_page(run.url, expect_errors=True)
     wait_rows(page, 3)
     run.stop()
-    expect(page.locator("#banner")).to_contain_text(re.compile("Connection lost since|The run has ended"), timeout=15_000)
+    expect(page.locator("#banner")).to_contain_text(re.compile("Connection lost since|The run has ended"))
     assert page.evaluate("document.documentElement.classList.contains('unseen')")
     run.start()
     run.drive(10)
-    expect(page.locator("#connection")).to_have_text(re.compile("live|not ready"), timeout=15_000)
+    expect(page.locator("#connection")).to_have_text(re.compile("live|not ready"))
 
 
 def test_page_of_the_store(open_page, run):
