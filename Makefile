@@ -31,7 +31,7 @@ PEERS := crates/rondel/tests/peers
 DEMO := --workspace --bin rondel --examples
 
 .DEFAULT_GOAL := help
-.PHONY: help setup nextest demo case-study install uninstall test test-long test-faults test-peers test-features test-brokers test-postgres test-python wheel bench bench-peers bench-containers image \
+.PHONY: help setup nextest demo case-study install uninstall test test-long test-faults test-peers test-features test-brokers test-postgres test-python test-page wheel bench bench-peers bench-containers image \
 	test-containers test-packages release \
 	test-bridge test-fresh fuzz mutants deny clean
 
@@ -123,6 +123,13 @@ test-python: setup .venv-python/ready ## test the Python package, its types and 
 	cd $(PYTHON_PACKAGE) && PYTHONPATH=python MYPYPATH=python $(CURDIR)/.venv-python/bin/python -m mypy.stubtest rondel._native
 	@$(MAKE) --no-print-directory wheel PROFILE=dev
 
+# The page alone takes three minutes with a fake server that answers by docs/reference/openapi.yaml. With RONDEL_PICTURES=write
+# the pictures of the documents are drawn again.
+PAGE_TESTS := crates/rondel-page/tests/browser
+test-page: setup .venv-page/ready $(PAGE_TESTS)/node_modules/axe-core/package.json ## test the page in headless Chromium: behaviour, load, accessibility, pictures (installs Chromium and npm)
+	cargo build --locked $(DEMO)
+	cd $(PAGE_TESTS) && RONDEL_PROGRAM=$(abspath $(TARGET))/debug/rondel $(CURDIR)/.venv-page/bin/python -m pytest --quiet
+
 wheel: setup .venv-python/ready ## build the wheel of the Python package with the command, in out/wheels (MANYLINUX=2_28: for older systems; PROFILE=dev: of the tests)
 ifeq ($(PROFILE),dev)
 	cargo build $(PYTHON_BUILD)
@@ -188,7 +195,7 @@ deny: setup ## check licences, sources and bans of all dependencies
 	cargo deny --manifest-path $(PEERS)/Cargo.toml --config deny.toml check licenses bans sources
 
 clean: ## remove all build results
-	rm -rf target deploy/bridge/program/target .venv .venv-python $(PYTHON_MODULE) $(PYTHON_PACKAGE)/rondel.data out
+	rm -rf target deploy/bridge/program/target .venv .venv-python .venv-page $(PAGE_TESTS)/node_modules $(PYTHON_MODULE) $(PYTHON_PACKAGE)/rondel.data out
 
 .venv/ready: scripts/test-requirements.txt
 	@echo "==> installing the independent clients and writers for the tests into .venv"
@@ -200,6 +207,18 @@ clean: ## remove all build results
 	@echo "==> installing pytest, mypy, maturin and libraries of tables into .venv-python (600 MB)"
 	python3 -m venv .venv-python
 	.venv-python/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
+	@touch $@
+
+.venv-page/ready: $(PAGE_TESTS)/requirements.txt
+	@scripts/setup page
+	@echo "==> installing Playwright for the tests of the page into .venv-page"
+	python3 -m venv .venv-page
+	.venv-page/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
+	@touch $@
+
+$(PAGE_TESTS)/node_modules/axe-core/package.json: $(PAGE_TESTS)/package.json | .venv-page/ready
+	@echo "==> installing axe-core, the rules of accessibility, for the tests of the page"
+	npm install --prefix $(PAGE_TESTS) --no-package-lock --no-audit --no-fund --silent
 	@touch $@
 
 .venv/peers: scripts/peers-requirements.txt

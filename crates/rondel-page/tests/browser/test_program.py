@@ -1,0 +1,145 @@
+"""The page of the real program, on a live run. RONDEL_PROGRAM is the program; without it, these tests are skipped."""
+
+import json
+import os
+import pathlib
+import re
+import signal
+import socket
+import subprocess
+import time
+import urllib.request
+
+import pytest
+from conftest import names, wait_rows
+from playwright.sync_api import expect
+
+PROGRAM = os.environ.get("RONDEL_PROGRAM")
+pytestmark = pytest.mark.skipif(not PROGRAM, reason="RONDEL_PROGRAM is not set")
+
+SPECIFICATION = """topic trace { speed: float, brake: bool, mode: string, robot: int }
+
+@severity(critical)
+@requirement(SAF-1)
+@robust
+property slow = trace.speed <= 10.0
+
+property brakes = trace.speed > 8.0 -> once[0, 2 s] trace.brake
+
+property by_robot for each robot in trace.robot = trace.speed <= 11.0
+"""
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+class Run:
+    """`rondel run` with a page, and a publisher of 10 messages a second."""
+
+    def __init__(self, folder):
+        self.folder, self.port, self.endpoint = folder, free_port(), f"tcp/127.0.0.1:{free_port()}"
+        (folder / "spec.rondel").write_text(SPECIFICATION)
+        (folder / "rondel.yaml").write_text(f"""specification: spec.rondel
+zenoh: {{ listen: ["{self.endpoint}"] }}
+topics: {{ trace: "zenoh:test/trace" }}
+store: verdicts.db
+page: {{ listen: "127.0.0.1:{self.port}" }}
+""")
+        self.monitor = self.publisher = None
+
+    @property
+    def url(self):
+        return f"http://127.0.0.1:{self.port}/"
+
+    def start(self):
+        self.monitor = subprocess.Popen([PROGRAM, "run", "--explain", "rondel.yaml"], cwd=self.folder, stdout=subprocess.DEVNULL, stderr=(self.folder / "monitor.log").open("w"))
+        end = time.monotonic() + 20
+        while time.monotonic() < end:
+            try:
+                urllib.request.urlopen(f"{self.url}api/v1/state", timeout=1).close()
+                break
+            except OSError:
+                assert self.monitor.poll() is None, (self.folder / "monitor.log").read_text()
+                time.sleep(0.1)
+        self.publisher = subprocess.Popen([PROGRAM, "publish", "--to", "zenoh:test/trace", "--zenoh-connect", self.endpoint], stdin=subprocess.PIPE, text=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        return self
+
+    def publish(self, **values):
+        self.publisher.stdin.write(json.dumps({"speed": 5.0, "brake": False, "mode": "drive", "robot": 1, **values}) + "\n")
+        self.publisher.stdin.flush()
+
+    def drive(self, count, **values):
+        for _ in range(count):
+            self.publish(**values)
+            time.sleep(0.1)
+
+    def stop(self):
+        for process in (self.publisher, self.monitor):
+            if process and process.poll() is None:
+                process.send_signal(signal.SIGTERM)
+                try:
+                    process.wait(10)
+                except subprocess.TimeoutExpired:
+                    process.kill()
+
+
+@pytest.fixture
+def run(tmp_path: pathlib.Path):
+    run = Run(tmp_path).start()
+    yield run
+    run.stop()
+
+
+def test_live_run(open_page, run):
+    run.drive(10)
+    page = open_page(run.url)
+    wait_rows(page, 3)
+    run.drive(5, speed=12.5, robot=7)
+    page.wait_for_function("() => document.querySelector('.rows .row[aria-rowindex=\"2\"]')?.textContent.includes('violated')")
+    assert set(names(page)) >= {"by_robot"} or any(name.startswith("by_robot") for name in names(page))
+    page.goto(f"{run.url}#/property/slow")
+    expect(page.locator(".annotated")).to_contain_text("property slow = trace.speed <= 10.0")
+    run.drive(15, speed=12.5)
+    expect(page.locator(".chart h3")).to_have_text(["Verdict", "Robustness", "trace.speed"])
+    expect(page.locator(".violation").first).to_contain_text("open")
+    page.locator(".violation").first.click()
+    expect(page.locator(".explanation")).to_contain_text("12.5")
+    page.goto(f"{run.url}#/topics/trace")
+    run.drive(5, mode="<img src=x onerror=window.hacked=1>")
+    expect(page.locator(".tree")).to_contain_text("<img src=x onerror=")
+    assert page.evaluate("window.hacked") is None
+    page.goto(f"{run.url}#/specification")
+    expect(page.locator(".source")).to_contain_text("property by_robot for each robot")
+
+
+def test_restart_of_the_monitor(open_page, run):
+    run.drive(10)
+    page = open_page(run.url, expect_errors=True)
+    wait_rows(page, 3)
+    run.stop()
+    expect(page.locator("#banner")).to_contain_text(re.compile("Connection lost since|The run has ended"))
+    assert page.evaluate("document.documentElement.classList.contains('unseen')")
+    run.start()
+    run.drive(10)
+    expect(page.locator("#connection")).to_have_text(re.compile("live|not ready"))
+
+
+def test_page_of_the_store(open_page, run):
+    run.drive(10)
+    run.drive(10, speed=12.5)
+    run.stop()
+    port = free_port()
+    server = subprocess.Popen([PROGRAM, "page", "verdicts.db", "--listen", f"127.0.0.1:{port}"], cwd=run.folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        time.sleep(2)
+        page = open_page(f"http://127.0.0.1:{port}/")
+        wait_rows(page, 3)
+        expect(page.locator("#connection")).to_have_text("store")
+        page.goto(f"http://127.0.0.1:{port}/#/property/slow")
+        expect(page.locator(".violation").first).to_contain_text("stale")
+    finally:
+        server.terminate()
+        server.wait(10)
