@@ -223,6 +223,7 @@ fn last_payload_has_room_in_a_full_file() {
     let path = folder.as_path().join("f.spool");
     let mut spool = SpoolFile::open(path.clone(), 1_000, false).unwrap();
     while spool.push(&[7; 100]).unwrap() {}
+    while spool.push(&[7]).unwrap() {}
     let count = spool.len();
     assert!(spool.push_beyond_limit(b"last").unwrap() && !spool.push(b"further").unwrap());
     drop(spool);
