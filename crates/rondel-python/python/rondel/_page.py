@@ -64,7 +64,7 @@ def summary(of: Summary) -> str:
     """The summary of a monitor as a table."""
     found = of.properties
     has_robustness = any(entry.least_robustness is not None for entry in found)
-    heads = ["property", "verdict", "#violations", "#first violation"] + ["#least robustness"] * has_robustness
+    heads = ["property", "last verdict", "#violations", "#first violation"] + ["#least robustness"] * has_robustness
     rows = [
         [escape(entry.name), badge(entry.verdict), str(entry.violations), _seconds(entry.first_violation), _number(entry.least_robustness)]
         for entry in found
