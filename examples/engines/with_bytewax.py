@@ -1,9 +1,12 @@
-"""Check a stream of messages with Bytewax, a monitor for each robot: python with_bytewax.py SPECIFICATION FOLDER [WORKERS]"""
+"""Check a stream of messages with Bytewax, a monitor for each robot.
+
+  python -m bytewax.run "with_bytewax:flow('fleet.rondel', 'recordings')"
+
+For each further process, on this or on another machine: -i NUMBER -a HOST:PORT;HOST:PORT
+"""
 
 import json
 import pathlib
-import sys
-import time
 from collections.abc import Iterator
 
 import bytewax.operators as op
@@ -11,7 +14,6 @@ from bytewax.connectors.stdio import StdOutSink
 from bytewax.dataflow import Dataflow
 from bytewax.inputs import DynamicSource, StatelessSourcePartition, batch
 from bytewax.operators import StatefulLogic
-from bytewax.testing import cluster_main
 from mcap.reader import make_reader
 
 import rondel
@@ -61,18 +63,11 @@ class Watch(StatefulLogic):
         return self.monitor.snapshot()
 
 
-def main(specification: str, folder: str, workers: int = 2) -> None:
+def flow(specification: str, folder: str) -> Dataflow:
     text = pathlib.Path(specification).read_text()
-    flow = Dataflow("fleet")
-    messages = op.input("messages", flow, Recordings(folder))
+    fleet = Dataflow("fleet")
+    messages = op.input("messages", fleet, Recordings(folder))
     violations = op.stateful("monitors", messages, lambda state: Watch(text, state))
     rows = op.map("rows", violations, lambda row: json.dumps({"recording": row[0], **json.loads(row[1].json())}))
     op.output("output", rows, StdOutSink())
-    begin = time.perf_counter()
-    # In this process; on several machines: python -m bytewax.run, with recovery=RecoveryConfig(...) for the snapshots.
-    cluster_main(flow, [], 0, worker_count_per_proc=workers)
-    print(f"{time.perf_counter() - begin:.2f} s", file=sys.stderr)
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:3], *map(int, sys.argv[3:]))
+    return fleet

@@ -38,7 +38,7 @@ def main(specification: str, folder: str, workers: int = 2) -> None:
 
     # More partitions than workers: a recording that takes long does not delay all others.
     recordings = spark.createDataFrame([(path,) for path in paths], "recording string").repartition(4 * workers)
-    for row in recordings.mapInPandas(check_all, SCHEMA).toLocalIterator():
+    for row in recordings.mapInPandas(check_all, SCHEMA).collect():
         print(json.dumps(row.asDict()))
     print(f"{len(paths)} recordings in {time.perf_counter() - begin:.2f} s", file=sys.stderr)
     spark.stop()
