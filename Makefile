@@ -31,7 +31,7 @@ PEERS := crates/rondel/tests/peers
 DEMO := --workspace --bin rondel --examples
 
 .DEFAULT_GOAL := help
-.PHONY: help setup nextest demo case-study install uninstall test test-long test-faults test-peers test-features test-brokers test-postgres test-python test-page wheel bench bench-peers bench-containers image \
+.PHONY: help setup nextest demo case-study install uninstall test test-long test-faults test-peers test-features test-brokers test-postgres test-python test-page test-engines wheel bench bench-peers bench-containers image \
 	test-containers test-packages release \
 	test-bridge test-fresh fuzz mutants deny clean
 
@@ -130,6 +130,13 @@ test-page: setup .venv-page/ready $(PAGE_TESTS)/node_modules/axe-core/package.js
 	cargo build --locked $(DEMO)
 	cd $(PAGE_TESTS) && RONDEL_PROGRAM=$(abspath $(TARGET))/debug/rondel $(CURDIR)/.venv-page/bin/python -m pytest --quiet
 
+test-engines: setup .venv-engines/ready ## compare programs on Ray, Dask, Spark and Bytewax with a plain loop (installs Java; four minutes after `make test-python`)
+	@scripts/setup java
+	cargo build $(PYTHON_BUILD)
+	ln -sf $(abspath $(TARGET))/debug/librondel_python.so $(PYTHON_MODULE)
+	cd examples/engines && RONDEL_PROGRAM=$(abspath $(TARGET))/debug/rondel PYTHONPATH=$(CURDIR)/$(PYTHON_PACKAGE)/python \
+		$(CURDIR)/.venv-engines/bin/python -m pytest --quiet -p no:cacheprovider .
+
 wheel: setup .venv-python/ready ## build the wheel of the Python package with the command, in out/wheels (MANYLINUX=2_28: for older systems; PROFILE=dev: of the tests)
 ifeq ($(PROFILE),dev)
 	cargo build $(PYTHON_BUILD)
@@ -195,7 +202,7 @@ deny: setup ## check licences, sources and bans of all dependencies
 	cargo deny --manifest-path $(PEERS)/Cargo.toml --config deny.toml check licenses bans sources
 
 clean: ## remove all build results
-	rm -rf target deploy/bridge/program/target .venv .venv-python .venv-page $(PAGE_TESTS)/node_modules $(PYTHON_MODULE) $(PYTHON_PACKAGE)/rondel.data out
+	rm -rf target deploy/bridge/program/target .venv .venv-python .venv-page .venv-engines $(PAGE_TESTS)/node_modules $(PYTHON_MODULE) $(PYTHON_PACKAGE)/rondel.data out
 
 .venv/ready: scripts/test-requirements.txt
 	@echo "==> installing the independent clients and writers for the tests into .venv"
@@ -219,6 +226,12 @@ clean: ## remove all build results
 $(PAGE_TESTS)/node_modules/axe-core/package.json: $(PAGE_TESTS)/package.json | .venv-page/ready
 	@echo "==> installing axe-core, the rules of accessibility, for the tests of the page"
 	npm install --prefix $(PAGE_TESTS) --no-package-lock --no-audit --no-fund --silent
+	@touch $@
+
+.venv-engines/ready: scripts/engines-requirements.txt
+	@echo "==> installing Ray, Dask, Spark and Bytewax into .venv-engines (1.2 GB)"
+	python3 -m venv .venv-engines
+	.venv-engines/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
 	@touch $@
 
 .venv/peers: scripts/peers-requirements.txt

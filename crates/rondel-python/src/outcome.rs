@@ -73,6 +73,11 @@ impl Summary {
         let all: Vec<String> = all.collect();
         format!("<Summary of {} messages: {}>", self.checked, all.join(", "))
     }
+
+    /// A table, for notebooks.
+    fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("rondel._page")?.call_method1("summary", (slf,))
+    }
 }
 
 /// The verdicts of a property.

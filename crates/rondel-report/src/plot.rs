@@ -48,12 +48,13 @@ fn text<'t>(size: i32, at: HPos) -> TextStyle<'t> {
     ("sans-serif", size).into_font().color(&TEXT).pos(Pos::new(at, VPos::Center))
 }
 
-/// Draws a picture of this size. Drawing into memory does not fail.
+/// Draws a picture of this size on white: the colours are not legible on a dark page. Drawing into memory does not fail.
 fn picture(width: i32, height: i32, draw: impl FnOnce(&Area<'_>)) -> String {
     let mut svg = String::new();
     {
         let area =
             SVGBackend::with_string(&mut svg, (width as u32, height.max(1) as u32)).into_drawing_area();
+        let _ = area.fill(&WHITE);
         draw(&area);
         let _ = area.present();
     }

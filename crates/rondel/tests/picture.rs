@@ -17,6 +17,9 @@ fn a_picture_has_a_band_for_each_verdict() {
     rondel(["check", &spec, &trace, "--report", &format!("svg={picture}")]).expect_status(1);
     let svg = std::fs::read_to_string(picture).unwrap();
     assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"), "{svg}");
+    // It is legible on a dark page, too.
+    let first = svg.lines().find(|line| line.starts_with("<rect"));
+    assert!(first.is_some_and(|rectangle| rectangle.contains("fill=\"#FFFFFF\"")), "{svg}");
     for name in ["low", "high", "0 s", "10 s"] {
         assert!(svg.lines().any(|line| line.trim() == name), "{name} is not in\n{svg}");
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 
+from . import _page
 from ._arguments import StrPath, path
 from ._command import Call
 
@@ -34,6 +35,9 @@ class Drawing:
 
     def _repr_svg_(self) -> str:
         return self.svg
+
+    def _repr_html_(self) -> str:
+        return _page.picture(self.svg)
 
     def __repr__(self) -> str:
         return f"<Drawing: {len(self.svg)} characters of SVG>"

@@ -141,3 +141,12 @@ class CommandReport:
 
     def __reduce__(self) -> tuple[type[CommandReport], tuple[str]]:
         return CommandReport, (self._text,)
+
+
+class Reports(list[CommandReport]):
+    """A list of verdicts, which notebooks show as a table."""
+
+    def _repr_html_(self) -> str:
+        from . import _page
+
+        return _page.verdicts(self)

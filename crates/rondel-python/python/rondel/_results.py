@@ -13,7 +13,7 @@ from ._command import Call
 from ._drawing import Drawing
 from ._errors import INCONCLUSIVE, SATISFIED, VIOLATED, InconclusiveError, ViolationError
 from ._native import RondelError
-from ._reports import CommandReport
+from ._reports import CommandReport, Reports
 
 if TYPE_CHECKING:
     import pandas  # type: ignore[import-untyped, unused-ignore]
@@ -128,7 +128,7 @@ class Results:
         self, exit_status: int, verdicts: list[CommandReport], summary: dict[str, Any], messages: str, call: Call
     ) -> None:
         self.exit_status = exit_status
-        self.verdicts = verdicts
+        self.verdicts: list[CommandReport] = Reports(verdicts)
         self.summary = summary
         self.warnings = [line for line in messages.split("\n") if line]
         self._call = call
@@ -160,7 +160,7 @@ class Results:
     @property
     def violations(self) -> list[CommandReport]:
         """The verdicts that are violations."""
-        return [report for report in self.verdicts if report.verdict == "violated"]
+        return Reports(report for report in self.verdicts if report.verdict == "violated")
 
     @property
     def properties(self) -> list[PropertyResult]:
