@@ -198,6 +198,8 @@ impl DestinationFeed {
         match report.verdict() {
             // One that is muted is held once it no longer is. A stamp of a chain is judged once: nothing ends its violation.
             Verdict::Violated if is_muted || report.missing().is_some() => {}
+            // With `emit: every`, the first verdict of a violation is held.
+            Verdict::Violated if is_silenced && self.held.holds(&instance) => {}
             Verdict::Violated if is_silenced => {
                 let reported = *self.reported.get_or_insert_with(now);
                 let entry = self.encoder.verdict(report, reported).to_vec();
