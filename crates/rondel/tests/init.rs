@@ -252,7 +252,9 @@ fn little_and_damaged_input() {
         folder.file(&name, lines(topic, 1, |_| "\"v\": 1.5".to_owned()))
     });
     let own = folder.path("apart");
-    rondel(["init", &all[0], &all[1], "--folder", &own]).expect_status(0);
+    rondel(["init", &all[0], &all[1], "--folder", &own])
+        .expect_status(0)
+        .expect_stderr(&["left out: s_came: Violated"]);
     let text = std::fs::read_to_string(format!("{own}/first.rondel")).unwrap();
     assert!(text.contains("assert messages_came = ever") && !text.contains("assert s_came"), "{text}");
     rondel(["check", &format!("{own}/first.rondel"), &all[0], &all[1]]).expect_status(0);
