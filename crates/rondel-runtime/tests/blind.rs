@@ -77,8 +77,8 @@ fn dropped_messages_of_a_topic_make_its_verdicts_inconclusive() {
         let (mut session, clock) = session(Blind::Inconclusive, policy);
         for seconds in 0..20 {
             if seconds == 5 {
-                session.dropped(TopicId(0), 0, at(5), "nothing");
-                session.dropped(TopicId(0), 7, at(5), "before the reload was complete");
+                session.dropped(TopicId(0), 0, (at(5), at(5)), "nothing");
+                session.dropped(TopicId(0), 7, (at(5), at(5)), "before the reload was complete");
             }
             push(&mut session, &clock, 0, seconds, seconds as u64);
             push(&mut session, &clock, 1, seconds, seconds as u64);
@@ -93,6 +93,25 @@ fn dropped_messages_of_a_topic_make_its_verdicts_inconclusive() {
             summary.omitted().iter().map(|own| (own.reason, own.topic, own.count)).collect();
         assert_eq!(omitted, [(Reason::Dropped, Some(TopicId(0)), 7)], "{policy:?}");
         assert!(summary.properties[1].blind.verdicts == 0, "{policy:?}");
+    }
+}
+
+/// The last message came at 4 s, and those up to 9 s were dropped.
+#[test]
+fn dropped_messages_are_missed_until_the_last_one() {
+    for policy in [Policy::Arrival, Policy::EventTime] {
+        let (mut session, clock) = session(Blind::Inconclusive, policy);
+        (0..5).for_each(|seconds| push(&mut session, &clock, 0, seconds, seconds as u64));
+        clock.set(at(9));
+        session.dropped(TopicId(0), 5, (at(5), at(9)), "before the reload was complete");
+        // Their publisher has no numbers for them.
+        (10..20).for_each(|seconds| push(&mut session, &clock, 0, seconds, seconds as u64 - 5));
+        let recent = emitted(&mut session, "recent");
+        let after: Vec<&(Verdict, i64)> = recent.iter().filter(|(_, time)| *time >= 10).collect();
+        assert!(
+            matches!(after[..], [.., (Verdict::Violated, 12..=14)]),
+            "{policy:?}: a window that reaches back to 9 s is not certain: {recent:?}"
+        );
     }
 }
 

@@ -246,6 +246,18 @@ fn little_and_damaged_input() {
     let one = folder.file("one.jsonl", lines("/s", 1, |_| "\"v\": 1.5".to_owned()));
     let text = holds(&[one], &folder.path("one"), "one message");
     assert!(text.contains("assert s_came = ever on(s)"), "{text}");
+    // No topic came in both recordings.
+    let all = ["/s", "/t"].map(|topic| {
+        let name = format!("{}.jsonl", &topic[1..]);
+        folder.file(&name, lines(topic, 1, |_| "\"v\": 1.5".to_owned()))
+    });
+    let own = folder.path("apart");
+    rondel(["init", &all[0], &all[1], "--folder", &own])
+        .expect_status(0)
+        .expect_stderr(&["left out: s_came: Violated"]);
+    let text = std::fs::read_to_string(format!("{own}/first.rondel")).unwrap();
+    assert!(text.contains("assert messages_came = ever") && !text.contains("assert s_came"), "{text}");
+    rondel(["check", &format!("{own}/first.rondel"), &all[0], &all[1]]).expect_status(0);
     // A recording without messages beside another one refutes nothing.
     let many = folder.file("many.jsonl", lines("/s", 100, |i| format!("\"v\": {}", i % 4)));
     let own = folder.path("beside");

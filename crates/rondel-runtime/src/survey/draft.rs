@@ -211,7 +211,7 @@ impl Writer {
         name
     }
 
-    /// Adds an assert for each topic that it came: a specification has a claim at least.
+    /// Adds an assert for each topic that it came, or else that any did: a specification has a claim at least.
     fn came(&mut self, drafted: &[Drafted<'_>]) {
         self.line("");
         self.comment("No rule about values or times held: these asserts only say that messages came.");
@@ -221,6 +221,13 @@ impl Writer {
                 self.line(format!("assert {name} = ever on({})", topic.name));
                 self.properties += 1;
             }
+        }
+        // No topic came in all recordings.
+        if self.properties == 0 {
+            let name = self.names.take("messages_came".to_owned());
+            let topics: Vec<String> = drafted.iter().map(|topic| format!("on({})", topic.name)).collect();
+            self.line(format!("assert {name} = ever({})", topics.join(" or ")));
+            self.properties += 1;
         }
     }
 
@@ -561,6 +568,10 @@ mod tests {
         assert!(none.specification.contains("\nassert a_came = ever on(a)\n"), "{}", none.specification);
         let parsed = rondel_spec::parse(&none.specification);
         assert!(parsed.diagnostics.is_empty(), "{:?}", parsed.diagnostics);
+        assert_eq!(parsed.spec.unwrap().properties.len(), none.properties);
+        let none = drafted(&["a_fresh", "a_rate", "a_came"]);
+        assert!(none.specification.contains("\nassert messages_came = ever"), "{}", none.specification);
+        let parsed = rondel_spec::parse(&none.specification);
         assert_eq!(parsed.spec.unwrap().properties.len(), none.properties);
     }
 

@@ -403,7 +403,8 @@ impl Of<'_> {
     fn step(&self) -> Option<Rule> {
         const MARGIN: f64 = 3.0;
         let step = Some(self.shape.greatest_step).filter(|step| *step > 0.0 && !self.shape.is_noise)?;
-        let bound = rounded(MARGIN * step, MARGIN * step / 5.0, true);
+        let bound =
+            Some(rounded(MARGIN * step, MARGIN * step / 5.0, true)).filter(|bound| bound.is_finite())?;
         let seen = format!("It changes by at most {} from message to message.", shown(step));
         let rule = paired(&format!("abs(@ - prev(@)) <= {}", text(bound, self.is_whole)), seen, 0);
         Some(Rule { caveat: Some(UNLIMITED), ..rule })

@@ -60,6 +60,13 @@ impl Silences {
         })
     }
 
+    /// Returns the first time of day after `now` at which a silence begins or ends; the latest time if none does.
+    pub fn next_change(&self, now: i64) -> i64 {
+        let by_property = self.by_property.read().unwrap_or_else(PoisonError::into_inner);
+        let times = by_property.values().flatten().flat_map(|silence| [silence.from, silence.until]);
+        times.filter(|time| *time > now).min().unwrap_or(i64::MAX)
+    }
+
     /// Number that grows with every change of the silences.
     pub fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)
@@ -108,6 +115,18 @@ fn is_same(own: &Value, chosen: &Value) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn next_change_is_a_begin_or_an_end() {
+        let silences = Silences::default();
+        assert_eq!(silences.next_change(0), i64::MAX);
+        let of = |from, until| Silence { parameters: Vec::new(), from, until };
+        let all = [("p".to_owned(), vec![of(5, 20), of(1, 9)]), ("q".to_owned(), vec![of(12, 30)])];
+        let silences = Silences { by_property: RwLock::new(all.into()), ..Silences::default() };
+        for (now, next) in [(0, 1), (1, 5), (5, 9), (9, 12), (19, 20), (20, 30), (30, i64::MAX)] {
+            assert_eq!(silences.next_change(now), next, "after {now}");
+        }
+    }
 
     #[test]
     fn values_are_compared_as_operators_write_them() {

@@ -108,6 +108,10 @@ fn extremes_leave_usable_views() {
         "INSERT INTO silences (property, \"from\", until, set_by) VALUES ('p', 0, {max}, 'me')",
         max = i64::MAX
     ));
+    // It would break the view of open violations.
+    let wrong =
+        "INSERT INTO silences (property, parameters, \"from\", until, set_by) VALUES ('p', '[]', 0, 9, 'me')";
+    assert!(server.try_query("postgres", wrong).is_err());
     server.query("INSERT INTO actions (at, operator, kind, members) VALUES (0, 'me', 'ack', '{}')");
     for view in rondel_sinks::sqlite::VIEWS {
         let rows = server.query(&format!("SELECT * FROM {}", view.name));

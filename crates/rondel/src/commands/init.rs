@@ -119,7 +119,9 @@ impl Init {
         draft.omitted.iter().for_each(|text| say(&format!("left out: {text}")));
         draft.outliers.iter().for_each(|text| say(&format!("unlike the rest: {text}")));
         for (name, reason) in refuted {
-            say(&format!("only suggested: {name}: {reason}"));
+            // Asserts that a topic came are no suggestions.
+            let is_suggested = draft.specification.contains(&format!("// property {name} ="));
+            say(&format!("{}: {name}: {reason}", if is_suggested { "only suggested" } else { "left out" }));
         }
         let [specification, deployment] = files.each_ref().map(|file| file.display().to_string());
         let topics = counted(draft.topics as u64, "topic", "topics");

@@ -132,6 +132,17 @@ impl Session {
     /// Records an undecodable message of a topic, whose content is unknown.
     #[cold]
     pub(in crate::session) fn unread(&mut self, topic: TopicId, origin: Option<Origin>) {
+        self.unread_between(topic, origin, None);
+    }
+
+    /// Records messages of a topic whose content is unknown: the last one, or those between two times of day.
+    #[cold]
+    fn unread_between(
+        &mut self,
+        topic: TopicId,
+        origin: Option<Origin>,
+        span: Option<(Timestamp, Timestamp)>,
+    ) {
         match &mut self.route {
             Route::Direct(_) => {}
             Route::Aligned(aligned) => aligned.unread(topic, origin),
@@ -140,18 +151,19 @@ impl Session {
         if !self.withholds() {
             return;
         }
+        let last = |latest: Timestamp| span.map_or(latest, |(from, until)| time_after(latest, from, until));
         self.evaluate();
         match &mut self.route {
             Route::Direct(direct) => {
                 let (latest, shown) = direct.times(&self.shared);
-                direct.unseen(&[topic], latest.max(shown), &mut self.shared);
+                direct.unseen(&[topic], last(latest).max(shown), &mut self.shared);
                 if self.plan.options.live {
                     direct.withhold_until_event(&mut self.shared);
                 }
             }
             Route::Aligned(aligned) => {
-                let latest = aligned.latest(&self.shared);
-                aligned.miss(&[topic], SeenAgain::After(latest), &mut self.shared);
+                let last = last(aligned.latest(&self.shared));
+                aligned.miss(&[topic], SeenAgain::After(last), &mut self.shared);
                 if self.plan.options.live {
                     aligned.withhold_until_event(&mut self.shared);
                 }
@@ -219,16 +231,22 @@ impl Session {
         self.unread(topic, stamp.origin);
     }
 
-    /// Counts messages or events of a topic that were dropped before they reached the session, the first of them at `first`;
-    /// `detail` says why. Verdicts that depend on them are inconclusive.
+    /// Counts messages or events of a topic that were dropped before they reached the session, between two times of day, and
+    /// after all that were pushed; `detail` says why. Verdicts that depend on them are inconclusive.
     #[cold]
-    pub fn dropped(&mut self, topic: TopicId, count: u64, first: Timestamp, detail: &str) {
+    pub fn dropped(
+        &mut self,
+        topic: TopicId,
+        count: u64,
+        (from, until): (Timestamp, Timestamp),
+        detail: &str,
+    ) {
         if count == 0 {
             return;
         }
-        let described = || Some(FirstOmission { time: Some(first), detail: detail.to_owned() });
+        let described = || Some(FirstOmission { time: Some(from), detail: detail.to_owned() });
         self.shared.omitted.add(Reason::Dropped, Some(topic), count, described);
-        self.unread(topic, None);
+        self.unread_between(topic, None, Some((from, until)));
     }
 
     /// Records that a recording is read from this time on and has earlier messages. Verdicts that depend on these are
@@ -384,7 +402,7 @@ impl Shared {
     }
 }
 
-/// An estimate of the event time when the day's clock shows `until`, after a network was cut off at `from`; `latest` is
+/// An estimate of the event time when the day's clock shows `until`, after messages were missed from `from` on; `latest` is
 /// the time of the last message.
 fn time_after(latest: Timestamp, from: Timestamp, until: Timestamp) -> Timestamp {
     /// A day.

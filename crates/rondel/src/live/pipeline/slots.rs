@@ -119,14 +119,18 @@ impl Slots {
         }
     }
 
-    /// Keeps messages of an awaited topic, as far as there is room.
+    /// Keeps messages of an awaited topic, as far as there is room. Nothing is kept behind a dropped message or event, also of
+    /// another topic: verdicts on it would not know what is missing.
     #[cold]
     pub(super) fn hold(&mut self, slot: TopicId, samples: &[Sample<'_>]) {
         if self.slots.get(slot.index()) != Some(&Slot::Awaited) {
             return;
         }
         for sample in samples {
-            if self.early.len() >= MESSAGES || self.bytes.saturating_add(sample.payload.len()) > BYTES {
+            let has_room = self.early.len() < MESSAGES
+                && self.bytes.saturating_add(sample.payload.len()) <= BYTES
+                && self.dropped.is_empty();
+            if !has_room {
                 self.drop_early(slot, sample.arrival());
                 continue;
             }
@@ -160,11 +164,12 @@ impl State {
         self.slots.bytes = 0;
     }
 
-    /// Reports messages and events that were dropped while their topics were awaited as omissions of these topics.
+    /// Reports messages and events that were dropped while their topics were awaited as omissions of these topics, after the
+    /// kept messages, which came before.
     pub(super) fn omit_early(&mut self, dropped: &[DroppedEarly]) {
         for DroppedEarly { slot, count, first } in dropped {
             if let Some(topic) = self.slots.topic(*slot) {
-                self.session.dropped(topic, *count, *first, "before the reload was complete");
+                self.session.dropped(topic, *count, (*first, now()), "before the reload was complete");
             }
         }
     }
@@ -174,18 +179,14 @@ impl Pipeline {
     /// Takes the lock once the topic of a subscription is no longer awaited, or the patience is over: then the event or
     /// type counts as dropped. Events and types come on threads of their own, and seldom.
     pub(super) fn known_slot(&self, slot: TopicId) -> MutexGuard<'_, State> {
-        self.known_slot_within(slot, PATIENCE)
-    }
-
-    fn known_slot_within(&self, slot: TopicId, patience: Duration) -> MutexGuard<'_, State> {
-        let deadline = Instant::now() + patience;
+        let (came, deadline) = (now(), Instant::now() + PATIENCE);
         loop {
             let mut state = self.state();
             if !state.slots.is_awaited(slot) {
                 return state;
             }
             if Instant::now() >= deadline {
-                state.slots.drop_early(slot, now());
+                state.slots.drop_early(slot, came);
                 return state;
             }
             drop(state);
@@ -214,6 +215,20 @@ mod tests {
             [of(second, 2, 2_000_000_000), of(first, 1, 5)]
         );
         assert!(slots.assign(&[TopicId(0)]).is_empty());
+    }
+
+    #[test]
+    fn nothing_is_kept_behind_a_dropped_message() {
+        fn sample(payload: &[u8]) -> Sample<'_> {
+            Sample::new(payload, None, Some(Timestamp::ZERO))
+        }
+        let mut slots = Slots::new(0);
+        let (first, second) = (slots.add(), slots.add());
+        slots.hold(first, &[sample(b"1"), sample(&vec![0; BYTES]), sample(b"2")]);
+        slots.hold(second, &[sample(b"3")]);
+        assert_eq!((slots.early.len(), slots.bytes), (1, 1));
+        let dropped: Vec<u64> = slots.assign(&[first, second]).iter().map(|of| of.count).collect();
+        assert_eq!(dropped, [2, 1]);
     }
 
     #[test]

@@ -15,7 +15,7 @@ use rondel_sinks::{Condition, Encoder, Entry, Feed, Loss, Reached, RunKey, Verdi
 use super::held::{HeldViolation, HeldViolations};
 use super::state::{DestinationHandle, DestinationState};
 use crate::sinks::queue::Queued;
-use crate::sinks::silenced::Silenced;
+use crate::sinks::silenced::{Looked, Silenced};
 
 /// Minimum interval between two notices of further losses.
 const AGAIN: Duration = Duration::from_secs(10);
@@ -32,6 +32,8 @@ pub struct DestinationFeed {
     silenced: Silenced,
     /// Silenced violations that are open.
     held: HeldViolations,
+    /// Silences for which these were last looked at.
+    silences: Looked,
     /// Time of the reports of one call.
     reported: Option<Timestamp>,
     /// Messages that were not evaluated, as far as they are known to the sinks: reason, topic and number.
@@ -154,8 +156,19 @@ impl DestinationFeed {
         silenced: Silenced,
     ) -> DestinationFeed {
         let (encoder, held, looked) = (Encoder::new(key, wants_json), HeldViolations::default(), now());
-        let (reported, omitted) = (None, Vec::new());
-        DestinationFeed { encoder, key, branches, routes, silenced, held, reported, omitted, looked }
+        let (silences, reported, omitted) = (Looked::default(), None, Vec::new());
+        DestinationFeed {
+            encoder,
+            key,
+            branches,
+            routes,
+            silenced,
+            held,
+            silences,
+            reported,
+            omitted,
+            looked,
+        }
     }
 
     /// Adds a verdict. A violation that is muted or silenced does not go to destinations that notify people. If it outlasts
@@ -198,6 +211,8 @@ impl DestinationFeed {
         match report.verdict() {
             // One that is muted is held once it no longer is. A stamp of a chain is judged once: nothing ends its violation.
             Verdict::Violated if is_muted || report.missing().is_some() => {}
+            // With `emit: every`, the first verdict of a violation is held.
+            Verdict::Violated if is_silenced && self.held.holds(&instance) => {}
             Verdict::Violated if is_silenced => {
                 let reported = *self.reported.get_or_insert_with(now);
                 let entry = self.encoder.verdict(report, reported).to_vec();
@@ -211,11 +226,12 @@ impl DestinationFeed {
 
     /// Adds held violations whose silence has ended, for destinations that notify people.
     fn release_held(&mut self) {
-        if self.held.is_empty() {
+        let now = now().as_nanos();
+        if self.held.is_empty() || !self.silenced.may_have_changed(&mut self.silences, now) {
             return;
         }
         let DestinationFeed { held, silenced, branches, .. } = self;
-        let due = held.take_due(|property, parameters| silenced.is_silenced(property, parameters));
+        let due = held.take_due(|property, parameters| silenced.is_silenced(property, parameters, now));
         for HeldViolation { route, entry } in &due {
             for (i, branch) in branches.iter_mut().enumerate() {
                 if *route & (1 << i) != 0 {

@@ -4,8 +4,10 @@ use std::collections::HashMap;
 
 use rondel_sinks::{Entry, RunKey};
 
-/// Maximum number of violations. Further ones are not notified later.
+/// Maximum number of violations.
 const MOST: usize = 1 << 14;
+/// Maximum size of their entries in bytes.
+const BYTES: usize = 16 << 20;
 
 /// An instance of a property: its name, and its parameters as a JSON object.
 pub(super) type Instance = (String, String);
@@ -14,6 +16,10 @@ pub(super) type Instance = (String, String);
 #[derive(Debug, Default)]
 pub struct HeldViolations {
     all: HashMap<Instance, HeldViolation>,
+    /// Size of the entries.
+    bytes: usize,
+    /// Whether there was no room for a violation.
+    was_full: bool,
     /// Lap of the violations: the next one begins without any.
     lap: u32,
 }
@@ -38,20 +44,37 @@ impl HeldViolations {
     pub(super) fn begin_lap(&mut self, lap: u32) {
         if lap > self.lap {
             self.all.clear();
-            self.lap = lap;
+            (self.bytes, self.lap) = (0, lap);
         }
     }
 
-    /// Holds a violation, unless one of its instance is held.
+    /// Holds a violation, unless one of its instance is held. Warns of the first one without room.
     pub(super) fn hold(&mut self, instance: Instance, violation: HeldViolation) {
-        if self.all.len() < MOST {
-            self.all.entry(instance).or_insert(violation);
+        if self.all.contains_key(&instance) {
+            return;
         }
+        let bytes = self.bytes.saturating_add(violation.entry.len());
+        if self.all.len() < MOST && bytes <= BYTES {
+            self.bytes = bytes;
+            self.all.insert(instance, violation);
+        } else if !std::mem::replace(&mut self.was_full, true) {
+            crate::warn(&format!(
+                "{} silenced violations wait for the ends of their silences; further ones are not notified when theirs end",
+                self.all.len()
+            ));
+        }
+    }
+
+    /// Whether a violation of an instance is held.
+    pub(super) fn holds(&self, instance: &Instance) -> bool {
+        self.all.contains_key(instance)
     }
 
     /// Removes the violation of an instance, which has ended or is notified.
     pub(super) fn remove(&mut self, instance: &Instance) {
-        self.all.remove(instance);
+        if let Some(violation) = self.all.remove(instance) {
+            self.bytes -= violation.entry.len();
+        }
     }
 
     /// Takes the violations that are no longer silenced.
@@ -59,14 +82,22 @@ impl HeldViolations {
         let is_due = |(property, parameters): &Instance, _: &mut HeldViolation| {
             !is_silenced(property.as_str(), parameters.as_str())
         };
-        self.all.extract_if(is_due).map(|(_, violation)| violation).collect()
+        let due: Vec<HeldViolation> = self.all.extract_if(is_due).map(|(_, violation)| violation).collect();
+        self.bytes -= size(due.iter());
+        due
     }
 
     /// The violations of properties that `keeps` their state, as entries of the next run.
     pub(super) fn of_next_run(mut self, run: RunKey, keeps: impl Fn(&str) -> bool) -> HeldViolations {
         self.all.retain(|(property, _), violation| keeps(property.as_str()) && violation.set_run(run));
+        self.bytes = size(self.all.values());
         self
     }
+}
+
+/// The size of the entries of violations.
+fn size<'v>(violations: impl Iterator<Item = &'v HeldViolation>) -> usize {
+    violations.map(|violation| violation.entry.len()).sum()
 }
 
 impl HeldViolation {
@@ -116,7 +147,21 @@ mod tests {
         for i in 0..=MOST {
             held.hold(instance("p", &i.to_string()), violation(0));
         }
+        assert!(held.was_full);
         assert_eq!(held.take_due(|_, _| false).len(), MOST);
+        assert_eq!(held.bytes, 0);
+    }
+
+    #[test]
+    fn size_is_bounded() {
+        let mut held = HeldViolations::default();
+        let large = || HeldViolation { route: 1, entry: vec![0; BYTES / 2 + 1] };
+        held.hold(instance("p", ""), large());
+        held.hold(instance("q", ""), large());
+        assert!(held.holds(&instance("p", "")) && !held.holds(&instance("q", "")) && held.was_full);
+        held.remove(&instance("p", ""));
+        held.hold(instance("q", ""), large());
+        assert!(held.holds(&instance("q", "")));
     }
 
     #[test]
