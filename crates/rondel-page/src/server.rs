@@ -111,7 +111,8 @@ fn read(headers: &HeaderMap, method: &str, uri: &axum::http::Uri) -> Request {
     let accepts_gzip = text(header::ACCEPT_ENCODING).is_some_and(|accepted| {
         accepted.split(',').any(|coding| {
             let (name, weight) = coding.split_once(';').unwrap_or((coding, ""));
-            name.trim().eq_ignore_ascii_case("gzip") && !weight.replace(' ', "").starts_with("q=0")
+            let weight = weight.trim().strip_prefix("q=").and_then(|weight| weight.parse().ok());
+            name.trim().eq_ignore_ascii_case("gzip") && weight != Some(0.0_f32)
         })
     });
     Request {
