@@ -567,3 +567,21 @@ def test_files_that_cannot_be_written_are_no_recordings(lines, tmp_path):
     for name in "plot.svg", "plot.html":
         with pytest.raises(rondel.RondelError, match="cannot write"):
             drawing.save(missing / name)
+
+
+def test_properties_have_the_attributes_of_those_of_a_monitor(lines):
+    text = LEVEL + "topic stop\nproperty halt = on(stop) -> once on(tank)\nproperty calm = tank.level < 20\nassert often = share(calm) >= 0.1\n"
+    monitor = rondel.Monitor(text)
+    monitor.push("tank", {"level": 38}, time=0.0)
+    monitor.push("tank", {"level": 10}, time=1.0)
+    monitor.push("tank", {"level": 10}, time=2.0)
+    monitor.finish()
+    names = ["name", "verdict", "violations", "first_violation", "first_violation_ns", "is_asserted", "is_inconclusive", "vacuous"]
+
+    def attributes(entries):
+        return [[getattr(entry, name) for name in names] for entry in entries]
+
+    results = rondel.check(lines([38, 10, 10]), text=text)
+    found = attributes(results.properties)
+    assert found == attributes(monitor.summary().properties)
+    assert {row[0]: row[6] for row in found}["halt"] is True

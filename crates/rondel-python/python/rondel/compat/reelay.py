@@ -177,7 +177,7 @@ def _parsed(pattern: str, attributes: str) -> Monitor:
 
 def _placed(error: SpecificationError, pattern: str, offset: int) -> SpecificationError:
     """The error with the places that it has in the pattern."""
-    if not hasattr(error, "diagnostics"):
+    if not error.diagnostics:
         return error
     found, parts = [], []
     for code, message, begin, end, advice in error.diagnostics:
