@@ -89,7 +89,7 @@ fn write_other(value: &Bound<'_, PyAny>, out: &mut Vec<u8>, depth: u32) -> PyRes
         return write_value(&value.call_method0("tolist")?, out, depth + 1);
     }
     Err(PyTypeError::new_err(format!(
-        "a value of the type {} has no form in a message; use bool, int, float, str, None, list or dict",
+        "a {} has no form in a message; use bool, int, float, str, None, list or dict",
         value.get_type().name()?
     )))
 }
