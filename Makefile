@@ -118,7 +118,7 @@ PYTHON_BUILD := --locked --workspace --lib --bin rondel --examples
 test-python: setup .venv-python/ready ## test the Python package, its types and its wheel (two minutes after `make test`, ten without it)
 	cargo build $(PYTHON_BUILD)
 	ln -sf $(abspath $(TARGET))/debug/librondel_python.so $(PYTHON_MODULE)
-	cd $(PYTHON_PACKAGE) && RONDEL_PROGRAM=$(abspath $(TARGET))/debug/rondel PYTHONPATH=python $(CURDIR)/.venv-python/bin/python -m pytest --quiet
+	cd $(PYTHON_PACKAGE) && RONDEL_PROGRAM=$(abspath $(TARGET))/debug/rondel PYTHONPATH=$(CURDIR)/$(PYTHON_PACKAGE)/python $(CURDIR)/.venv-python/bin/python -m pytest --quiet
 	cd $(PYTHON_PACKAGE) && MYPYPATH=python $(CURDIR)/.venv-python/bin/python -m mypy --strict --package rondel
 	cd $(PYTHON_PACKAGE) && PYTHONPATH=python MYPYPATH=python $(CURDIR)/.venv-python/bin/python -m mypy.stubtest rondel._native
 	@$(MAKE) --no-print-directory wheel PROFILE=dev

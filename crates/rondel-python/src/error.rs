@@ -1,10 +1,11 @@
 //! Exceptions.
 
 use pyo3::create_exception;
-use pyo3::exceptions::{PyException, PyValueError};
+use pyo3::exceptions::{PyException, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
-use rondel_spec::{Outcome, Severity};
+use rondel_runtime::Specification;
+use rondel_spec::{Diagnostic, Severity, Spec};
 
 create_exception!(rondel, RondelError, PyException, "Base class of the errors of this package.");
 create_exception!(
@@ -30,15 +31,19 @@ create_exception!(
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
     module.add("RondelError", py.get_type::<RondelError>())?;
-    module.add("SpecificationError", py.get_type::<SpecificationError>())?;
+    let specification_error = py.get_type::<SpecificationError>();
+    // Of errors without places.
+    specification_error.setattr("diagnostics", PyList::empty(py))?;
+    module.add("SpecificationError", specification_error)?;
     module.add("MessageError", py.get_type::<MessageError>())?;
     module.add("SnapshotError", py.get_type::<SnapshotError>())
 }
 
 /// The exception for a specification with mistakes. `name` names its source.
-pub(crate) fn specification(py: Python<'_>, name: &str, text: &str, outcome: &Outcome) -> PyErr {
-    let error = SpecificationError::new_err(outcome.render(name, text, false));
-    let all = outcome.diagnostics.iter().filter(|found| found.severity == Severity::Error);
+pub(crate) fn specification(py: Python<'_>, name: &str, text: &str, found: &[Diagnostic]) -> PyErr {
+    let shown: Vec<String> = found.iter().map(|found| found.render(name, text, false)).collect();
+    let error = SpecificationError::new_err(shown.join("\n"));
+    let all = found.iter().filter(|found| found.severity == Severity::Error);
     // Python counts characters.
     let index = |byte: usize| text.get(..byte).map_or(byte, |before| before.chars().count());
     let entries = all.map(|found| {
@@ -52,6 +57,24 @@ pub(crate) fn specification(py: Python<'_>, name: &str, text: &str, outcome: &Ou
     error
 }
 
+/// The exception for a specification with properties that cannot be monitored, where parsing has found these diagnostics.
+pub(crate) fn refused(py: Python<'_>, name: &str, text: &str, spec: &Spec, found: &[Diagnostic]) -> PyErr {
+    let mut found = found.to_vec();
+    let mut further = Vec::new();
+    for refusal in Specification::refusals(spec) {
+        match refusal.diagnose(spec) {
+            Some(diagnostic) if found.contains(&diagnostic) => {}
+            Some(diagnostic) => found.push(diagnostic),
+            None => further.push(refusal.to_string()),
+        }
+    }
+    if !found.iter().any(Diagnostic::is_error) {
+        return SpecificationError::new_err(further.join("\n"));
+    }
+    found.sort_by_key(|diagnostic| diagnostic.span);
+    specification(py, name, text, &found)
+}
+
 /// The exception for a wrong argument.
 pub(crate) fn value(text: impl Into<String>) -> PyErr {
     PyValueError::new_err(text.into())
@@ -60,6 +83,14 @@ pub(crate) fn value(text: impl Into<String>) -> PyErr {
 /// The exception for a monitor that was closed.
 pub(crate) fn closed() -> PyErr {
     value("the monitor is closed: make a new one, or restore one from a snapshot")
+}
+
+/// The exception for a monitor in which a call has panicked.
+pub(crate) fn broken() -> PyErr {
+    PyRuntimeError::new_err(
+        "an earlier call ended by an internal error (a panic), and the state is incomplete: make a new monitor, or \
+         restore one from a snapshot",
+    )
 }
 
 /// The exception for a monitor whose trace has ended.

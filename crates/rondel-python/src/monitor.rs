@@ -1,7 +1,8 @@
 //! The class `Monitor`.
 
+use std::cell::Cell;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
@@ -25,6 +26,14 @@ const TEXT: &str = "specification";
 /// Rows of a table that are evaluated before signals are handled and other threads may use the monitor.
 const ROWS: usize = 16_384;
 
+/// The largest space for a text that a thread keeps.
+const KEPT_BYTES: usize = 1 << 20;
+
+thread_local! {
+    /// Space for the JSON text of a message.
+    static BUFFER: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
+
 /// Checks messages against a specification.
 ///
 /// Several threads may use a monitor; their calls take turns.
@@ -37,8 +46,6 @@ pub(crate) struct Monitor {
     text: String,
     settings: Settings,
     state: Shared,
-    /// Space for the JSON text of a message.
-    buffer: Mutex<Vec<u8>>,
 }
 
 /// Topics by their names; the keys come from the specification.
@@ -70,26 +77,18 @@ impl Monitor {
     fn create(py: Python<'_>, text: &str, settings: Settings, snapshot: Option<&[u8]>) -> PyResult<Monitor> {
         let outcome = py.detach(|| rondel_spec::parse(text));
         let Some(spec) = &outcome.spec else {
-            return Err(error::specification(py, TEXT, text, &outcome));
+            return Err(error::specification(py, TEXT, text, &outcome.diagnostics));
         };
         let options = options(spec, &settings)?;
         let plan = py.detach(|| SessionPlan::new(spec, options));
-        let plan = plan.map_err(|error| error::SpecificationError::new_err(error.to_string()))?;
+        let plan = plan.map_err(|_| error::refused(py, TEXT, text, spec, &outcome.diagnostics))?;
         let session = py.detach(|| match snapshot {
             Some(bytes) => plan.restore(bytes, "").map_err(|error| SnapshotError::new_err(error.to_string())),
             None => plan.start().map_err(|error| error::SpecificationError::new_err(error.to_string())),
         })?;
         let topics = topics(&plan);
         let names = plan.properties().iter().map(|property| property.name.clone()).collect();
-        Ok(Monitor {
-            topics,
-            names,
-            text: text.to_owned(),
-            settings,
-            state: Shared::new(session),
-            buffer: Mutex::default(),
-            plan,
-        })
+        Ok(Monitor { topics, names, text: text.to_owned(), settings, state: Shared::new(session), plan })
     }
 
     /// Returns the topic with this name or address, and the number of the name where the address has parameters.
@@ -228,7 +227,7 @@ impl Monitor {
         let time = time::read(time, time_ns)?;
         let time = time.ok_or_else(|| error::value("give the time of the message: `time` or `time_ns`"))?;
         // Objects of Python may call back while they are written: no lock is held.
-        let mut buffer = std::mem::take(&mut *self.buffer.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut buffer = BUFFER.take();
         buffer.clear();
         if let Ok(text) = message.cast::<PyString>() {
             buffer.extend_from_slice(text.to_str()?.as_bytes());
@@ -242,7 +241,9 @@ impl Monitor {
             session.flush();
             pushed.map_err(|error| MessageError::new_err(error.to_string()))
         });
-        *self.buffer.lock().unwrap_or_else(PoisonError::into_inner) = buffer;
+        if buffer.capacity() <= KEPT_BYTES {
+            BUFFER.set(buffer);
+        }
         reports
     }
 
@@ -309,7 +310,7 @@ impl Monitor {
         let mut state = self.state.lock(py)?;
         let session = state.session()?;
         session.flush();
-        Ok(Summary::of(session, self.names.clone()))
+        Summary::of(py, session, self.plan.properties())
     }
 
     /// Takes the notices since the last call: times that step back, limits that were reached, messages that were refused.
@@ -330,8 +331,7 @@ impl Monitor {
 
     /// Frees the state. Later calls raise `ValueError`.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        self.state.lock(py)?.close();
-        Ok(())
+        self.state.close(py)
     }
 
     /// The names of the properties.

@@ -1,8 +1,8 @@
 //! The summary of a session.
 
 use pyo3::prelude::*;
-use rondel_event::Verdict;
-use rondel_runtime::{PropertyStatistics, Session};
+use rondel_event::{Timestamp, Verdict};
+use rondel_runtime::{PropertyInfo, Session, VacuousKind};
 
 use crate::time::seconds;
 
@@ -12,18 +12,17 @@ pub(crate) struct Summary {
     summary: rondel_runtime::Summary,
     /// The messages that were evaluated, those before a snapshot included.
     checked: u64,
-    /// The names of the properties.
-    names: Vec<String>,
+    properties: Vec<Py<PropertySummary>>,
 }
 
 impl Summary {
-    /// The summary of a session of properties with these names.
-    pub(crate) fn of(session: &Session, names: Vec<String>) -> Summary {
-        Summary { summary: session.summary(), checked: session.events(), names }
-    }
-
-    fn all(&self) -> impl Iterator<Item = (&String, &PropertyStatistics)> {
-        self.names.iter().zip(&self.summary.properties)
+    /// The summary of a session with these properties.
+    pub(crate) fn of(py: Python<'_>, session: &Session, properties: &[PropertyInfo]) -> PyResult<Summary> {
+        let summary = session.summary();
+        let all = properties.iter().enumerate();
+        let all = all.filter_map(|(i, info)| PropertySummary::of(&summary, i, info));
+        let properties = all.map(|property| Py::new(py, property)).collect::<PyResult<Vec<_>>>()?;
+        Ok(Summary { summary, checked: session.events(), properties })
     }
 }
 
@@ -31,8 +30,8 @@ impl Summary {
 impl Summary {
     /// The properties, in the order of the specification.
     #[getter]
-    fn properties(&self) -> Vec<PropertySummary> {
-        self.all().map(|(name, property)| PropertySummary::of(name, property)).collect()
+    fn properties(&self, py: Python<'_>) -> Vec<Py<PropertySummary>> {
+        self.properties.iter().map(|property| property.clone_ref(py)).collect()
     }
 
     /// The number of messages that were evaluated.
@@ -60,17 +59,22 @@ impl Summary {
         self.summary.is_violated()
     }
 
-    /// Whether a verdict is inconclusive at the end.
+    /// Whether no property was violated, but one is not decided.
     #[getter]
     fn is_inconclusive(&self) -> bool {
-        self.summary.is_inconclusive(false)
+        !self.is_violated() && self.summary.is_inconclusive(false)
+    }
+
+    /// Whether every property was decided, and none violated.
+    #[getter]
+    fn is_satisfied(&self) -> bool {
+        !self.is_violated() && !self.is_inconclusive()
     }
 
     fn __repr__(&self) -> String {
-        let all = self
-            .all()
-            .map(|(name, property)| format!("{name}: {}", verdict(property).unwrap_or("no verdict")));
-        let all: Vec<String> = all.collect();
+        let all = self.properties.iter().map(Py::get);
+        let all: Vec<String> =
+            all.map(|property| format!("{}: {}", property.name, property.verdict)).collect();
         format!("<Summary of {} messages: {}>", self.checked, all.join(", "))
     }
 
@@ -84,25 +88,40 @@ impl Summary {
 #[pyclass(frozen, module = "rondel")]
 pub(crate) struct PropertySummary {
     name: String,
-    verdict: Option<&'static str>,
+    verdict: Verdict,
     violations: u64,
-    first_violation: Option<f64>,
+    first_violation: Option<Timestamp>,
     least_robustness: Option<f64>,
-}
-
-fn verdict(property: &PropertyStatistics) -> Option<&'static str> {
-    property.verdict().map(Verdict::as_str)
+    is_asserted: bool,
+    is_inconclusive: bool,
+    vacuous: Vec<String>,
+    requirements: Vec<String>,
 }
 
 impl PropertySummary {
-    fn of(name: &str, property: &PropertyStatistics) -> PropertySummary {
-        PropertySummary {
-            name: name.to_owned(),
-            verdict: verdict(property),
+    /// The verdicts of the property at this position.
+    fn of(
+        summary: &rondel_runtime::Summary,
+        position: usize,
+        info: &PropertyInfo,
+    ) -> Option<PropertySummary> {
+        let property = summary.properties.get(position)?;
+        let verdict = property.outcome();
+        let vacuous = summary.vacuous(position);
+        let is_idle = vacuous.iter().any(|reason| reason.kind != VacuousKind::Premise);
+        let requirements =
+            info.attributes.iter().filter(|(name, value)| name == "requirement" && !value.is_empty());
+        Some(PropertySummary {
+            name: info.name.clone(),
+            verdict,
             violations: property.violations,
-            first_violation: property.first.as_ref().map(|first| seconds(first.time)),
+            first_violation: property.first.as_ref().map(|first| first.time),
             least_robustness: property.least_robustness,
-        }
+            is_asserted: property.is_asserted,
+            is_inconclusive: !property.is_asserted && (verdict == Verdict::Inconclusive || is_idle),
+            vacuous: vacuous.into_iter().map(|reason| reason.text).collect(),
+            requirements: requirements.map(|(_, value)| value.clone()).collect(),
+        })
     }
 }
 
@@ -114,10 +133,10 @@ impl PropertySummary {
         &self.name
     }
 
-    /// The verdict at the end; `None` if there was none.
+    /// The verdict of all so far: violated if it was once.
     #[getter]
-    fn verdict(&self) -> Option<&'static str> {
-        self.verdict
+    fn verdict(&self) -> &'static str {
+        self.verdict.as_str()
     }
 
     /// The number of times that it became violated.
@@ -129,7 +148,13 @@ impl PropertySummary {
     /// The time in seconds that the first violation is about; `None` without one.
     #[getter]
     fn first_violation(&self) -> Option<f64> {
-        self.first_violation
+        self.first_violation.map(seconds)
+    }
+
+    /// The same in nanoseconds.
+    #[getter]
+    fn first_violation_ns(&self) -> Option<i64> {
+        self.first_violation.map(Timestamp::as_nanos)
     }
 
     /// The least robustness; `None` where it is not requested by `@robust`.
@@ -138,12 +163,32 @@ impl PropertySummary {
         self.least_robustness
     }
 
+    /// Whether asserts decide instead of it.
+    #[getter]
+    fn is_asserted(&self) -> bool {
+        self.is_asserted
+    }
+
+    /// Whether it is not decided: its verdict is inconclusive, or a message that it needs never came.
+    #[getter]
+    fn is_inconclusive(&self) -> bool {
+        self.is_inconclusive
+    }
+
+    /// Reasons why the verdict would be the same without the system, as sentences; empty if it is meaningful.
+    #[getter]
+    fn vacuous(&self) -> Vec<String> {
+        self.vacuous.clone()
+    }
+
+    /// The values of its attributes `@requirement`.
+    #[getter]
+    fn requirements(&self) -> Vec<String> {
+        self.requirements.clone()
+    }
+
     fn __repr__(&self) -> String {
-        format!(
-            "<{}: {}, violated {} times>",
-            self.name,
-            self.verdict.unwrap_or("no verdict"),
-            self.violations
-        )
+        let vacuous = if self.vacuous.is_empty() { "" } else { ", vacuous" };
+        format!("<{}: {}{vacuous}, violated {} times>", self.name, self.verdict, self.violations)
     }
 }

@@ -77,7 +77,7 @@ impl State {
     /// Keeps the reports of the session for the next call of [`State::take_reports`].
     pub(crate) fn keep_reports(&mut self) {
         if let Some(session) = &mut self.session {
-            self.kept.extend(session.reports().map(|report| Report::of(&report)));
+            self.kept.extend(session.kept_reports().map(Report));
         }
     }
 
@@ -132,9 +132,26 @@ impl Shared {
     /// Locks the state; other threads run while it waits.
     ///
     /// # Errors
-    /// `RuntimeError` if a thread used it when this process was forked.
+    /// `RuntimeError` if a thread used it when this process was forked, or an earlier call has panicked.
     #[inline]
     pub(crate) fn lock(&self, py: Python<'_>) -> PyResult<Locked<'_>> {
+        let locked = self.lock_any(py)?;
+        self.check_sound()?;
+        Ok(locked)
+    }
+
+    /// Frees the session, also one in which a call has panicked.
+    ///
+    /// # Errors
+    /// `RuntimeError` if a thread used it when this process was forked.
+    pub(crate) fn close(&self, py: Python<'_>) -> PyResult<()> {
+        self.lock_any(py)?.close();
+        self.state.clear_poison();
+        Ok(())
+    }
+
+    #[inline]
+    fn lock_any(&self, py: Python<'_>) -> PyResult<Locked<'_>> {
         loop {
             if let Some(locked) = self.try_lock() {
                 return Ok(locked);
@@ -142,6 +159,12 @@ impl Shared {
             // The guard cannot cross `detach`: wait there, then take it.
             py.detach(|| self.wait().map(drop))?;
         }
+    }
+
+    /// Refuses a state that a call has left half changed.
+    #[inline]
+    fn check_sound(&self) -> PyResult<()> {
+        if self.state.is_poisoned() { Err(error::broken()) } else { Ok(()) }
     }
 
     /// Calls `work` with the locked state while other threads of Python run.
@@ -153,7 +176,11 @@ impl Shared {
         py: Python<'_>,
         work: impl FnOnce(&mut State) -> PyResult<T> + Send,
     ) -> PyResult<T> {
-        py.detach(|| work(&mut *self.wait()?))
+        py.detach(|| {
+            let mut locked = self.wait()?;
+            self.check_sound()?;
+            work(&mut locked)
+        })
     }
 
     #[inline]

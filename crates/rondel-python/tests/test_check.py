@@ -3,6 +3,7 @@
 import copy
 import datetime
 import json
+import math
 import os
 import pathlib
 import pickle
@@ -524,3 +525,55 @@ def test_deployment_in_the_place_of_the_specification(tmp_path, lines):
     (tmp_path / "rondel.yaml").write_text("specification: tank.rondel\ntopcs: {}\n")
     with pytest.raises(rondel.RondelError, match="topcs"):
         rondel.check(tmp_path / "rondel.yaml", lines([50]))
+
+
+@pytest.mark.parametrize("timeout", [0, -1.0, math.nan, math.inf, 1e300])
+def test_limits_that_are_none(timeout):
+    with pytest.raises(ValueError, match="timeout"):
+        rondel.check(VEHICLE, DRIVE, timeout=timeout)
+
+
+def test_text_in_one_line_is_no_path():
+    with pytest.raises(ValueError, match="text="):
+        rondel.check("topic tank { level: float }  property low = tank.level < 40", DRIVE)
+
+
+def test_errors_reach_other_processes(lines):
+    results = rondel.check(lines([50]), text=LEVEL)
+    with pytest.raises(rondel.ViolationError) as violation:
+        results.raise_for_violations()
+    copied = pickle.loads(pickle.dumps(violation.value))
+    assert (str(copied), copied.results.exit_status) == (str(violation.value), 1)
+    run = pickle.loads(pickle.dumps(rondel.RunError("it failed", 5, {"checked": 3})))
+    assert (str(run), run.exit_status, run.summary) == ("it failed", 5, {"checked": 3})
+    recording = pickle.loads(pickle.dumps(rondel.RecordingError("cannot read", results)))
+    assert (str(recording), recording.results.is_violated) == ("cannot read", True)
+
+
+def test_files_that_cannot_be_written_are_no_recordings(lines, tmp_path):
+    missing = tmp_path / "missing"
+    with pytest.raises(rondel.RondelError, match="missing") as error:
+        rondel.check(lines([1]), text=LEVEL, store=missing / "verdicts.db")
+    assert not isinstance(error.value, rondel.RecordingError)
+    drawing = rondel.check(lines([1, 2]), text=LEVEL).plot()
+    for name in "plot.svg", "plot.html":
+        with pytest.raises(rondel.RondelError, match="cannot write"):
+            drawing.save(missing / name)
+
+
+def test_properties_have_the_attributes_of_those_of_a_monitor(lines):
+    text = LEVEL + "topic stop\nproperty halt = on(stop) -> once on(tank)\nproperty calm = tank.level < 20\nassert often = share(calm) >= 0.1\n"
+    monitor = rondel.Monitor(text)
+    monitor.push("tank", {"level": 38}, time=0.0)
+    monitor.push("tank", {"level": 10}, time=1.0)
+    monitor.push("tank", {"level": 10}, time=2.0)
+    monitor.finish()
+    names = ["name", "verdict", "violations", "first_violation", "first_violation_ns", "is_asserted", "is_inconclusive", "vacuous"]
+
+    def attributes(entries):
+        return [[getattr(entry, name) for name in names] for entry in entries]
+
+    results = rondel.check(lines([38, 10, 10]), text=text)
+    found = attributes(results.properties)
+    assert found == attributes(monitor.summary().properties)
+    assert {row[0]: row[6] for row in found}["halt"] is True

@@ -3,6 +3,7 @@
 import copy
 import datetime
 import gc
+import json
 import math
 import pickle
 import sys
@@ -271,3 +272,54 @@ def test_nothing_leaks():
     # One object that leaks a message would be 1000 blocks.
     assert push(1000) - before < 500
     assert monitor.summary().checked == 2000
+
+
+def test_properties_that_cannot_be_monitored_have_places():
+    text = """topic login { user: int, ok: bool }
+        property p = exists u. not login{user: u}
+        property q = forall u. login{user: u} or login.ok"""
+    with pytest.raises(rondel.SpecificationError, match="cannot monitor variable 'u'") as error:
+        rondel.Monitor(text)
+    found = [(code, text[begin:end]) for code, _, begin, end, _ in error.value.diagnostics]
+    assert found == [("E0701", "login{user: u}")] * 2
+    assert all(advice for *_, advice in error.value.diagnostics)
+    assert rondel.SpecificationError("other").diagnostics == []
+
+
+def test_summary_of_properties():
+    text = """
+        topic a { x: float }
+        topic b
+        @requirement("R1") @requirement("R2") property low = a.x < 3
+        property asserted = a.x < 1
+        assert mostly = share(asserted) >= 0.1
+        property idle = on(b) -> once on(a)
+    """
+    monitor = rondel.Monitor(text)
+    for time, x in (1.0, 0.0), (2.0, 5.0), (3.0, 0.0):
+        monitor.push("a", {"x": x}, time=time)
+    monitor.finish()
+    summary = monitor.summary()
+    entries = {entry.name: entry for entry in summary.properties}
+    low, asserted, idle = entries["low"], entries["asserted"], entries["idle"]
+    assert (low.verdict, low.violations, low.first_violation, low.first_violation_ns) == ("violated", 1, 2.0, 2_000_000_000)
+    assert (low.requirements, low.is_asserted, low.is_inconclusive, low.vacuous) == (["R1", "R2"], False, False, [])
+    assert asserted.is_asserted and not asserted.is_inconclusive
+    assert idle.is_inconclusive and any("`b`" in reason for reason in idle.vacuous)
+    # As those of `check`: a violation comes first.
+    assert (summary.is_satisfied, summary.is_violated, summary.is_inconclusive) == (False, True, False)
+
+
+def test_reports_have_the_attributes_of_those_of_the_command():
+    text = """
+        topic a { x: int }
+        @requirement("R1") @severity(critical) property p = a.x > 0 -> eventually[0, 2 s] a.x < 0
+    """
+    begin = 1_700_000_000_000_000_001
+    monitor = rondel.Monitor(text, explain=True)
+    monitor.push("a", {"x": 1}, time_ns=begin)
+    [report] = monitor.push("a", {"x": 1}, time_ns=begin + 3_000_000_000)
+    monitor.close()
+    assert (report.verdict, report.about_ns) == ("violated", begin)
+    assert (report.requirement, report.severity, report.values, report.because_of) == ("R1", "critical", {}, None)
+    assert json.loads(report.json())["evidence"] == report.explanation

@@ -264,7 +264,7 @@ def test_monitor_of_the_marker(run):
     result = run(marked('"stop.rondel", expect={"limits": "violated"}', push % "11.0", "rondel_monitor"))
     result.assert_outcomes(errors=1)
     result.stdout.fnmatch_lines(["stop.rondel has no property 'limits'; it has stops, limit"])
-    run(marked('"stop.rondel"', "pass", "rondel_monitor")).stdout.fnmatch_lines(["stops: inconclusive"])
+    run(marked('"stop.rondel"', "pass", "rondel_monitor")).stdout.fnmatch_lines(["stops: inconclusive*"])
     run("def test(rondel_monitor): pass").stdout.fnmatch_lines(["`rondel_monitor` needs a marker*"])
 
 
@@ -272,7 +272,7 @@ def test_end_decides_open_verdicts_of_a_monitor(run):
     body = 'rondel_monitor.push("speed", {"value": 1.0}, time=0.0); rondel_monitor.push("brake", {"pressed": True}, time=1.0)'
     result = run(marked('"stop.rondel"', body, "rondel_monitor"))
     result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["stops: inconclusive"])
+    result.stdout.fnmatch_lines(["stops: inconclusive*"])
 
 
 FACTORY = f"""
@@ -298,8 +298,7 @@ FACTORY = f"""
         ('monitor.expect_violation("low"); monitor.push("tank", {"level": 1.0}, time=1.0)', "failed", "low: expected violated*"),
         ('monitor.expect_violation("lwo")', "failed", "*has no property 'lwo'; it has low"),
         ("monitor.expect_violation()", "failed", "*names no property"),
-        ("pass", "failed", "low: inconclusive"),
-        ("pass", "failed", "no message came on `tank`"),
+        ("pass", "failed", "low: inconclusive; no message came on `tank`*"),
         ('monitor.push("tank", {"level": 99.0}, time=1.0); assert "body" == 3', "failed", "low: violated at 1 s*"),
         ('monitor.push("tank", {"level": 99.0}, time=1.0); pytest.skip()', "skipped", None),
         ("assert monitor.properties == ['low'] and monitor.topics == ['tank']; assert 0", "failed", "*assert 0"),

@@ -420,3 +420,53 @@ def test_options_are_those_of_the_command(fake):
     expected = ["--topic=tank=zenoh:-a", "--publish=zenoh:v", "--count=3", "--no-control", "--stop-timeout=5", "--strict"]
     expected += ["--mqtt-qos=0", "--zenoh-connect=tcp/a:1", "--zenoh-connect=tcp/b:1", "--mqtt-ca=ca.pem"]
     assert arguments[5:] == [*expected, "--exit-on-unreachable", "--", "./-x.rondel"]
+
+
+def test_end_that_is_interrupted_leaves_nothing(fake):
+    async def main():
+        run = fake("signal.signal(signal.SIGTERM, signal.SIG_IGN)\n" + ENDLESS)
+
+        async def consume():
+            async with run:
+                async for _ in run:
+                    pass
+
+        task = asyncio.create_task(consume())
+        for _ in range(2):
+            await asyncio.sleep(0.2)
+            task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert run.exit_status == -signal.SIGKILL
+        assert not is_alive(run._child.process.pid)
+
+    asyncio.run(main())
+
+
+def test_run_belongs_to_one_event_loop(fake):
+    run = fake(ENDLESS)
+
+    async def read():
+        return await anext(run)
+
+    asyncio.run(read())
+    with pytest.raises(RuntimeError, match="another event loop"):
+        asyncio.run(read())
+    pid = run._child.process.pid
+    run.close()
+    assert not is_alive(pid)
+
+
+def test_dropped_run_closes_its_pipes(tmp_path, fake):
+    fake(ENDLESS)
+    program = """
+        import gc, time, threading, rondel
+        run = rondel.run("rondel.yaml", stop_timeout=2)
+        next(run)
+        del run
+        gc.collect()
+        while threading.active_count() > 1: time.sleep(0.01)
+    """
+    command = [sys.executable, "-X", "dev", "-c", textwrap.dedent(program)]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert (ended.returncode, ended.stderr) == (0, "")

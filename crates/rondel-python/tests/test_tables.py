@@ -13,8 +13,36 @@ SPEC = "topic s { x: float, name: string, p: { q: int }, ok: bool, a: [float] } 
 def test_dict_of_columns():
     monitor = rondel.Monitor(SPEC)
     reports = monitor.push_many("s", {"time": [1.0, 2.0, 3.0], "x": [1, 5.0, None], "name": ["a", None, "c"]})
-    assert [(r.verdict, r.time) for r in reports] == [("satisfied", 1.0), ("violated", 2.0)]
+    assert [(r.verdict, r.time) for r in reports] == [("satisfied", 1.0), ("violated", 2.0), ("inconclusive", 3.0)]
     assert monitor.summary().checked == 3
+
+
+@pytest.mark.parametrize(
+    "fields, column, values, row",
+    [
+        ("x: float", "x", [1.0, None, 9.0], lambda value: {"x": value}),
+        ("p: { x: float }", "p.x", [1.0, None, 9.0], lambda value: {"p": {"x": value}}),
+        ("p: { x: float }", "p", [{"x": 1.0}, None, {"x": 9.0}], lambda value: {"p": value}),
+    ],
+)
+def test_null_is_unknown_as_in_messages(fields, column, values, row):
+    pyarrow = pytest.importorskip("pyarrow")
+    path = "s.x" if column == "x" else "s.p.x"
+    text = f"topic s {{ {fields} }}  property p = {path} < 3"
+    table = pyarrow.table({"time": [1.0, 2.0, 3.0], column: values})
+    of_table = [report.json() for report in rondel.Monitor(text).push_many("s", table)]
+    monitor = rondel.Monitor(text)
+    each = [monitor.push("s", row(value), time=1.0 + i) for i, value in enumerate(values)]
+    assert of_table == [report.json() for reports in each for report in reports]
+    assert ["satisfied" in of_table[0], "inconclusive" in of_table[1], "violated" in of_table[2]] == [True] * 3
+
+
+def test_nan_of_pandas_and_of_numpy_are_unknown():
+    pandas, numpy = pytest.importorskip("pandas"), pytest.importorskip("numpy")
+    columns = {"time": numpy.arange(3.0), "x": numpy.array([1.0, numpy.nan, 9.0])}
+    for table in columns, pandas.DataFrame(columns):
+        reports = rondel.Monitor(SPEC).push_many("s", table)
+        assert [report.verdict for report in reports] == ["satisfied", "inconclusive", "violated"]
 
 
 def test_rows_equal_messages():

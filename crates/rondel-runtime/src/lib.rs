@@ -47,7 +47,7 @@ pub use ordering::{align, alignment};
 pub use report::notice::{GateChange, Notice, SinkState, UndeliveredMessages};
 pub use report::ros2;
 pub use report::severity::Severity;
-pub use report::{PropertyInfo, Report};
+pub use report::{KeptReport, PropertyInfo, Report};
 pub use rondel_decode::{DecodeError, Encoding};
 pub use session::options::{Blind, Emit, INSTANCE_BYTES, LARGEST_MESSAGE, Options, Reset, ResetPolicy};
 pub use session::reading::pack_lines::PackLines;

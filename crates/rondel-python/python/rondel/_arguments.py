@@ -50,6 +50,18 @@ def seconds(name: str, value: float) -> str:
     return f"{value:.9f}"
 
 
+def duration(name: str, value: object) -> float | None:
+    """A duration in seconds, unless it is ``None``."""
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise TypeError(f"{name}: seconds are needed, not {type(value).__name__}")
+    # Longer than a thread can wait.
+    if not 0 < value <= 1e9:
+        raise ValueError(f"{name}: {value} s is not between 0 and 1e9 s")
+    return float(value)
+
+
 def time(name: str, value: object) -> str:
     """A time: seconds, a date, or a time after the beginning."""
     if isinstance(value, datetime.datetime):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from ._arguments import Arguments, Paths, StrPath, Texts, Time, path
+from ._arguments import Arguments, Paths, StrPath, Texts, Time, duration, path
 from ._arguments import text as text_argument
 from ._command import Call
 from ._errors import INCONCLUSIVE, SATISFIED, UNREAD, VIOLATED, RecordingError, failure, split_summary
@@ -92,7 +92,7 @@ def check(
         kept=kept.all,
         snapshot=None if snapshot_to is None else path("snapshot_to", snapshot_to),
         resume=None if resume is None else path("resume", resume),
-        timeout=_limit(timeout),
+        timeout=duration("timeout", timeout),
     )
     return _result(call)
 
@@ -108,20 +108,10 @@ def _paths(paths: tuple[StrPath, ...], text: str | None, formula: str | None) ->
         raise TypeError("the specification is missing: check(SPECIFICATION, RECORDING, ...)")
     if len(paths) <= has_file:
         raise TypeError("no recording to check: name one or more after the specification")
-    if has_file and isinstance(paths[0], str) and "\n" in paths[0] and not os.path.exists(paths[0]):
+    if has_file and isinstance(paths[0], str) and set("{\n") & set(paths[0]) and not os.path.exists(paths[0]):
         raise ValueError("the specification is the path of a file; write text=... for its text")
     names = ["the specification"] if has_file else []
     return [path(names[i] if i < len(names) else "a recording", value) for i, value in enumerate(paths)]
-
-
-def _limit(timeout: float | None) -> float | None:
-    if timeout is None:
-        return None
-    if isinstance(timeout, bool) or not isinstance(timeout, (int, float)):
-        raise TypeError(f"timeout: seconds are needed, not {type(timeout).__name__}")
-    if not timeout > 0:
-        raise ValueError(f"timeout: {timeout} s is no limit")
-    return float(timeout)
 
 
 def _result(call: Call) -> Results:

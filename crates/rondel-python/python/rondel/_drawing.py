@@ -8,6 +8,7 @@ import tempfile
 from . import _page
 from ._arguments import StrPath, path
 from ._command import Call
+from ._native import RondelError
 
 
 class Drawing:
@@ -26,8 +27,11 @@ class Drawing:
         """Write the picture (``.svg``), or a page with the causes of each violation (``.html``)."""
         name = path("file", file)
         if name.endswith(".svg"):
-            with open(name, "w", encoding="utf-8", newline="") as content:
-                content.write(self.svg)
+            try:
+                with open(name, "w", encoding="utf-8", newline="") as content:
+                    content.write(self.svg)
+            except OSError as error:
+                raise RondelError(f"cannot write {name}: {error.strerror or error}") from error
         elif name.endswith((".html", ".htm")):
             self._call.repeat("plot", [f"--out={name}", "--quiet"], self._status)
         else:

@@ -20,24 +20,34 @@ class RecordingError(RondelError):
     """
 
     def __init__(self, text: str, results: Results | None = None) -> None:
-        super().__init__(text)
+        # All arguments, so that other processes get them, too.
+        super().__init__(text, results)
         self.results = results
+
+    def __str__(self) -> str:
+        return str(self.args[0])
 
 
 class ViolationError(RondelError):
     """A property is violated. ``results`` has the violations."""
 
     def __init__(self, text: str, results: Results) -> None:
-        super().__init__(text)
+        super().__init__(text, results)
         self.results = results
+
+    def __str__(self) -> str:
+        return str(self.args[0])
 
 
 class InconclusiveError(RondelError):
     """No property is violated, but one is not decided. ``results`` has the reasons."""
 
     def __init__(self, text: str, results: Results) -> None:
-        super().__init__(text)
+        super().__init__(text, results)
         self.results = results
+
+    def __str__(self) -> str:
+        return str(self.args[0])
 
 
 class RunError(RondelError):
@@ -48,14 +58,21 @@ class RunError(RondelError):
     """
 
     def __init__(self, text: str, exit_status: int, summary: dict[str, Any] | None) -> None:
-        super().__init__(text)
+        super().__init__(text, exit_status, summary)
         self.exit_status = exit_status
         self.summary = summary
+
+    def __str__(self) -> str:
+        return str(self.args[0])
 
 
 # The exit statuses of the command.
 SATISFIED, VIOLATED, MISUSE, UNREAD, INCONCLUSIVE, NETWORK = range(6)
 
+# Where a file could not be written, which has the status of a recording that cannot be read.
+_UNWRITTEN = re.compile(r"^error: cannot (?:write|store) ", re.MULTILINE)
+# Advice for a command line.
+_HINT = "For more information, try '--help'."
 _HEADING = re.compile(r"^error\[(E\d+)\]: (.*)$", re.MULTILINE)
 _PLACE = re.compile(r"^ *--> (.*):(\d+):(\d+)$", re.MULTILINE)
 _MARK = re.compile(r"^ +\| +(\^+)", re.MULTILINE)
@@ -77,14 +94,15 @@ def split_summary(errors: str) -> tuple[str, dict[str, Any] | None]:
 
 def failure(status: int, messages: str, text: str | None) -> RondelError:
     """The exception for a status that is no result; ``text`` is that of the specification, if it is in no file."""
-    messages = messages.replace("--> -:", "--> specification:").strip()
+    messages = messages.replace("--> -:", "--> specification:").replace("error: - has", "error: the specification has")
+    messages = messages.removesuffix("\n").removesuffix(_HINT).strip()
     if status < 0:
         return RondelError(killed(status, messages))
     if status == MISUSE and (found := diagnostics(messages, text)):
         error = SpecificationError(messages)
         error.diagnostics = found
         return error
-    if status == UNREAD:
+    if status == UNREAD and not _UNWRITTEN.search(messages):
         return RecordingError(messages)
     return RondelError(messages or f"the command ended with status {status}")
 

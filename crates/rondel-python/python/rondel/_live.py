@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from ._arguments import Arguments, Paths, StrPath, Texts, many, path, text
+from ._arguments import duration as duration_argument
 from ._run import Run
 
 if TYPE_CHECKING:
@@ -101,12 +101,14 @@ def run(
     options.integer("--wait-subscribers", "wait_subscribers", wait_subscribers)
     options.text("--metrics", "metrics", metrics)
     options.flag("--no-control", "control", not control if isinstance(control, bool) else control)
+    if stop_timeout is None:
+        raise TypeError("stop_timeout: an int is needed, not NoneType")
     options.integer("--stop-timeout", "stop_timeout", stop_timeout)
     options.flag("--strict", "strict", strict)
     _add_network(options, dict(network))
     if file is not None:
         options.all += ["--", path("file", file)]
-    return Run(options.all, stop_timeout, _duration(duration))
+    return Run(options.all, stop_timeout, duration_argument("duration", duration))
 
 
 def _addresses(topic: str | Mapping[str, str] | None) -> list[str]:
@@ -137,14 +139,3 @@ def _add_network(options: Arguments, network: dict[str, object]) -> None:
             options.flag(option, name, value)
         else:
             raise TypeError(f"run() got an unexpected keyword argument '{name}'")
-
-
-def _duration(duration: object) -> float | None:
-    if duration is None:
-        return None
-    if isinstance(duration, bool) or not isinstance(duration, (int, float)):
-        raise TypeError(f"duration: seconds are needed, not {type(duration).__name__}")
-    # Longer than a thread can wait.
-    if not 0 < duration <= 1e9 or math.isnan(duration):
-        raise ValueError(f"duration: {duration} s is no duration")
-    return float(duration)

@@ -78,6 +78,12 @@ class PropertyResult:
         return bool(self._members.get("asserted", False))
 
     @property
+    def is_inconclusive(self) -> bool:
+        """Whether it is not decided: its verdict is inconclusive, or a message that it needs never came."""
+        is_idle = any(reason["kind"] != "premise" for reason in self._members.get("vacuous", []))
+        return not self.is_asserted and (self.verdict == "inconclusive" or is_idle)
+
+    @property
     def vacuous(self) -> list[str]:
         """Reasons why the verdict would be the same without the system, as sentences; empty if it is meaningful."""
         return [reason["text"] for reason in self._members.get("vacuous", [])]

@@ -81,6 +81,8 @@ class _Child:
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(max(deadline - time.monotonic(), 0))
         self.kill()
+        if self.process.stdout is not None:
+            self.process.stdout.close()
 
 
 def _abandon(child: _Child, limit: float) -> None:
@@ -109,6 +111,7 @@ class Run:
         self._errors = _Errors()
         self._rest = b""
         self._lines: deque[bytes] = deque()
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._reader: asyncio.StreamReader | None = None
         self._transport: asyncio.BaseTransport | None = None
         self._timer: threading.Timer | None = None
@@ -208,10 +211,13 @@ class Run:
 
     async def _connected(self, child: _Child) -> asyncio.StreamReader:
         """Standard output as a reader of the running loop, which stops reading when its buffer is full."""
+        loop = asyncio.get_running_loop()
+        if self._loop not in (None, loop):
+            raise RuntimeError("this run is read in another event loop, and belongs to it")
         if self._reader is None:
+            self._loop = loop
             reader = asyncio.StreamReader(limit=_PIECE)
             protocol = asyncio.StreamReaderProtocol(reader)
-            loop = asyncio.get_running_loop()
             self._transport, _ = await loop.connect_read_pipe(lambda: protocol, child.process.stdout)
             self._reader = reader
         return self._reader
@@ -255,8 +261,10 @@ class Run:
                 child.discard(deadline)
             while child.process.poll() is None and time.monotonic() < deadline:
                 time.sleep(_PAUSE)
-        finally:
-            child.kill()
+        except BaseException:
+            self._abort(child)
+            raise
+        child.kill()
         self._errors.join()
         self._end()
 
@@ -268,8 +276,10 @@ class Run:
             await asyncio.wait_for(self._drained(child), self._limit)
         except (asyncio.TimeoutError, TimeoutError):
             pass
-        finally:
-            child.kill()
+        except BaseException:
+            self._abort(child)
+            raise
+        child.kill()
         self._errors.join()
         self._end()
 
@@ -287,6 +297,12 @@ class Run:
         while child.process.poll() is None:
             await asyncio.sleep(_PAUSE)
 
+    def _abort(self, child: _Child) -> None:
+        """End at once, where the end was interrupted: its own exception would hide that one."""
+        child.kill()
+        with contextlib.suppress(RondelError):
+            self._end()
+
     def _end(self) -> None:
         """Release the process after its end, and raise the exception of one that has failed."""
         if self._child is None or self._has_ended:
@@ -297,7 +313,7 @@ class Run:
             self._timer.cancel()
         if self._finalizer is not None:
             self._finalizer.detach()
-        if self._transport is not None:
+        if self._transport is not None and self._loop is not None and not self._loop.is_closed():
             self._transport.close()
         elif process.stdout is not None:
             process.stdout.close()

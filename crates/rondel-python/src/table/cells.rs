@@ -89,22 +89,17 @@ impl Fields {
         Ok(fields)
     }
 
-    /// Appends the row at `i` as an object; fields without a value are left out.
+    /// Appends the row at `i` as an object. A cell that is null is a value that is unknown, as in any message.
     pub(crate) fn write(&self, i: usize, out: &mut Vec<u8>) {
         out.push(b'{');
         let mut is_first = true;
         for Member { label, content, .. } in &self.members {
-            if let Content::Column(cells) = content
-                && cells.is_null(i)
-            {
-                continue;
-            }
             if !std::mem::take(&mut is_first) {
                 out.push(b',');
             }
             out.extend_from_slice(label);
             match content {
-                Content::Column(cells) => cells.write_valid(i, out),
+                Content::Column(cells) => cells.write(i, out),
                 Content::Fields(fields) => fields.write(i, out),
             }
         }
@@ -189,6 +184,7 @@ impl Cells {
         }
     }
 
+    #[inline]
     fn write(&self, i: usize, out: &mut Vec<u8>) {
         if self.is_null(i) {
             out.extend_from_slice(b"null");

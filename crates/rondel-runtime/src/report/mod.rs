@@ -7,6 +7,8 @@ mod pending;
 pub mod ros2;
 pub(crate) mod severity;
 
+use std::sync::Arc;
+
 use rondel_engine::Monitor;
 use rondel_event::{Block, Timestamp, Value, Verdict};
 use rondel_spec::{Expr, ExprId, Property, Spec, VariableId};
@@ -353,6 +355,29 @@ impl<'s> Report<'s> {
     }
 }
 
+/// A report that outlasts the others of its session. Its texts are made on demand.
+#[derive(Debug)]
+pub struct KeptReport {
+    properties: Arc<[PropertyInfo]>,
+    /// Only this one.
+    reports: Reports,
+}
+
+impl KeptReport {
+    /// Copies a report on one of these properties.
+    pub(crate) fn new(report: &Report<'_>, properties: &Arc<[PropertyInfo]>) -> KeptReport {
+        let reports = Reports::of_one(report.all.copy(report.pending));
+        KeptReport { properties: Arc::clone(properties), reports }
+    }
+
+    /// The report.
+    #[inline]
+    pub fn report(&self) -> Report<'_> {
+        let pending = &self.reports.pending[0];
+        Report { property: &self.properties[pending.property as usize], pending, all: &self.reports }
+    }
+}
+
 /// The variables that the quantifiers of a formula bind, by name.
 pub(crate) fn variables(spec: &Spec, formula: ExprId) -> Vec<(VariableId, String)> {
     let mut found = Vec::new();
@@ -408,7 +433,12 @@ mod tests {
             all.parameters.extend_from_slice(parameters);
             let property = &PropertyInfo::new(&spec, 0, property, trace, true);
             let report = Report { property, pending: &pending, all: &all };
+            let start = out.len();
             report.json(&mut out);
+            let kept = KeptReport::new(&report, &Arc::from([property.clone()]));
+            let mut again = Vec::new();
+            kept.report().json(&mut again);
+            assert_eq!(out[start..], again[..]);
         };
         write(&named, Some("x.jsonl"), Verdict::Violated, (-1.5, None, Some(3)), &[]);
         write(&plain, None, Verdict::Satisfied, (12.0, None, Some(0)), &[]);

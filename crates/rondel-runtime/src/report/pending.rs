@@ -272,14 +272,36 @@ impl Reports {
 
     /// Returns a copy of a report that lasts, by its position.
     pub(super) fn kept(&self, position: usize) -> Option<Kept> {
-        let pending = *self.pending.get(position)?;
+        Some(self.copy(self.pending.get(position)?))
+    }
+
+    /// Returns a copy of one of these reports that lasts.
+    pub(super) fn copy(&self, pending: &Pending) -> Kept {
         let (start, end) = pending.parameters;
-        Some(Kept {
-            pending,
+        Kept {
+            pending: *pending,
             parameters: self.parameters.get(start as usize..end as usize).unwrap_or(&[]).to_vec(),
             values: self.values.get(pending.values as usize).cloned(),
             explanation: self.explanations.get(pending.explanation as usize).cloned(),
-        })
+        }
+    }
+
+    /// Only this report, as it is.
+    pub(super) fn of_one(kept: Kept) -> Reports {
+        let Kept { pending, parameters, values, explanation } = kept;
+        let pending = Pending {
+            parameters: (0, parameters.len() as u32),
+            values: if values.is_some() { 0 } else { NONE },
+            explanation: if explanation.is_some() { 0 } else { NONE },
+            ..pending
+        };
+        Reports {
+            pending: vec![pending],
+            parameters,
+            explanations: explanation.into_iter().collect(),
+            values: values.into_iter().collect(),
+            ..Reports::default()
+        }
     }
 }
 

@@ -16,7 +16,7 @@ pub(crate) mod time;
 use rondel_event::{NameId, Origin, Timestamp, TypeIndex};
 use rondel_spec::Spec;
 
-use crate::report::Report;
+use crate::report::{KeptReport, Report};
 use crate::statistics::Summary;
 use crate::time::clock::Clock;
 use events::TopicEvents;
@@ -113,6 +113,13 @@ impl Session {
     /// Takes the reports since the last call, in order.
     pub fn reports(&mut self) -> impl Iterator<Item = Report<'_>> {
         self.shared.emitter.reports.take(&self.plan.properties)
+    }
+
+    /// Takes the reports since the last call, in order, as copies that outlast further calls.
+    pub fn kept_reports(&mut self) -> impl Iterator<Item = KeptReport> {
+        let properties = &self.plan.properties;
+        let taken = self.shared.emitter.reports.take(properties);
+        taken.map(move |report| KeptReport::new(&report, properties))
     }
 
     /// Takes reports of violations that [were muted](Report::because_of), and last, now that the other property is

@@ -37,6 +37,11 @@ impl Specification {
         Ok(Specification { spec: Arc::new(spec), program, is_formula: false })
     }
 
+    /// The reasons why properties of a specification cannot be monitored; empty if all can.
+    pub fn refusals(spec: &Spec) -> Vec<CompileError> {
+        Program::refusals(spec)
+    }
+
     /// A specification of these topics without properties: messages are put in order, and nothing is
     /// checked.
     ///

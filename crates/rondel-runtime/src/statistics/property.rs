@@ -349,6 +349,20 @@ impl PropertyStatistics {
         }
     }
 
+    /// The verdict on the whole so far: violated if it was once; inconclusive if it was never decided, is inconclusive at
+    /// the end, or depends on messages that were not evaluated.
+    pub fn outcome(&self) -> Verdict {
+        let is_open = self.undecided() || self.open || self.is_incomplete || self.unchecked > 0;
+        match self.judgement() {
+            Some(judgement) => judgement.verdict,
+            // An assert is judged at the end.
+            None if self.is_assert => Verdict::Inconclusive,
+            None if self.violations > 0 => Verdict::Violated,
+            None if is_open => Verdict::Inconclusive,
+            None => Verdict::Satisfied,
+        }
+    }
+
     /// Whether it was neither satisfied nor violated at any time.
     pub fn undecided(&self) -> bool {
         // An assert is judged when the run is over.

@@ -102,38 +102,38 @@ fn claims_in_words(all: usize, asserts: usize) -> String {
 
 /// The verdict of a property over all recordings, and a remark.
 pub fn standing(statistics: &PropertyStatistics) -> (Verdict, String) {
-    let (verdict, remark) = plain_standing(statistics);
+    let remark = remark(statistics);
     let parts =
         Some(remark).filter(|remark| !remark.is_empty()).into_iter().chain(least_robustness(statistics));
-    (verdict, parts.collect::<Vec<_>>().join("; "))
+    (statistics.outcome(), parts.collect::<Vec<_>>().join("; "))
 }
 
-fn plain_standing(statistics: &PropertyStatistics) -> (Verdict, String) {
+/// The remark on the verdict of a property; empty without any.
+fn remark(statistics: &PropertyStatistics) -> String {
     if let Some(judgement) = statistics.judgement() {
-        (judgement.verdict, judgement.text.clone())
+        judgement.text.clone()
     } else if statistics.is_assert() {
-        (Verdict::Inconclusive, "judged at the end of the last part".to_owned())
+        "judged at the end of the last part".to_owned()
     } else if let Some(violated) = violations(statistics) {
         let withheld = statistics.open && statistics.blind.verdicts > 0;
         let why = if withheld { "; inconclusive at the end, messages were not seen" } else { "" };
-        (Verdict::Violated, format!("{violated}{why}"))
+        format!("{violated}{why}")
     } else if statistics.undecided() {
-        (Verdict::Inconclusive, "never decided".to_owned())
+        "never decided".to_owned()
     } else if statistics.open {
-        (Verdict::Inconclusive, format!("inconclusive at the end{}", why_incomplete(statistics)))
+        format!("inconclusive at the end{}", why_incomplete(statistics))
     } else if statistics.is_incomplete {
-        let why = why_incomplete(statistics);
-        (Verdict::Inconclusive, format!("no violation in the messages that were evaluated{why}"))
+        format!("no violation in the messages that were evaluated{}", why_incomplete(statistics))
     } else if statistics.unchecked > 0 {
         let messages = counted(statistics.unchecked, "message", "messages");
-        (Verdict::Inconclusive, format!("{messages} did not count"))
+        format!("{messages} did not count")
     } else if statistics.inconclusive > 0 {
         let (at, one, many) =
             if statistics.by_steps { ("at ", "step", "steps") } else { ("", "time", "times") };
         let times = counted(statistics.inconclusive, one, many);
-        (Verdict::Satisfied, format!("but inconclusive {at}{times}"))
+        format!("but inconclusive {at}{times}")
     } else {
-        (Verdict::Satisfied, String::new())
+        String::new()
     }
 }
 

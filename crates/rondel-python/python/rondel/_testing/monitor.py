@@ -40,10 +40,7 @@ class JudgedMonitor:
         self._expect: dict[str, Verdict] = {}
         self._allow_inconclusive = allow_inconclusive
         self._violations: list[Violation] = []
-        self._requirements: dict[str, str] = {}
         self._is_finished = False
-        self._open: set[str] = set()
-        self._pushed: set[str] = set()
         self._judgement: Judgement | None = None
         for property, verdict in (expect or {}).items():
             self._expected(property, verdict)
@@ -72,14 +69,12 @@ class JudgedMonitor:
         time_ns: int | None = None,
     ) -> list[rondel.Report]:
         """Evaluate a message, and return the verdicts that it decides."""
-        self._pushed.add(topic)
         return self._keep(self._monitor.push(topic, message, time, time_ns=time_ns))
 
     def push_many(
         self, topic: str, table: Any, *, time: str | None = None, time_ns: str | None = None
     ) -> list[rondel.Report]:
         """Evaluate the rows of a table."""
-        self._pushed.add(topic)
         return self._keep(self._monitor.push_many(topic, table, time=time, time_ns=time_ns))
 
     def advance(self, time: float | datetime | None = None, *, time_ns: int | None = None) -> list[rondel.Report]:
@@ -90,8 +85,6 @@ class JudgedMonitor:
         """End the trace. The fixture does this at the end of a test that has not done it."""
         reports = self._keep(self._monitor.finish())
         self._is_finished = True
-        # The last verdict in the order of time may be an earlier one.
-        self._open = {report.property for report in reports if report.verdict == "inconclusive"}
         return reports
 
     @property
@@ -133,13 +126,8 @@ class JudgedMonitor:
 
     def _keep(self, reports: list[rondel.Report]) -> list[rondel.Report]:
         for report in reports:
-            is_violated = report.verdict == "violated"
-            if not is_violated and report.property in self._requirements:
-                continue
-            members = json.loads(report.json())
-            self._requirements[report.property] = members.get("requirement", "")
-            if is_violated and len(self._violations) < KEPT:
-                self._violations.append(Violation.of_json({**members, "evidence": report.explanation}))
+            if report.verdict == "violated" and len(self._violations) < KEPT:
+                self._violations.append(Violation.of_json(json.loads(report.json())))
         return reports
 
     def judgement(self) -> Judgement:
@@ -150,36 +138,19 @@ class JudgedMonitor:
             self._judgement = self._judge(self.summary())
         return self._judgement
 
-    def _is_open(self, summary: rondel.Summary) -> bool:
-        """Whether a violated property explains that the summary is inconclusive: it has open verdicts, or may lack some."""
-        violated = {entry.name for entry in summary.properties if entry.violations}
-        return not violated.isdisjoint(self._open) or bool(violated and summary.not_evaluated)
-
-    def _silent(self) -> list[str]:
-        """Sentences about topics without a message, as far as that is known: a topic may be pushed by its address."""
-        topics = self._monitor.topics
-        if not self._pushed <= set(topics):
-            return []
-        return [f"no message came on `{topic}`" for topic in topics if topic not in self._pushed]
-
-    def _verdict(self, entry: rondel.PropertySummary) -> str:
-        if entry.violations:
-            return "violated"
-        return "inconclusive" if entry.verdict is None or entry.name in self._open else entry.verdict
-
     def _judge(self, summary: rondel.Summary) -> Judgement:
-        verdicts = {entry.name: self._verdict(entry) for entry in summary.properties}
-        inconclusive = {name: () for name, verdict in verdicts.items() if verdict == "inconclusive"}
+        entries = summary.properties
         outcome = Outcome(
             subject=self._name,
-            verdicts=verdicts,
+            verdicts={entry.name: entry.verdict for entry in entries},
             is_violated=summary.is_violated,
-            is_inconclusive=bool(inconclusive) or summary.is_inconclusive and not self._is_open(summary),
-            inconclusive=inconclusive,
-            unevaluated=[*summary.not_evaluated, *self._silent()],
+            is_inconclusive=any(entry.is_inconclusive for entry in entries),
+            inconclusive={entry.name: entry.vacuous for entry in entries if entry.is_inconclusive},
+            unevaluated=summary.not_evaluated,
             violations=self._violations,
-            counts={entry.name: entry.violations for entry in summary.properties},
-            requirements={name: each.split(", ") for name, each in self._requirements.items() if each},
+            counts={entry.name: entry.violations for entry in entries},
+            requirements={entry.name: entry.requirements for entry in entries if entry.requirements},
+            judged_by_asserts=frozenset(entry.name for entry in entries if entry.is_asserted),
         )
         return judge(outcome, Expectations(self._expect, self._allow_inconclusive))
 

@@ -114,7 +114,7 @@ class DenseTimedMonitor:
         for report in reports:
             if report.verdict == "inconclusive":
                 continue
-            about = report.time_ns if report.about is None else round(report.about * NANOSECONDS)
+            about = report.time_ns if report.about_ns is None else report.about_ns
             # The value at a time point alone is replaced by that of the interval after it.
             while self._waiting and self._waiting[-1][0] >= about:
                 self._waiting.pop()
@@ -177,7 +177,7 @@ def _parsed(pattern: str, attributes: str) -> Monitor:
 
 def _placed(error: SpecificationError, pattern: str, offset: int) -> SpecificationError:
     """The error with the places that it has in the pattern."""
-    if not hasattr(error, "diagnostics"):
+    if not error.diagnostics:
         return error
     found, parts = [], []
     for code, message, begin, end, advice in error.diagnostics:

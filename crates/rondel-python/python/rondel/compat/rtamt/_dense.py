@@ -138,7 +138,7 @@ class _Running:
     def _keep(self, reports: Sequence[Report]) -> None:
         start = self._start or 0
         for report in reports:
-            about = report.time_ns if report.about is None else round(report.about * NANOSECONDS)
+            about = report.time_ns if report.about_ns is None else report.about_ns
             time = start + about + self.stage.shift
             # The value at a time point alone is replaced by that of the interval after it.
             while self._waiting and self._waiting[-1][0] >= time:
