@@ -165,7 +165,7 @@ def test_drawing_has_a_light_background(levels):
 
 def test_summary_of_a_monitor_is_a_table():
     monitor = rondel.Monitor(LEVEL.replace("property", "@robust property"))
-    assert "no verdict" in Page(monitor.summary()._repr_html_()).text
+    assert "? inconclusive" in Page(monitor.summary()._repr_html_()).text
     monitor.push("tank", {"level": 41.5}, time=1.0)
     monitor.push("tank", {"level": float("nan")}, time=2.0)
     page = Page(monitor.summary()._repr_html_())

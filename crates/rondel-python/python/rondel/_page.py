@@ -64,7 +64,7 @@ def summary(of: Summary) -> str:
     """The summary of a monitor as a table."""
     found = of.properties
     has_robustness = any(entry.least_robustness is not None for entry in found)
-    heads = ["property", "last verdict", "#violations", "#first violation"] + ["#least robustness"] * has_robustness
+    heads = ["property", "verdict", "#violations", "#first violation"] + ["#least robustness"] * has_robustness
     rows = [
         [escape(entry.name), badge(entry.verdict), str(entry.violations), _seconds(entry.first_violation), _number(entry.least_robustness)]
         for entry in found
@@ -74,10 +74,8 @@ def summary(of: Summary) -> str:
     return f"<div>{title}{_table(heads, [row[: len(heads)] for row in rows])}{notes}</div>"
 
 
-def badge(verdict: str | None) -> str:
+def badge(verdict: str) -> str:
     """A verdict with its mark and colours."""
-    if verdict is None:
-        return "no verdict"
     mark, text, background = _BADGES.get(verdict, ("!", "#fff", "#555"))
     style = f"color:{text};background:{background};padding:.1em .5em;border-radius:.3em;white-space:nowrap"
     return f"<span style='{style}'>{mark} {escape(verdict)}</span>"
