@@ -34,8 +34,9 @@ const TEXT: &str = "
 /// A message: topic, seconds, payload.
 type Message = (u32, i64, String);
 
-/// Messages whose times step back now and then, some of them by as much as a lap.
-fn messages(random: &mut Random, count: u64) -> Vec<Message> {
+/// Messages whose times step back now and then, some of them by as much as a lap. With `odd`, some cannot be decoded, so
+/// that verdicts are uncertain.
+fn messages(random: &mut Random, count: u64, odd: bool) -> Vec<Message> {
     let mut now = 1000;
     let message = |_| {
         now += random.below(2) as i64;
@@ -46,7 +47,7 @@ fn messages(random: &mut Random, count: u64) -> Vec<Message> {
         // One key has most of the messages.
         let key = if random.below(10) < 9 { 7 } else { random.below(300) };
         let topic = random.below(2) as u32;
-        let payload = match (random.below(700), topic) {
+        let payload = match (if odd { random.below(2000) } else { 9 }, topic) {
             (0, _) => "no".to_owned(),
             (1, _) => format!(r#"{{"t":{time}}}"#),
             (_, 0) => {
@@ -146,7 +147,7 @@ fn in_lines(plan: &SessionPlan, messages: &[Message]) -> Said {
 
 fn compare(text: &str, seed: u64, options: &Options) {
     let mut random = Random::new(seed);
-    let messages = messages(&mut random, 9000);
+    let messages = messages(&mut random, 9000, seed.is_multiple_of(3));
     let seldom = [50, 3000, 1_000_000][random.below(3) as usize];
     let flushes: Vec<bool> = (0..5000).map(|_| random.below(seldom) == 0).collect();
     let all = |workers| {
@@ -188,7 +189,7 @@ fn one_for_each_is_evaluated_by_a_worker() {
 #[test]
 fn snapshots_continue_with_other_numbers_of_workers() {
     let mut random = Random::new(77);
-    let messages = messages(&mut random, 6000);
+    let messages = messages(&mut random, 6000, false);
     let reset = Reset { policy: ResetPolicy::Ignore, after: None };
     let options = Options { reset, ..Options::default() };
     let run = |before: usize, after: usize| {

@@ -251,3 +251,58 @@ impl Direct {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rondel_event::TopicId;
+
+    use super::*;
+    use crate::session::route::Route;
+    use crate::{Options, Session, Stamp};
+
+    fn spread(session: &Session) -> &Spread {
+        let Route::Direct(direct) = &session.route else { panic!("messages are evaluated on arrival") };
+        direct.spread.as_ref().unwrap()
+    }
+
+    /// Number of blocks that wait.
+    fn waiting(session: &Session) -> usize {
+        let Spread { queue, under_way, .. } = spread(session);
+        queue.len() + under_way.iter().map(|batch| batch.len()).sum::<usize>()
+    }
+
+    #[test]
+    fn waiting_blocks_are_bounded() {
+        let text = "topic t { x: int } property p = t.x > 1 property q = once t.x > 2";
+        let spec = rondel_spec::parse(text).spec.unwrap();
+        let mut plan = SessionPlan::new(&spec, Options::default()).unwrap();
+        assert_eq!(plan.set_workers(2), Ok(None));
+        let (mut session, mut most, mut reports) = (plan.start().unwrap(), 0, 0);
+        for i in 0..50_000 {
+            let payload = format!(r#"{{"x":{}}}"#, i % 4);
+            let stamp = Stamp::at(Timestamp::from_nanos(i));
+            session.push(TopicId(0), stamp, payload.as_bytes()).unwrap();
+            reports += session.reports().count();
+            most = most.max(waiting(&session));
+        }
+        assert!((UNDER_WAY * MOST..(UNDER_WAY + 1) * MOST).contains(&most), "{most} blocks");
+        session.flush();
+        reports += session.reports().count();
+        assert!(waiting(&session) == 0 && !spread(&session).is_lent);
+        assert_eq!(reports, 25_000 + 2, "`p` changes with every second message, `q` once");
+    }
+
+    #[test]
+    fn few_messages_start_no_thread() {
+        let spec = rondel_spec::parse("topic t { x: int } property p = t.x > 1").spec.unwrap();
+        let mut plan = SessionPlan::new(&spec, Options::default()).unwrap();
+        assert_eq!(plan.set_workers(4), Ok(None));
+        let mut session = plan.start().unwrap();
+        for i in 0..1000 {
+            session.push(TopicId(0), Stamp::at(Timestamp::from_nanos(i)), br#"{"x":2}"#).unwrap();
+        }
+        session.flush();
+        assert_eq!(session.reports().count(), 1);
+        assert!(spread(&session).workers.is_none());
+    }
+}
