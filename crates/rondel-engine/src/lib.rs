@@ -71,7 +71,7 @@ pub use exec::report::{Report, ReportKey, SliceStatus, Withheld};
 pub use future::{Known, Lookahead};
 pub use lower::error::CompileError;
 pub use lower::quantifier::{Evaluation, Quantifier};
-pub use lower::spread::{Stays, spread};
+pub use lower::spread::{StayReason, spread};
 pub use monitor::program::Program;
 pub use monitor::uncertainty::{Blind, Missed, SeenAgain, UnseenFrom};
 pub use monitor::{

@@ -443,7 +443,7 @@ def test_workers_have_the_verdicts_of_one_thread():
     assert [(v.property, v.time, v.verdict) for v in two.verdicts] == [
         (v.property, v.time, v.verdict) for v in one.verdicts
     ]
-    assert one.status == two.status
+    assert one.exit_status == two.exit_status
 
 
 def test_timeout_ends_the_command(fake, tmp_path):

@@ -12,7 +12,7 @@ use rondel_spec::{Class, Expr, ExprId, Property, Spec, TimeModel};
 /// Reason why the thread that reads evaluates a property, and no worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Stays {
+pub enum StayReason {
     /// It reads the state of a machine, or a machine of instances may repeat transitions without a message.
     Machine,
     /// It has quantifiers that are not evaluated as `for each`.
@@ -25,14 +25,14 @@ pub enum Stays {
     Term,
 }
 
-impl fmt::Display for Stays {
+impl fmt::Display for StayReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Stays::Machine => "the steps of machines without a message have a common limit",
-            Stays::Quantifier => "the values of its quantifiers are kept together",
-            Stays::Chain => "all properties of a chain follow the same messages",
-            Stays::Interpolation => "it waits for the next numbers",
-            Stays::Term => "its value is recorded",
+            StayReason::Machine => "the steps of machines without a message have a common limit",
+            StayReason::Quantifier => "the values of its quantifiers are kept together",
+            StayReason::Chain => "all properties of a chain follow the same messages",
+            StayReason::Interpolation => "it waits for the next numbers",
+            StayReason::Term => "its value is recorded",
         })
     }
 }

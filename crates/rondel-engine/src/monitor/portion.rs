@@ -11,7 +11,7 @@ use rondel_event::Block;
 
 use crate::exec::report::Report;
 use crate::exec::section::Section;
-use crate::lower::spread::Stays;
+use crate::lower::spread::StayReason;
 use crate::monitor::Monitor;
 use crate::monitor::noted::Ended;
 use crate::monitor::program::Program;
@@ -105,33 +105,33 @@ impl Portion {
 
 impl Section {
     /// Why only its monitor can evaluate the section without instances.
-    fn stays(&self, program: &Program) -> Option<Stays> {
+    fn stays(&self, program: &Program) -> Option<StayReason> {
         if self.linear.is_some() {
-            return Some(Stays::Interpolation);
+            return Some(StayReason::Interpolation);
         }
         if !self.relations.is_empty() || !self.inner.is_empty() {
-            return Some(Stays::Quantifier);
+            return Some(StayReason::Quantifier);
         }
         if !self.machines.is_empty() {
-            return Some(Stays::Machine);
+            return Some(StayReason::Machine);
         }
         let reads_chain = |property: u32| {
             let property = program.spec.properties.get(property as usize);
             property.is_some_and(|property| !program.spec.chains_of(property).is_empty())
         };
         if !program.chains.is_empty() && self.all_properties().any(reads_chain) {
-            return Some(Stays::Chain);
+            return Some(StayReason::Chain);
         }
-        (!self.terms.is_empty()).then_some(Stays::Term)
+        (!self.terms.is_empty()).then_some(StayReason::Term)
     }
 
     /// Why only its monitor can evaluate the section with instances.
-    fn stays_with_instances(&self) -> Option<Stays> {
+    fn stays_with_instances(&self) -> Option<StayReason> {
         // The steps of machines without messages are reported when they are taken.
         if self.changes.repeats {
-            return Some(Stays::Machine);
+            return Some(StayReason::Machine);
         }
-        (!self.terms.is_empty()).then_some(Stays::Term)
+        (!self.terms.is_empty()).then_some(StayReason::Term)
     }
 
     /// Number of instructions that are run for a block.
@@ -143,7 +143,7 @@ impl Section {
 
 impl Program {
     /// Why the thread of the monitor evaluates a property; `None` if [portions](Monitor::portions) may.
-    pub fn stays(&self, property: u32) -> Option<Stays> {
+    pub fn stays(&self, property: u32) -> Option<StayReason> {
         let has = |section: &Section| section.all_properties().any(|own| own == property);
         if let Some(section) = self.sections.iter().find(|section| has(section)) {
             return section.stays(self);
