@@ -14,15 +14,19 @@ use crate::traces::Folder;
 use crate::turns::{self, Programs, Turns};
 
 /// A workload: a specification and a trace.
-struct Work {
-    name: &'static str,
+pub struct Work {
+    /// The name.
+    pub name: &'static str,
     /// The arguments of `rondel check` before the trace, without the specification.
-    options: &'static [&'static str],
-    specification: String,
+    pub options: &'static [&'static str],
+    /// The text of the specification.
+    pub specification: String,
     /// Further specifications for the same trace, by turns, each with its name.
     beside: Vec<(&'static str, String)>,
-    trace: Vec<u8>,
-    events: u64,
+    /// The JSON lines.
+    pub trace: Vec<u8>,
+    /// The number of lines.
+    pub events: u64,
     /// The number of evaluations of a property for each event.
     copies: u64,
     mark: Option<Limit>,
@@ -207,8 +211,14 @@ const INCREASING: &str = "topic flight { call_sign: string, date: int }\n\
 const ROBUST: &str = "topic t { q: bool, p: bool, r: bool }\n@robust\n\
     property absent = historically (t.r and not t.q and once t.q) -> ((not t.p) since[3, 10] t.q)\n";
 
+/// The workloads that are measured with several workers.
+pub const SPREAD: [usize; 3] = [0, 2, 7];
+
 /// Returns a workload. They are made one by one, because each trace is large.
-fn work(number: usize, length: u64) -> Result<Option<Work>> {
+///
+/// # Errors
+/// When a trace cannot be written.
+pub fn work(number: usize, length: u64) -> Result<Option<Work>> {
     let with = Work::new;
     let few = (length / 5).max(1);
     let ids = length.max(2) / 2;

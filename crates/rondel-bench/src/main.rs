@@ -39,6 +39,7 @@ mod timescales;
 mod traces;
 mod turns;
 mod wire;
+mod workers;
 
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;

@@ -16,7 +16,7 @@ use crate::timescales::Property;
 use crate::turns::Programs;
 use crate::{
     footprint, language, latency, mosquitto, order, program, properties, rates, recordings, say, table1,
-    timescales,
+    timescales, workers,
 };
 
 impl Arguments {
@@ -189,6 +189,8 @@ fn languages(programs: &Programs, selection: &Selection, report: &mut Report) ->
     let (dense, marks) = language::measure_dense(programs, &selection.properties()?, length, repeat)?;
     report.marks(marks);
     report.add("language", &(&costs, &dense), language::tables(&costs, &dense));
+    let spread = workers::measure(programs, length, repeat)?;
+    report.add("workers", &spread, [workers::table(&spread)]);
     Ok(())
 }
 

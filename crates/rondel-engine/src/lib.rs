@@ -71,10 +71,11 @@ pub use exec::report::{Report, ReportKey, SliceStatus, Withheld};
 pub use future::{Known, Lookahead};
 pub use lower::error::CompileError;
 pub use lower::quantifier::{Evaluation, Quantifier};
+pub use lower::spread::{StayReason, spread};
 pub use monitor::program::Program;
 pub use monitor::uncertainty::{Blind, Missed, SeenAgain, UnseenFrom};
 pub use monitor::{
-    Ambiguity, Continued, EditOutcome, EndedInstance, FieldPlaces, KEY_HASHES, Monitor, PartsError,
-    RestartReason, Snapshot, TermValue, key_hash,
+    Ambiguity, Continued, EditOutcome, EndedInstance, FieldPlaces, KEY_HASHES, Monitor, PartsError, Portion,
+    PortionOutput, RestartReason, Snapshot, TermValue, key_hash,
 };
 pub use rondel_event::SnapshotError;

@@ -171,6 +171,12 @@ impl Block {
         if self.is_full() { Rows::MAX } else { (1 << self.len) - 1 }
     }
 
+    /// Returns the size of the texts of all events, in bytes.
+    #[inline]
+    pub fn text_bytes(&self) -> usize {
+        self.text.len()
+    }
+
     /// Removes all events.
     #[inline]
     pub fn clear(&mut self) {

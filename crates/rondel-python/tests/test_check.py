@@ -420,6 +420,7 @@ def test_names_with_dashes(lines, tmp_path, monkeypatch):
         (("a", "b"), {"emit": 3}, TypeError),
         (("a", "b"), {"jobs": "2"}, TypeError),
         (("a", "b"), {"jobs": True}, TypeError),
+        (("a", "b"), {"workers": "auto"}, TypeError),
         (("a", "b"), {"start": 3}, TypeError),
         (("a", "b"), {"start": float("inf")}, ValueError),
         (("a", "b"), {"start": datetime.datetime(2026, 1, 1)}, ValueError),
@@ -443,8 +444,18 @@ def test_wrong_arguments(paths, options, error):
 def test_wrong_values_are_refused_by_the_command():
     with pytest.raises(rondel.RondelError, match="--jobs"):
         rondel.check(VEHICLE, DRIVE, jobs=0)
+    with pytest.raises(rondel.RondelError, match="--workers"):
+        rondel.check(VEHICLE, DRIVE, workers=0)
     with pytest.raises(rondel.RondelError, match="--from yesterday"):
         rondel.check(VEHICLE, DRIVE, start="yesterday")
+
+
+def test_workers_have_the_verdicts_of_one_thread():
+    one, two = (rondel.check(VEHICLE, DRIVE, workers=workers) for workers in (1, 2))
+    assert [(v.property, v.time, v.verdict) for v in two.verdicts] == [
+        (v.property, v.time, v.verdict) for v in one.verdicts
+    ]
+    assert one.exit_status == two.exit_status
 
 
 def test_timeout_ends_the_command(fake, tmp_path):

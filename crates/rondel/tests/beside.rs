@@ -1,4 +1,4 @@
-//! Recordings of JSON lines that several threads decode: every output is that of one thread.
+//! Recordings of JSON lines that several threads decode or evaluate: every output is that of one thread.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -122,10 +122,27 @@ fn outputs(checked: &Finished) -> (Option<i32>, String, String) {
     (checked.status, without_durations(&checked.stdout), without_durations(&checked.stderr))
 }
 
-/// Checks with one thread and with several; both must print the same. Returns what that is.
+/// Lines of standard error in the order of their text: warnings of what evaluation notices may come later. Not those of
+/// workers without effect.
+fn warnings(stderr: &str) -> Vec<&str> {
+    let mut lines: Vec<&str> = stderr.lines().filter(|line| !line.contains("--workers")).collect();
+    lines.sort_unstable();
+    lines
+}
+
+/// Checks with one thread, with several that decode, and with several that evaluate; all must print the same. Returns what
+/// that is.
 fn compare(case: &str, jobs: &str, options: &[&str]) -> (Option<i32>, String, String) {
     let run = |jobs: &str| outputs(&rondel([&["check", "--jobs", jobs], options].concat()));
     let (one, several) = (run("1"), run(jobs));
+    for workers in ["2", "8"] {
+        let arguments = ["check", "--jobs", jobs, "--workers", workers];
+        let spread = outputs(&rondel([&arguments[..], options].concat()));
+        assert_eq!(spread.0, one.0, "{case}, {workers} workers: {}", spread.2);
+        let differs = spread.1.lines().zip(one.1.lines()).find(|(spread, one)| spread != one);
+        assert!(spread.1 == one.1, "{case}, {workers} workers, then 1: {differs:?}");
+        assert_eq!(warnings(&spread.2), warnings(&one.2), "{case}, {workers} workers");
+    }
     assert_eq!(several.0, one.0, "{case}, {jobs} threads: {}", several.2);
     for (several, one) in [(&several.1, &one.1), (&several.2, &one.2)] {
         let differs = several.lines().zip(one.lines()).find(|(several, one)| several != one);
@@ -218,6 +235,45 @@ fn snapshots_continue_whatever_the_number_of_threads() {
     let one = run("1");
     let two = run("2");
     assert_eq!(two, one);
+}
+
+#[test]
+fn snapshots_continue_with_any_number_of_workers() {
+    let (folder, mut random) = (Folder::new(), Random::new(0xfade));
+    let spec = folder.file("a.rondel", SPEC);
+    let kind = Kind { others: 3, back: true, ..PLAIN };
+    let first = folder.file("1.jsonl", recording(&mut random, kind));
+    let second = folder.file("2.jsonl", recording(&mut random, kind));
+    let run = |before: &str, after: &str| {
+        let snapshot = folder.path("a.snapshot");
+        let part = ["check", "--workers", before, "--snapshot-to", &snapshot, &spec, &first];
+        let rest = ["check", "--workers", after, "--resume", &snapshot, "-e", "every", &spec, &second];
+        let (part, rest) = (outputs(&rondel(part)), outputs(&rondel(rest)));
+        assert!(rest.1.len() > 500_000, "{}", rest.2);
+        (part.0, part.1, rest.0, rest.1)
+    };
+    let one = run("1", "1");
+    for (before, after) in [("4", "1"), ("4", "2"), ("4", "4"), ("1", "2")] {
+        assert!(run(before, after) == one, "{before} workers, then {after}");
+    }
+}
+
+#[test]
+fn explanations_need_one_thread() {
+    let (folder, mut random) = (Folder::new(), Random::new(0xcafe));
+    let spec = folder.file("a.rondel", SPEC);
+    let trace = folder.file("a.jsonl", recording(&mut random, PLAIN));
+    let one = outputs(&rondel(["check", "--explain", &spec, &trace]));
+    let several = outputs(&rondel(["check", "--explain", "--workers", "3", &spec, &trace]));
+    assert_eq!((several.0, &several.1), (one.0, &one.1));
+    assert!(
+        several.2.contains("--workers 3: one thread evaluates all messages, as explanations"),
+        "{}",
+        several.2
+    );
+    let refused = rondel(["check", "--workers", "0", &spec, &trace]);
+    assert_eq!(refused.status, Some(2));
+    assert!(refused.stderr.contains("must be a number from 1 to 64, or auto"), "{}", refused.stderr);
 }
 
 #[test]

@@ -243,7 +243,7 @@ impl Case {
     }
 
     /// Runs the case on its trace, given twice: each is a trace of its own.
-    fn run(&self, folder: &Folder) -> Finished {
+    fn run(&self, folder: &Folder, further: &[&str]) -> Finished {
         let mut arguments: Vec<String> =
             ["check", "--quiet", "--format", "json", "--emit"].map(str::to_owned).into();
         arguments.push(if self.verdicts.is_some() { "change" } else { "every" }.to_owned());
@@ -261,6 +261,7 @@ impl Case {
         let trace: String = self.rows().iter().map(|(_, message)| format!("{message}\n")).collect();
         let file = folder.file("trace.jsonl", trace);
         arguments.extend([file.clone(), file]);
+        arguments.extend(further.iter().map(|argument| (*argument).to_owned()));
         rondel(arguments)
     }
 
@@ -384,7 +385,7 @@ fn every_case_of_the_corpus_has_its_verdicts_on_each_of_two_traces() {
     assert!(cases.len() >= 150, "only {} cases were found", cases.len());
     let folder = Folder::new();
     let differences: Vec<String> =
-        cases.iter().filter_map(|case| case.difference(case.run(&folder))).collect();
+        cases.iter().filter_map(|case| case.difference(case.run(&folder, &[]))).collect();
     assert!(
         differences.is_empty(),
         "\n{}\n{} of {} cases differ",
@@ -392,4 +393,14 @@ fn every_case_of_the_corpus_has_its_verdicts_on_each_of_two_traces() {
         differences.len(),
         cases.len()
     );
+}
+
+#[test]
+fn every_case_of_the_corpus_has_the_same_verdicts_with_two_workers() {
+    let folder = Folder::new();
+    for case in cases() {
+        let (one, two) = (case.run(&folder, &[]), case.run(&folder, &["--workers", "2"]));
+        let place = format!("{}:{}: {}", case.file.display(), case.line, case.name);
+        assert_eq!((two.status, two.stdout), (one.status, one.stdout), "{place}\n{}", two.stderr);
+    }
 }

@@ -111,6 +111,7 @@ fn the_plan_of_a_specification() {
         "property p\n  formula       once[0, 60] a.x > 3 and previously a.y\n",
         "  looks back    60 steps\n",
         "  shares        a.x > 3  with q\n",
+        "  workers       yes\n",
         "  reads         a, b\n",
         "2 properties, ",
     ] {
@@ -161,6 +162,7 @@ fn explain_shows_the_plan_of_a_property_with_parameters() {
         "  evaluated     at every message with its parameters, and for all instances at messages on alarm\n",
         " + 1 text for each instance\n",
         "  clock         prev(ask.x) counts messages on ask\n",
+        "  workers       yes, one for all instances: messages of all of them decide when one is forgotten\n",
         " + 1 text for each instance together for p, q\n",
     ] {
         assert!(plan.stdout.contains(part), "{part}\n---\n{}", plan.stdout);

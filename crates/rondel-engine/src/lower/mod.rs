@@ -8,4 +8,5 @@ pub(crate) mod elements;
 pub(crate) mod error;
 pub(crate) mod identity;
 pub(crate) mod quantifier;
+pub(crate) mod spread;
 pub(crate) mod translate;

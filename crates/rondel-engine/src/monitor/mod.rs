@@ -8,6 +8,7 @@ mod machines;
 mod noted;
 mod parts;
 mod points;
+mod portion;
 pub(crate) mod program;
 mod sections;
 mod snapshot;
@@ -25,6 +26,7 @@ pub use edited::{Continued, EditOutcome, FieldPlaces, RestartReason, Snapshot};
 pub use machines::Ambiguity;
 pub use noted::EndedInstance;
 pub use parts::{KEY_HASHES, PartsError, key_hash};
+pub use portion::{Portion, PortionOutput};
 use rondel_event::{Block, Rows, Timestamp};
 pub use term_values::TermValue;
 
@@ -42,6 +44,7 @@ use crate::monitor::emit::{Occasion, Out, emit};
 use crate::monitor::future::FutureBuffers;
 use crate::monitor::noted::Noted;
 use crate::monitor::points::Grid;
+use crate::monitor::portion::Lent;
 use crate::monitor::program::Program;
 use crate::monitor::status::has_begun;
 use crate::monitor::uncertainty::Uncertainties;
@@ -94,6 +97,8 @@ pub struct Monitor {
     pub(crate) noted: Noted,
     /// Scratch space for the elements of messages, where a program has any.
     element_room: Option<Box<ElementRoom>>,
+    /// Sections whose states are in portions.
+    lent: Option<Box<Lent>>,
 }
 
 /// Part of a [`Monitor`] that goes into a snapshot.
@@ -217,6 +222,7 @@ impl Monitor {
             witnesses: Vec::new(),
             noted: Noted::new(program.properties().len()),
             element_room: (!program.elements.is_empty()).then(|| Box::new(ElementRoom::new(&program))),
+            lent: None,
             program,
         }
     }
@@ -253,8 +259,22 @@ impl Monitor {
         if block.is_empty() {
             return &self.reports;
         }
+        let program = Arc::clone(&self.program);
+        self.begin_step(&program, block);
+        for (i, section) in program.sections.iter().enumerate() {
+            self.section(i, section, block);
+        }
+        for i in 0..program.sliced.len() {
+            self.divided(i, &program.sliced[i], Some(block), self.time);
+        }
+        self.end_step(&program, block, true);
+        &self.reports
+    }
+
+    /// Records the times of the events of a block, and follows its chains.
+    fn begin_step(&mut self, program: &Program, block: &Block) {
         let len = block.len();
-        if self.program.reads_time {
+        if program.reads_time {
             self.clamp(block);
             self.event_time = self.time;
         }
@@ -262,21 +282,25 @@ impl Monitor {
         let states = self.sections.iter_mut().flat_map(|serial| &mut serial.state.relations);
         let obligations = states.filter_map(|state| state.obligations_mut());
         obligations.for_each(|obligations| obligations.begin_call(position));
-        let program = Arc::clone(&self.program);
         let chains = self.chains.iter_mut().zip(&program.chains).zip(&mut self.chain_rows);
         for ((chain, plan), rows) in chains {
             chain.step(plan, block, &self.times[..len], rows);
         }
-        for (i, section) in program.sections.iter().enumerate() {
-            match section.time_points {
-                TimePoints::Dense if section.linear.is_some() => self.linear_events(i, section, block),
-                TimePoints::Events => self.events(i, section, block),
-                TimePoints::Dense => self.dense(i, section, block),
-            }
+    }
+
+    /// Evaluates the events of a block for a section without instances.
+    #[inline]
+    fn section(&mut self, i: usize, section: &Section, block: &Block) {
+        match section.time_points {
+            TimePoints::Dense if section.linear.is_some() => self.linear_events(i, section, block),
+            TimePoints::Events => self.events(i, section, block),
+            TimePoints::Dense => self.dense(i, section, block),
         }
-        for i in 0..program.sliced.len() {
-            self.divided(i, &program.sliced[i], Some(block), self.time);
-        }
+    }
+
+    /// Sorts the reports of the events of a block and withholds the uncertain ones. `is_whole`: no section was evaluated
+    /// elsewhere.
+    fn end_step(&mut self, program: &Program, block: &Block, is_whole: bool) {
         // Reports of a single event section are in order, unless an event concerns all instances.
         let mixes =
             |s: &Section| s.time_points == TimePoints::Dense || s.looks_ahead() || s.has_obligations();
@@ -291,9 +315,9 @@ impl Monitor {
             self.sort();
         }
         // The outcome words show whether anything changed, without a pass over the reports.
-        let is_plain = is_ordered && program.sliced.is_empty();
+        let is_plain = is_whole && is_ordered && program.sliced.is_empty();
         let changes = !is_plain || self.outcomes.iter().any(|(_, outcome)| outcome.changed != 0);
-        self.position = self.position.saturating_add(len as u64);
+        self.position = self.position.saturating_add(block.len() as u64);
         self.noted.sort();
         self.collect_witnesses();
         if self.uncertainties.finals.is_open() && changes && !self.reports.is_empty() {
@@ -302,7 +326,6 @@ impl Monitor {
         if self.uncertainties.is_active() {
             self.withhold(Some(block));
         }
-        &self.reports
     }
 
     /// Clears the reports of the last call.

@@ -86,6 +86,14 @@ impl Noted {
         }
     }
 
+    /// Takes over the least robustness that another monitor of the program has recorded.
+    pub(crate) fn absorb(&mut self, other: &mut Noted) {
+        for (own, other) in self.least.iter_mut().zip(&mut other.least) {
+            *own = own.min(*other);
+            *other = f64::NAN;
+        }
+    }
+
     fn certain(&mut self, property: u32, robustness: Option<f64>) {
         if let (Some(robustness), Some(least)) = (robustness, self.least.get_mut(property as usize)) {
             // `min` ignores NaN, so this also sets the first one.

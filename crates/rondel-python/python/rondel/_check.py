@@ -35,6 +35,7 @@ def check(
     time_format: str | None = None,
     merge: bool = False,
     jobs: int | None = None,
+    workers: int | None = None,
     on_error: OnError | None = None,
     reset: OnReset | None = None,
     strict: bool = False,
@@ -72,6 +73,7 @@ def check(
     options.text("--time-format", "time_format", time_format)
     options.flag("--merge", "merge", merge)
     options.integer("--jobs", "jobs", jobs)
+    options.integer("--workers", "workers", workers)
     options.one_of("--on-error", "on_error", on_error, ("stop", "skip"))
     options.one_of("--reset", "reset", reset, ("restart", "inconclusive", "ignore"))
     options.flag("--strict", "strict", strict)

@@ -42,6 +42,8 @@ pub struct SessionPlan {
     pub(super) needed: Arc<Needed>,
     pub(super) explainer: Option<Explainer>,
     pub(super) synchronizes: bool,
+    /// Number of threads that evaluate recorded messages.
+    pub(super) workers: usize,
     /// For each topic its names, if its address has parameters or its encoding reads them.
     pub(super) names: Arc<[Option<Arc<TopicNames>>]>,
 }
@@ -88,6 +90,7 @@ impl SessionPlan {
             needed,
             explainer,
             synchronizes: false,
+            workers: 1,
         }
     }
 
@@ -179,6 +182,44 @@ impl SessionPlan {
     /// Sets the clock of sessions from here on.
     pub fn set_clock(&mut self, clock: Arc<dyn Clock>) {
         self.options.clock = clock;
+    }
+
+    /// Sets the number of threads that evaluate messages in sessions from here on, besides the one that pushes them.
+    /// Reports are the same, and may come up to some thousand messages later: [`Session::flush`] evaluates all of them,
+    /// and must precede [`Session::summary`]. Where one thread is needed, nothing changes, and the reason is returned.
+    ///
+    /// # Errors
+    /// As [`SessionPlan::new`].
+    pub fn set_workers(&mut self, workers: usize) -> Result<Option<&'static str>, CompileError> {
+        if workers < 2 {
+            return Ok(None);
+        }
+        if let Some(reason) = self.needs_one_thread() {
+            return Ok(Some(reason));
+        }
+        let specification = self.specification.spread(workers)?;
+        let all = 0..specification.spec.properties.len() as u32;
+        if all.map(|property| specification.program.stays(property)).all(|stays| stays.is_some()) {
+            return Ok(Some("no property can be evaluated by another thread"));
+        }
+        let (properties, names) = (Arc::clone(&self.properties), Arc::clone(&self.names));
+        let plan = SessionPlan::of(specification, self.options.clone());
+        *self = SessionPlan { properties, names, workers, ..plan };
+        Ok(None)
+    }
+
+    /// The reason why the thread that pushes messages evaluates them, if it must.
+    pub(super) fn needs_one_thread(&self) -> Option<&'static str> {
+        let Options { explain, alignment, live, paused_after, .. } = &self.options;
+        let mutes = self.specification.spec.properties.iter().any(|property| property.because_of().is_some());
+        let reasons = [
+            (*explain, "explanations follow all values in their order"),
+            (alignment.is_needed() || self.synchronizes, "messages wait to be put in order"),
+            (mutes, "`@because_of` compares the reports that are taken together"),
+            (alignment.limited, "times far from the clock are refused"),
+            (*live || paused_after.is_some(), "messages come live"),
+        ];
+        reasons.into_iter().find_map(|(applies, reason)| applies.then_some(reason))
     }
 
     /// Starts a session.

@@ -42,6 +42,15 @@ impl Specification {
         Program::refusals(spec)
     }
 
+    /// The specification with its properties divided among workers.
+    pub(crate) fn spread(&self, workers: usize) -> Result<Specification, CompileError> {
+        let mut spec = Spec::clone(&self.spec);
+        if !rondel_engine::spread(&mut spec, workers) {
+            return Ok(self.clone());
+        }
+        Ok(Specification { is_formula: self.is_formula, ..Specification::new(spec)? })
+    }
+
     /// A specification of these topics without properties: messages are put in order, and nothing is
     /// checked.
     ///

@@ -100,6 +100,10 @@ pub struct Check {
     /// to decode in parallel to evaluation
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     jobs: Option<u16>,
+    /// Evaluate each recording with N threads besides the one that reads it, or with as many as there are cores (auto),
+    /// with the same verdicts (default: 1, the one that reads it)
+    #[arg(long, value_name = "N|auto", value_parser = choice::workers)]
+    workers: Option<usize>,
     /// The verdicts to print (default: change)
     #[arg(short, long, value_enum)]
     emit: Option<Emit>,
@@ -254,6 +258,9 @@ impl Check {
         self.in_simulated_time = in_simulated_time;
         if let Some(reset) = self.reset {
             plan.set_reset(reset.into());
+        }
+        if let Err(status) = self.set_workers(&mut plan) {
+            return status;
         }
         let reports = match Reports::new(&self.report, &specification) {
             Ok(reports) => reports,

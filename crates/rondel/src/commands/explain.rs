@@ -333,6 +333,7 @@ impl Alone {
             line("memory", &kept(memory));
         }
         if let Some(alone) = alone {
+            line("workers", &workers(alone, self.slice().is_some()));
             line("size", &counted(alone.node_count() as u64, "instruction", "instructions"));
         }
         rows
@@ -530,6 +531,17 @@ fn kept(memory: &Memory) -> String {
         (true, _) => of_values,
         (false, 0) => own,
         (false, _) => format!("{own} + {of_values}"),
+    }
+}
+
+/// Whether `check --workers` evaluates the only property of a program on another thread.
+fn workers(program: &Program, has_instances: bool) -> String {
+    match program.stays(0) {
+        Some(reason) => format!("no: {reason}"),
+        None if has_instances => {
+            "yes, one for all instances: messages of all of them decide when one is forgotten".to_owned()
+        }
+        None => "yes".to_owned(),
     }
 }
 

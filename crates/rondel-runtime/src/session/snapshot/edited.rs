@@ -152,7 +152,8 @@ impl SessionPlan {
         let specification = Specification { spec: Arc::new(spec.clone()), program, is_formula };
         // The ids of verdicts are those of the specification as it is written, and networks know the names of this plan.
         let (properties, names) = (Arc::clone(&self.properties), Arc::clone(&self.names));
-        Ok(SessionPlan { properties, names, ..SessionPlan::of(specification, self.options.clone()) })
+        let plan = SessionPlan::of(specification, self.options.clone());
+        Ok(SessionPlan { properties, names, workers: self.workers, ..plan })
     }
 
     /// The monitors of a session.

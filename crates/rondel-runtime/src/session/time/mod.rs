@@ -24,7 +24,7 @@ impl Session {
     #[inline]
     pub(super) fn evaluate(&mut self) {
         match &mut self.route {
-            Route::Direct(direct) => direct.step(&mut self.shared),
+            Route::Direct(direct) => direct.flush(&mut self.shared),
             Route::Aligned(aligned) => aligned.step(&mut self.shared),
             Route::Synchronized(synchronized) => synchronized.step(&mut self.shared),
         }

@@ -4,11 +4,15 @@ use std::path::{Path, PathBuf};
 
 use rondel_event::Timestamp;
 use rondel_recording::{OpenError, RecordingError, Selection, TableOptions, is_table, shown};
+use rondel_runtime::SessionPlan;
 
 use super::Check;
 use crate::commands::selecting::span;
 use crate::commands::table_arguments::need_table;
-use crate::{complain, exit};
+use crate::{complain, exit, warn};
+
+/// Maximum number of workers.
+const MOST_WORKERS: usize = 64;
 
 impl Check {
     /// The times of `--from` and `--to` in a recording that begins at this time.
@@ -48,6 +52,22 @@ impl Check {
         Err(format!("{option} is for MCAP files, bags and tables, but {} has JSON lines{more}", shown(first)))
     }
 
+    /// Divides the evaluation among workers, or warns of the reason why one thread does it.
+    pub(super) fn set_workers(&self, plan: &mut SessionPlan) -> Result<(), u8> {
+        let workers = self.workers.unwrap_or(1);
+        match plan.set_workers(workers) {
+            Ok(None) => Ok(()),
+            Ok(Some(reason)) => {
+                warn(&format!("--workers {workers}: one thread evaluates all messages, as {reason}"));
+                Ok(())
+            }
+            Err(error) => {
+                complain(&error.to_string());
+                Err(exit::USAGE)
+            }
+        }
+    }
+
     /// Reports the recordings that cannot be opened, and returns the status: without their types, a valid specification may
     /// seem to have errors.
     pub(super) fn unopened(&self) -> Option<u8> {
@@ -71,6 +91,15 @@ impl Check {
         }
         (!errors.is_empty() || !cut.is_empty()).then_some(exit::TRACE)
     }
+}
+
+/// Reads a number of workers.
+pub(super) fn workers(text: &str) -> Result<usize, &'static str> {
+    if text == "auto" {
+        return Ok(std::thread::available_parallelism().map_or(1, std::num::NonZero::get).min(MOST_WORKERS));
+    }
+    let number = text.parse().ok().filter(|number| (1..=MOST_WORKERS).contains(number));
+    number.ok_or("must be a number from 1 to 64, or auto")
 }
 
 /// Returns the place at which a recording is cut off, without reading messages; `None` if it is complete.

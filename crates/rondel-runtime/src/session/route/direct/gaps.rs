@@ -52,6 +52,7 @@ impl Direct {
         if topics.iter().all(|topic| self.gaps.topics.contains(topic)) {
             return;
         }
+        self.settle(shared);
         let before = self.monitor.counted();
         self.miss(topics, before, SeenAgain::Now(now), shared);
         self.gaps.add(topics, before);
@@ -60,6 +61,7 @@ impl Direct {
     /// Reports the properties that depend on a message that cannot be read, and are evaluated at events only.
     #[cold]
     pub(in crate::session) fn withhold_until_event(&mut self, shared: &mut Shared) {
+        self.settle(shared);
         if !self.monitor.withhold_until_event(self.time).is_empty() {
             self.take(None, shared);
         }
@@ -74,6 +76,7 @@ impl Direct {
         until: SeenAgain,
         shared: &mut Shared,
     ) {
+        self.settle(shared);
         let has_seen = |property: u32| !shared.joins(property);
         self.monitor.miss_for(topics, (UnseenFrom::Count(before), until), has_seen);
         self.take(None, shared);
@@ -82,6 +85,7 @@ impl Direct {
     /// Records a pause of the session or a step of the day's clock, before any later message is evaluated.
     #[cold]
     pub(in crate::session) fn pause(&mut self, missed: &Missed, shared: &mut Shared) {
+        self.settle(shared);
         let (from, until) = if self.timing.is_by_arrival || missed.is_empty {
             if let Some(clock) = self.clock.as_mut().filter(|_| missed.is_empty) {
                 clock.stand(missed.lasted().saturating_add(GRACE));
@@ -166,6 +170,7 @@ impl Direct {
 
     /// Records the messages and time missed before the first message that follows.
     pub(in crate::session) fn absent(&mut self, absence: Absence, is_by_arrival: bool, shared: &mut Shared) {
+        self.settle(shared);
         self.timing.is_by_arrival |= is_by_arrival;
         let from = UnseenFrom::Count(self.monitor.counted());
         self.miss(&absence.lost, self.monitor.counted(), SeenAgain::Open, shared);

@@ -119,6 +119,8 @@ impl Direct {
                 self.block = rest;
                 done = row;
             }
+            // Blocks that wait precede the gap.
+            self.settle(shared);
             match gap {
                 Some(before) => self.gaps.add(&topics, before),
                 None => self.unseen(&topics, self.monitor.time(), shared),

@@ -2,9 +2,11 @@
 
 mod gaps;
 mod lines;
+mod spread;
 mod succession;
 mod summary;
 mod timing;
+mod workers;
 
 use std::sync::Arc;
 
@@ -25,10 +27,11 @@ use crate::session::{SessionPlan, Shared, Stamp};
 use crate::specification::Specification;
 use crate::specification::input::TimeSource;
 use crate::statistics::Backwards;
-use crate::time::arrival;
 use crate::time::clock::{NO_TIME, SourceClock};
 use gaps::Gaps;
+use spread::{Spread, Turn};
 use timing::Timing;
+use workers::Outputs;
 
 /// One monitor, and the decoders that fill its block.
 pub(in crate::session) struct Direct {
@@ -39,6 +42,8 @@ pub(in crate::session) struct Direct {
     time: Timestamp,
     block: Block,
     monitor: Monitor,
+    /// Workers, if the session has any.
+    spread: Option<Box<Spread>>,
     /// The limits of instances that were not reached yet.
     reached: Reached,
     evaluated: Evaluated,
@@ -96,6 +101,7 @@ impl Direct {
             reader,
             time: Timestamp::from_nanos(known.time),
             block: Block::new(program.layout()),
+            spread: Spread::new(plan, &monitor),
             reached: Reached::new(&monitor),
             monitor,
             evaluated: Evaluated {
@@ -208,6 +214,7 @@ impl Direct {
             self.block.set_arrival(0, stamp.arrival(&*shared.clock));
         }
         self.evaluate(shared);
+        self.settle(shared);
     }
 
     /// Continues the line counts of another route.
@@ -220,10 +227,16 @@ impl Direct {
         self.specification.program.projections()
     }
 
-    /// Evaluates the events of the block and empties it.
-    pub(in crate::session) fn step(&mut self, shared: &mut Shared) {
+    /// Evaluates all events so far that need not wait for a later message.
+    pub(in crate::session) fn flush(&mut self, shared: &mut Shared) {
+        self.step(shared);
+        self.settle(shared);
+    }
+
+    /// Evaluates the events of the block, or hands them to workers, and empties it.
+    fn step(&mut self, shared: &mut Shared) {
         if self.reads_lines && shared.laps.is_on() {
-            if !shared.laps.is_holding() && !self.backwards.is_back(&self.block) {
+            if !shared.laps.is_holding() && !self.steps_back() {
                 self.see_times(shared);
             } else if self.hold_lines(shared) {
                 return;
@@ -232,20 +245,28 @@ impl Direct {
         self.evaluate(shared);
     }
 
-    /// Evaluates the events of the block, none of which waits, and empties it.
+    /// Evaluates the events of the block, none of which is held back, or hands them to workers, and empties it.
     fn evaluate(&mut self, shared: &mut Shared) {
-        if self.block.is_empty() {
+        if self.block.is_empty() || self.spread.is_some() && self.defer(shared) {
             return;
         }
+        self.forget_own_arrivals();
+        let turn = self.turn(shared);
+        self.evaluate_in_turn(turn, None, shared);
+    }
+
+    /// Evaluates the events of the block and empties it. `outputs`: those of the workers, and the position of the block
+    /// in the batch.
+    #[inline]
+    fn evaluate_in_turn(
+        &mut self,
+        Turn { counted, ticks }: Turn,
+        outputs: Option<(&[Outputs], usize)>,
+        shared: &mut Shared,
+    ) {
         if let Some(absence) = self.gaps.absence.take() {
             self.return_from(&absence);
         }
-        if self.timing.reads_arrivals {
-            let rows = 0..self.block.len();
-            arrival::forget_own(&mut self.block, rows, &self.reader.inputs);
-        }
-        // The messages have just arrived: one reading of the clock serves the whole block.
-        let ticks = self.needs_time().then(|| shared.clock.ticks());
         if !self.gaps.topics.is_empty() {
             let topics = std::mem::take(&mut self.gaps.topics);
             self.miss(&topics, self.gaps.before, SeenAgain::Now(self.block.time(0)), shared);
@@ -274,11 +295,23 @@ impl Direct {
             clock.set(latest.unwrap_or(self.time), ticks);
         }
         self.timing.limits.renew();
-        self.monitor.count(shared.counted());
-        self.monitor.step(&self.block);
-        self.reached.look(&self.monitor, &self.specification.spec, |notice| shared.notice(notice));
+        self.monitor.count(counted);
+        match outputs {
+            None => _ = self.monitor.step(&self.block),
+            Some((outputs, at)) => {
+                let outputs = outputs.iter().filter_map(|of_worker| of_worker.get(at));
+                self.monitor.step_with(&self.block, outputs);
+            }
+        }
+        self.look_at_limits(shared);
         self.take(Some(first), shared);
         self.block.clear();
+    }
+
+    /// Emits a notice for every limit of instances reached since the last call.
+    #[inline]
+    fn look_at_limits(&mut self, shared: &mut Shared) {
+        self.reached.look(&self.monitor, &self.specification.spec, |notice| shared.notice(notice));
     }
 
     /// The number of messages that were evaluated, those before a snapshot included.
@@ -314,6 +347,7 @@ impl Direct {
     }
 
     pub(in crate::session) fn finish(&mut self, shared: &mut Shared) {
+        self.settle(shared);
         if self.ends_now {
             let (last, shown) = self.times(shared);
             self.advance(shown.max(last), shared);

@@ -15,7 +15,7 @@ impl Direct {
         self.evaluated.explainer.as_ref().map_or_else(Default::default, Explainer::courses)
     }
 
-    /// The state for a snapshot, after [`Direct::step`].
+    /// The state for a snapshot, after [`Direct::flush`].
     pub(in crate::session) fn saved(&self) -> Saved {
         let known =
             Known { time: self.time.as_nanos(), backwards: self.backwards.saved(), ..Known::default() };

@@ -136,7 +136,7 @@ impl Direct {
     }
 
     pub(in crate::session) fn poll(&mut self, shared: &mut Shared) -> Option<Ticks> {
-        self.step(shared);
+        self.flush(shared);
         let now = shared.clock.ticks();
         if let Some(missed) = shared.beat(now, None) {
             self.pause(&missed, shared);
@@ -162,7 +162,7 @@ impl Direct {
     }
 
     pub(in crate::session) fn advance(&mut self, time: Timestamp, shared: &mut Shared) {
-        self.step(shared);
+        self.flush(shared);
         self.monitor.advance(time);
         self.take(None, shared);
     }

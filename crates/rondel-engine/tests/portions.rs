@@ -1,0 +1,279 @@
+//! A monitor whose sections are evaluated in portions reports the same as one that evaluates them itself.
+
+#![allow(clippy::panic, clippy::unwrap_used)]
+
+use std::sync::Arc;
+
+use rondel_engine::{Monitor, Portion, PortionOutput, Program, SeenAgain, spread};
+use rondel_event::{Block, Slot, Timestamp, TopicId};
+use rondel_spec::Spec;
+use rondel_testkit::Random;
+
+const TOPICS: &str = "
+    topic t { b: bool, s: string, x: float, n: int }
+    topic u { b: bool, s: string, x: float, n: int }
+";
+
+const STEPS: &str = "
+    property plain = t.x > 2 -> once[0, 4] u.b
+    property begun = once t.b
+    property held = t.b since[2, 7] u.b
+    property next_one = on(t) -> next t.b
+    property soon = on(u) -> eventually[1, 9] t.x > 3
+    @robust property levels = once[0, 3] t.x > 2
+    property changes = changed(t.s) or t.n == u.n
+";
+
+const POINTS: &str = "
+    @time(points) property point = t.b since[1 s, 4 s] u.b
+    @time(points) property ahead = on(t) -> eventually[0, 2 s] u.b
+    @time(points) property mean_of = mean(t.x) over 3 s > 2
+";
+
+const DENSE: &str = "
+    property a = once[1 s, 3 s] t.x > 2
+    property b = t.b since[0, 5 s] u.b
+    property c = count(t) over 3 s > 2
+    property d = count(t) over 3 s > 1 -> u.b
+    property e = on(t) -> eventually[0, 2 s] u.b
+    property f = age(u) < 2 s or t.b
+    property g = historically[0, 1 s] t.b
+";
+
+const ROBUST: &str = "
+    @robust property far = once[1 s, 3 s] t.x > 2
+    @robust property near = t.x + u.x > 3 and age(t) < 2 s
+";
+
+const OTHERS: &str = "
+    property exists_one = exists v. once[0, 3 s] t{n: v} and u{n: v}
+    property forall_one = forall v. t{n: v} -> v > 1
+    machine whole { initial q q -> r when on(t) r -> q when u.b error r for 3 s }
+    @linear property line = t.x < u.x + 1
+    property of_id for each id in (t.n, u.n) = t.b since[1 s, 5 s] u.b
+    property of_steps for each id in (t.n, u.n) = t.b since[2, 7] u.b
+    property of_text for each id in (t.s, u.s) = on(u) -> once[3, 90] t.b
+    @limit(5) property of_both for each id in (t.n, u.n), s in (t.s, u.s) =
+        on(t) -> (prev(t.x) > 1 or count(u) over 4 s > 1 or sum(t.x) over 5 s > 9)
+    property of_ahead for each id in (t.n, u.n) = on(t) -> eventually[0, 2 s] u.b
+    property of_t for each id in (t.n) = t.b -> once[0, 3 s] u.b
+    property until_u for each id in (t.n) until t.b = t.x > 3 or u.b
+    machine own for each id in (t.n, u.n) { initial a a -> b when on(t) b -> a when on(u) error b for 2 s }
+    @robust property of_levels for each id in (t.n, u.n) = once[1 s, 3 s] t.x > 2
+";
+
+fn parsed(parts: &[&str]) -> Spec {
+    let text = [TOPICS].iter().chain(parts).copied().collect::<String>();
+    let outcome = rondel_spec::parse(&text);
+    outcome.spec.clone().unwrap_or_else(|| panic!("{}", outcome.render("", &text, false)))
+}
+
+#[derive(Clone, Copy)]
+struct Event {
+    time: i64,
+    chance: u64,
+}
+
+impl Event {
+    fn next(random: &mut Random, time: &mut i64) -> Event {
+        let chance = random.next();
+        *time += [0, 100_000_000, 300_000_000, 1_000_000_000][(chance >> 60) as usize % 4];
+        // Some times step back.
+        let back = if (chance >> 52).is_multiple_of(64) { 700_000_000 } else { 0 };
+        Event { time: *time - back, chance }
+    }
+}
+
+fn block(program: &Program, events: &[Event]) -> Block {
+    let mut block = Block::new(program.layout());
+    for event in events {
+        let chance = event.chance;
+        let topic = TopicId(chance as u32 & 1);
+        let row = block.push(topic, Timestamp::from_nanos(event.time));
+        for field in &program.projections()[topic.index()].fields {
+            // Some values are missing.
+            if (chance >> 40 & 31) == 0 {
+                continue;
+            }
+            match field.slot {
+                Slot::Bool(column) => block.set_bool(column, row, chance >> 1 & 1 == 1),
+                Slot::Int(column) => block.set_int(column, row, (chance >> 8 & 15) as i64),
+                Slot::Float(column) => block.set_float(column, row, (chance >> 4 & 7) as f64),
+                Slot::String(column) => {
+                    block.set_string(column, row, ["r", "a rather long name"][(chance >> 16 & 1) as usize])
+                }
+            }
+        }
+    }
+    block
+}
+
+/// Everything that a caller reads after a call.
+fn shown(monitor: &Monitor) -> Vec<String> {
+    let report = |report: &rondel_engine::Report| {
+        let mut plain = *report;
+        plain.key = None;
+        format!("{plain:?} {:?}", monitor.key(report))
+    };
+    let ended = monitor.ended().map(|ended| format!("{} {:?} {:?}", ended.property, ended.key, ended.time));
+    let facts = format!("{} {:?}", monitor.position(), monitor.time());
+    monitor.reports().iter().map(report).chain(ended).chain([facts]).collect()
+}
+
+/// Everything that a caller reads at rest.
+fn at_rest(monitor: &Monitor) -> String {
+    let least: Vec<Option<f64>> =
+        (0..monitor.program().properties().len() as u32).map(|of| monitor.least_robustness(of)).collect();
+    let mut unexercised: Vec<(u32, u32)> = monitor.unexercised().collect();
+    unexercised.sort_unstable();
+    let slices: Vec<(u64, u64, u64)> =
+        monitor.slices().map(|slice| (slice.instances, slice.refused, slice.unkeyed)).collect();
+    format!(
+        "{least:?} {unexercised:?} {slices:?} {:?} {:?} {} {} {} {} {} {}",
+        monitor.next_deadline(),
+        monitor.waiting(),
+        monitor.given_up(),
+        monitor.dropped_samples(),
+        monitor.forgotten(),
+        monitor.hurried(),
+        monitor.leaps(),
+        monitor.counted(),
+    )
+}
+
+/// A monitor, and its portions.
+struct Divided {
+    monitor: Monitor,
+    portions: Vec<Portion>,
+    outputs: Vec<Vec<PortionOutput>>,
+}
+
+impl Divided {
+    fn new(spec: &Spec, count: usize) -> Divided {
+        let mut spec = spec.clone();
+        spread(&mut spec, count);
+        let monitor = Monitor::new(Arc::new(Program::compile(&spec).unwrap()));
+        let portions = monitor.portions(count);
+        let outputs = portions.iter().map(|_| Vec::new()).collect();
+        Divided { monitor, portions, outputs }
+    }
+
+    /// Evaluates blocks, and returns what each call shows.
+    fn steps(&mut self, blocks: &[Vec<Event>]) -> Vec<Vec<String>> {
+        let Divided { monitor, portions, outputs } = self;
+        let blocks: Vec<Block> = blocks.iter().map(|events| block(monitor.program(), events)).collect();
+        if !monitor.may_lend() {
+            let step = |block: &Block| {
+                monitor.step(block);
+                shown(monitor)
+            };
+            return blocks.iter().map(step).collect();
+        }
+        portions.iter_mut().for_each(|portion| monitor.lend(portion));
+        for (portion, outputs) in portions.iter_mut().zip(&mut *outputs) {
+            outputs.resize_with(blocks.len(), PortionOutput::default);
+            blocks.iter().zip(outputs).for_each(|(block, out)| portion.step(block, out));
+        }
+        let step = |(at, block): (usize, &Block)| {
+            monitor.step_with(block, outputs.iter().map(|outputs| &outputs[at]));
+            shown(monitor)
+        };
+        let found = blocks.iter().enumerate().map(step).collect();
+        portions.iter_mut().for_each(|portion| monitor.take_back(portion));
+        found
+    }
+}
+
+fn compare(parts: &[&str], rounds: usize) {
+    let spec = parsed(parts);
+    let whole_program = Arc::new(Program::compile(&spec).unwrap());
+    let mut lent = 0;
+    for seed in rondel_testkit::seeds("portions", 24) {
+        let (mut random, mut time) = (Random::new(seed), 0);
+        let mut whole = Monitor::new(Arc::clone(&whole_program));
+        let count = [1, 2, 3, 8][random.next() as usize % 4];
+        let mut divided = Divided::new(&spec, count);
+        let every = random.next().is_multiple_of(3);
+        whole.report_every(every);
+        divided.monitor.report_every(every);
+        for round in 0..rounds {
+            let place = || format!("seed {seed}, {count} portions, round {round}");
+            let blocks: Vec<Vec<Event>> = (0..1 + random.next() % 5)
+                .map(|_| (0..random.next() % 65).map(|_| Event::next(&mut random, &mut time)).collect())
+                .collect();
+            lent += usize::from(divided.monitor.may_lend());
+            let found = divided.steps(&blocks);
+            for (events, found) in blocks.iter().zip(found) {
+                whole.step(&block(&whole_program, events));
+                assert_eq!(found, shown(&whole), "{}", place());
+            }
+            assert_eq!(at_rest(&divided.monitor), at_rest(&whole), "{}", place());
+            match random.next() % 6 {
+                0 => {
+                    let now = Timestamp::from_nanos(time + (random.next() % 3_000_000_000) as i64);
+                    whole.advance(now);
+                    divided.monitor.advance(now);
+                }
+                1 if random.next().is_multiple_of(4) => {
+                    let (topic, from) = (TopicId(random.next() as u32 & 1), Timestamp::from_nanos(time));
+                    whole.miss(&[topic], from, SeenAgain::At(from));
+                    divided.monitor.miss(&[topic], from, SeenAgain::At(from));
+                }
+                2 => {
+                    let program = Arc::clone(divided.monitor.program());
+                    divided.monitor = Monitor::restore(program, &divided.monitor.snapshot()).unwrap();
+                    divided.monitor.report_every(every);
+                    whole = Monitor::restore(Arc::clone(&whole_program), &whole.snapshot()).unwrap();
+                    whole.report_every(every);
+                }
+                _ => continue,
+            }
+            assert_eq!(shown(&divided.monitor), shown(&whole), "{}", place());
+        }
+        whole.end();
+        divided.monitor.end();
+        assert_eq!(shown(&divided.monitor), shown(&whole), "seed {seed}, at the end");
+    }
+    assert!(lent > 0);
+}
+
+#[test]
+fn steps_alone() {
+    compare(&[STEPS], 12);
+}
+
+#[test]
+fn points_alone() {
+    compare(&[POINTS], 12);
+}
+
+#[test]
+fn dense_alone() {
+    compare(&[DENSE], 12);
+}
+
+#[test]
+fn steps_and_points_together() {
+    compare(&[POINTS, STEPS], 12);
+}
+
+#[test]
+fn all_together() {
+    compare(&[STEPS, DENSE, OTHERS], 8);
+    compare(&[POINTS, DENSE, OTHERS, ROBUST], 8);
+}
+
+#[test]
+fn one_for_each_alone() {
+    compare(&["property own for each id in (t.n) = t.b since[1 s, 5 s] t.x > 2"], 12);
+    compare(&["property own for each id in (t.n, u.n) = on(t) -> eventually[0, 2 s] u.b"], 12);
+}
+
+#[test]
+fn portions_are_not_empty() {
+    let monitor = Monitor::new(Arc::new(Program::compile(&parsed(&[STEPS])).unwrap()));
+    assert_eq!(monitor.portions(4).len(), 1, "there is one section");
+    assert_eq!(Divided::new(&parsed(&[STEPS]), 3).portions.len(), 3);
+    let machine = "machine m { initial q q -> r when on(t) }";
+    assert!(Divided::new(&parsed(&[machine]), 3).portions.is_empty());
+}
