@@ -60,7 +60,7 @@ impl Worker {
 
     fn submit(&mut self, batch: &Batch) {
         let job = Job { batch: Arc::clone(batch), outputs: self.spare.pop().unwrap_or_default() };
-        if !self.jobs.as_ref().is_some_and(|jobs| jobs.send(job).is_ok()) {
+        if self.jobs.as_ref().is_none_or(|jobs| jobs.send(job).is_err()) {
             self.fail();
         }
     }
