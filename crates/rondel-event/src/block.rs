@@ -31,8 +31,6 @@ pub struct Block {
     floats: Vec<Column<f64>>,
     strings: Vec<StringColumn>,
     text: Vec<u8>,
-    /// Length of the text before the last event.
-    text_before: usize,
 }
 
 /// A set of rows of a block: bit `i` stands for row `i`.
@@ -132,7 +130,6 @@ impl Block {
             floats: vec![Column::default(); layout.floats],
             strings: vec![StringColumn::default(); layout.strings],
             text: Vec::new(),
-            text_before: 0,
         }
     }
 
@@ -200,7 +197,6 @@ impl Block {
             self.text = Vec::new();
         }
         self.text.clear();
-        self.text_before = 0;
     }
 
     /// Adds an event without fields and returns its row.
@@ -212,7 +208,6 @@ impl Block {
     pub fn push(&mut self, topic: TopicId, time: Timestamp) -> usize {
         let row = self.len();
         self.times[row] = time;
-        self.text_before = self.text.len();
         self.topics[topic.index()] |= 1 << row;
         self.len += 1;
         row
@@ -264,7 +259,6 @@ impl Block {
     pub fn pop(&mut self) {
         let Some(len) = self.len.checked_sub(1) else { return };
         self.len = len;
-        self.text.truncate(self.text_before);
         let keep = self.rows();
         self.arrived &= keep;
         self.numbered &= keep;
@@ -280,9 +274,13 @@ impl Block {
         for c in &mut self.floats {
             (c.present, c.valid) = (c.present & keep, c.valid & keep);
         }
+        // Texts may come before those of earlier rows, if their events were added together.
+        let mut end = 0;
         for c in &mut self.strings {
             (c.present, c.valid) = (c.present & keep, c.valid & keep);
+            end = c.end().max(end);
         }
+        self.text.truncate(end as usize);
     }
 
     /// Keeps only the events in these rows, which move together in their order.
@@ -326,7 +324,6 @@ impl Block {
             kept().for_each(|(to, from)| c.ranges[to] = c.ranges[from]);
         }
         self.len = rows.count_ones();
-        self.text_before = self.text.len();
     }
 
     /// Returns the time of the event in `row`.
@@ -412,6 +409,18 @@ impl Block {
     pub fn topic(&self, row: usize) -> Option<TopicId> {
         let index = self.topics.iter().position(|rows| rows >> row & 1 == 1)?;
         Some(TopicId(index as u32))
+    }
+}
+
+impl StringColumn {
+    /// The end of its last text in the block's text.
+    fn end(&self) -> u32 {
+        let (mut rows, mut end) = (self.valid, 0);
+        while rows != 0 {
+            end = self.ranges[rows.trailing_zeros() as usize].1.max(end);
+            rows &= rows - 1;
+        }
+        end
     }
 }
 

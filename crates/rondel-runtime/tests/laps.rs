@@ -17,6 +17,10 @@ const TEXT: &str = "topic a { t: time, x: int } topic b { t: time, x: int }
     property rises = previously once on(a) -> a.x > prev(a.x)";
 
 fn plan(policy: Policy, reset: ResetPolicy) -> SessionPlan {
+    plan_of(TEXT, policy, reset)
+}
+
+fn plan_of(text: &str, policy: Policy, reset: ResetPolicy) -> SessionPlan {
     let input = Input {
         time: TimeSource::Field(Path::keys(["t"])),
         time_unit: TimeUnit::Seconds,
@@ -29,7 +33,7 @@ fn plan(policy: Policy, reset: ResetPolicy) -> SessionPlan {
         reset: Reset { policy: reset, after: None },
         ..Options::default()
     };
-    SessionPlan::of(Specification::new(rondel_spec::parse(TEXT).spec.unwrap()).unwrap(), options)
+    SessionPlan::of(Specification::new(rondel_spec::parse(text).spec.unwrap()).unwrap(), options)
 }
 
 /// Topic, time in seconds and value.
@@ -89,6 +93,23 @@ fn in_lines(plan: &SessionPlan, messages: &[Message]) -> (Vec<String>, Session) 
     session.finish();
     all.extend(said(&mut session));
     (all, session)
+}
+
+#[test]
+fn messages_before_a_lap_keep_their_texts() {
+    let text = "topic a { t: time, s: string } topic b { t: time }
+        property whole = a.s == \"some\" or a.s == \"another\"";
+    for policy in [Policy::Arrival, Policy::EventTime] {
+        let mut session = plan_of(text, policy, ResetPolicy::Restart).start().unwrap();
+        for (time, s) in [(1000, "some"), (1001, "another"), (1002, "some"), (1, "another"), (2, "some")] {
+            let payload = format!(r#"{{"t":{time},"s":"{s}"}}"#);
+            session.push(TopicId(0), Stamp::default(), payload.as_bytes()).unwrap();
+        }
+        session.finish();
+        let all = said(&mut session);
+        assert!(all.first().is_some_and(|line| line.starts_with("whole satisfied")), "{policy:?}: {all:?}");
+        assert!(!all.iter().any(|line| line.starts_with("whole violated")), "{policy:?}: {all:?}");
+    }
 }
 
 #[test]

@@ -29,6 +29,35 @@ fn pop_removes_all_traces_of_an_event() {
 }
 
 #[test]
+fn pop_keeps_the_texts_of_events_that_were_added_together() {
+    let mut block = Block::new(Layout { topics: 1, strings: 2, ..Layout::default() });
+    // Decoders of several messages write in the order of the fields or of other rows.
+    for (column, rows) in [(0, [0, 1, 2]), (1, [1, 0, 2])] {
+        for row in rows {
+            assert!(block.write_string(column, row, ["a", "bc", "def"][row]));
+        }
+        block.mark_valid(Slot::String(column), 0b111);
+    }
+    block.extend(TopicId(0), 0b111);
+    block.pop();
+    for column in [0, 1] {
+        assert_eq!([block.text(column, 0), block.text(column, 1)], [&b"a"[..], b"bc"]);
+    }
+    assert_eq!(block.text_bytes(), 9, "only a text at the end is removed");
+    // Events that come and are removed again take no memory.
+    for _ in 0..9 {
+        let row = block.push(TopicId(0), Timestamp::ZERO);
+        block.set_string(0, row, "some text");
+        block.pop();
+    }
+    assert_eq!(block.text_bytes(), 9);
+    block.pop();
+    assert_eq!([block.text(0, 0), block.text(1, 0)], [b"a"; 2], "several can be removed");
+    block.pop();
+    assert!(block.is_empty() && block.text_bytes() == 0);
+}
+
+#[test]
 fn kept_events_move_together_with_all_their_fields() {
     let mut block = Block::new(Layout { topics: 2, bools: 1, ints: 1, floats: 1, strings: 1 });
     for i in 0..64_i64 {
