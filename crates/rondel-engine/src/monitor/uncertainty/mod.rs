@@ -544,6 +544,10 @@ impl Monitor {
                 self.reports.push(Report { property, row: None, at_event: false, withheld, ..report });
             }
         }
+        // In the order of one section, however many there are.
+        let is_point =
+            |property: u32| plans.get(property as usize).is_some_and(|plan| plan.model == TimeModel::Points);
+        self.reports.sort_unstable_by_key(|report| (is_point(report.property), report.property));
     }
 
     /// Records verdicts that are final from here on.
