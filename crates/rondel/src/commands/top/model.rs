@@ -232,20 +232,42 @@ impl Model {
 
     /// Keeps the cursor on its row after the rows have moved.
     fn follow(&mut self) {
-        let cursor = self.cursor();
-        let followed = cursor.name.as_deref().and_then(|name| self.position(name));
-        let at = followed.unwrap_or(cursor.at);
-        self.move_to(at);
+        let (at, name) = (self.cursor().at, self.cursor().name.clone());
+        let followed = name.and_then(|name| self.position(&name));
+        self.place(followed.unwrap_or(at));
+        // The name of a row that is not loaded is known with the next answer.
+        if followed.is_none()
+            && let Some(name) = self.name_at(self.cursor().at)
+        {
+            self.set_name(name);
+        }
     }
 
+    /// Moves the cursor to a row, as a key does.
     fn move_to(&mut self, at: usize) {
+        self.place(at);
+        match self.name_at(self.cursor().at) {
+            Some(name) => self.set_name(name),
+            None => {
+                let index = self.index();
+                self.cursors[index].name = None;
+            }
+        }
+    }
+
+    fn set_name(&mut self, name: String) {
+        let index = self.index();
+        let cursor = &mut self.cursors[index];
+        cursor.name = (cursor.at > 0).then_some(name);
+    }
+
+    /// Moves the cursor to a position of the list, and the screen to the cursor.
+    fn place(&mut self, at: usize) {
         let at = at.min(self.total().saturating_sub(1));
-        let name = if at == 0 { None } else { self.name_at(at) };
         let (index, rows) = (self.index(), self.rows.max(1));
         let cursor = &mut self.cursors[index];
         cursor.top = cursor.top.min(at).max((at + 1).saturating_sub(rows));
-        // A name that is not loaded is known with the next answer.
-        (cursor.at, cursor.name) = (at, name);
+        cursor.at = at;
     }
 
     fn reset(&mut self) {
@@ -256,7 +278,7 @@ impl Model {
     /// Sets the number of rows on the screen.
     pub fn set_rows(&mut self, rows: usize) {
         self.rows = rows;
-        self.move_to(self.cursor().at);
+        self.place(self.cursor().at);
     }
 
     /// Handles a key. Returns whether the command ends.

@@ -12,6 +12,7 @@ use ratatui::backend::CrosstermBackend;
 use ratatui::crossterm::cursor::{Hide, Show};
 use ratatui::crossterm::event::{self, Event, KeyEvent};
 use ratatui::crossterm::execute;
+use ratatui::crossterm::style::force_color_output;
 use ratatui::crossterm::terminal::{
     EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
 };
@@ -75,6 +76,8 @@ impl Screen {
     /// # Errors
     /// The system refuses.
     pub fn open(look: Look) -> io::Result<Screen> {
+        // `--color always` is stronger than NO_COLOR.
+        force_color_output(look.colour);
         let before = panic::take_hook();
         panic::set_hook(Box::new(move |panic| {
             give_back();
