@@ -102,7 +102,8 @@ impl Top {
         if self.once {
             let table =
                 once::table(&mut client, &model).map_err(|failure| refusal(&self.address, &failure))?;
-            let unwritten = |error| (format!("cannot write the output: {error}"), exit::TRACE);
+            let unwritten =
+                |error: std::io::Error| (format!("cannot write the output: {error}"), exit::TRACE);
             return once::print(&table).map_err(unwritten);
         }
         watch(client, Client::new(self.address.clone(), token), model, &self.address)

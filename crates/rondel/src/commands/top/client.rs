@@ -220,7 +220,7 @@ impl Events {
     ///
     /// # Errors
     /// The connection is broken, or nothing has arrived in time.
-    pub fn next(&mut self) -> io::Result<Option<String>> {
+    pub fn next_name(&mut self) -> io::Result<Option<String>> {
         let mut line = Vec::new();
         loop {
             line.clear();

@@ -207,7 +207,7 @@ pub fn start(
         loop {
             let pause = match events.events() {
                 Ok(mut stream) => {
-                    while let Ok(Some(name)) = stream.next() {
+                    while let Ok(Some(name)) = stream.next_name() {
                         let message = match name.as_str() {
                             "hello" => Some(Message::Began),
                             "end" => Some(Message::Ended),
