@@ -346,6 +346,7 @@ fn every_option_is_in_the_reference() {
         "audit",
         "query",
         "page",
+        "top",
         "ack",
         "silence",
         "reload",

@@ -34,6 +34,8 @@ mod tap;
 mod test;
 #[cfg(feature = "sqlite")]
 mod times;
+#[cfg(feature = "top")]
+mod top;
 mod topics;
 mod trace;
 mod validate;
@@ -107,6 +109,8 @@ enum Command {
     Trace(trace::Trace),
     Query(query::Query),
     Page(page::Page),
+    #[cfg(feature = "top")]
+    Top(top::Top),
     Ack(ack::Ack),
     Silence(silence::Silence),
     Completions(completions::Completions),
@@ -155,6 +159,8 @@ impl Arguments {
             Command::Trace(trace) => trace.run(),
             Command::Query(query) => query.run(),
             Command::Page(page) => page.run(),
+            #[cfg(feature = "top")]
+            Command::Top(top) => top.run(),
             Command::Ack(ack) => ack.run(),
             Command::Silence(silence) => silence.run(),
             Command::Completions(completions) => completions.run(),

@@ -24,7 +24,7 @@ const LIMITS: Limits = Limits {
 };
 
 /// The features of this program that a page shows.
-const FEATURES: [(&str, bool); 12] = [
+const FEATURES: [(&str, bool); 13] = [
     ("dds-security", cfg!(feature = "dds-security")),
     ("kafka", cfg!(feature = "kafka")),
     ("lsp", cfg!(feature = "lsp")),
@@ -36,6 +36,7 @@ const FEATURES: [(&str, bool); 12] = [
     ("proto", cfg!(feature = "proto")),
     ("repl", cfg!(feature = "repl")),
     ("sqlite", cfg!(feature = "sqlite")),
+    ("top", cfg!(feature = "top")),
     ("webhook", cfg!(feature = "webhook")),
 ];
 
