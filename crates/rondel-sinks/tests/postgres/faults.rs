@@ -140,9 +140,12 @@ fn lock_of_others_is_waited_for_and_interrupted() {
         let terminate = waits.replace("SELECT 1", "SELECT pg_terminate_backend(pid)");
         wait_until("the interrupted session has ended", || server.query(&terminate).is_empty());
         // An administrator ends the session in the middle of a statement.
-        let terminator = scope.spawn(|| {
-            wait_until("the sink waits", || !server.query(waits).is_empty());
-            server.query(&terminate);
+        let terminator = scope.spawn({
+            let server = &server;
+            move || {
+                wait_until("the sink waits", || !server.query(waits).is_empty());
+                server.query(&terminate);
+            }
         });
         let failure = sink.write(&batch(1, 5), Duration::from_secs(15)).unwrap_err();
         terminator.join().unwrap();
