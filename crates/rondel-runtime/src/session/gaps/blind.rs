@@ -177,6 +177,10 @@ impl Session {
     #[cold]
     pub fn unreadable(&mut self, topics: &[TopicId], detail: &str) {
         let topic = if let [topic] = topics { Some(*topic) } else { None };
+        if let Route::Direct(direct) = &mut self.route {
+            // The span ends with the last full block, which workers may not have evaluated yet.
+            direct.settle(&mut self.shared);
+        }
         let time = self.shared.span.map(|(_, last)| last);
         self.shared.omit(Reason::Skipped, topic, time, || detail.to_owned());
         if !self.withholds() || topics.is_empty() {
