@@ -33,11 +33,11 @@ pub(crate) fn tool(program: &str, arguments: &[&str]) -> Finished {
 /// Compiles a program with a library, and runs it.
 #[track_caller]
 pub(crate) fn run(compiler: &str, standard: &str, source: &str, library: &Path, program: &str) -> Finished {
-    let (include, source) = (format!("-I{HERE}/include"), format!("{HERE}/{source}"));
+    let include = format!("-I{HERE}/include");
     let folder = format!("-Wl,-rpath,{}", library.parent().unwrap().display());
     let library = library.to_str().unwrap();
     let mut arguments =
-        vec![standard, "-pedantic", "-Wall", "-Wextra", "-Werror", &include, &source, "-o", program];
+        vec![standard, "-pedantic", "-Wall", "-Wextra", "-Werror", &include, source, "-o", program];
     arguments.extend([library, folder.as_str(), "-lpthread", "-ldl", "-lm"]);
     tool(compiler, &arguments);
     finish(&mut Command::new(program), b"")

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{library, run};
+use common::{HERE, library, run};
 use rondel_testkit::Folder;
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ fn the_example_in_c_runs() {
     let folder = Folder::new();
     for ending in ["a", "so"] {
         let program = folder.path(&format!("tank-{ending}"));
-        let finished = run("cc", "-std=c99", "examples/tank.c", &library(ending), &program);
+        let finished = run("cc", "-std=c99", &format!("{HERE}/examples/tank.c"), &library(ending), &program);
         assert_eq!((finished.status, finished.stderr.as_str()), (Some(0), ""));
         let (lines, summary) = lines_and_summary(&finished.stdout);
         let expected = [
@@ -55,11 +55,37 @@ fn the_example_in_c_runs() {
     }
 }
 
+/// Returns the blocks of the page in this language.
+fn blocks(language: &str) -> Vec<String> {
+    let page = std::fs::read_to_string(format!("{HERE}/../../docs/how-to/c.md")).unwrap();
+    let start = format!("\n```{language}\n");
+    let block = |rest: &str| rest.split_once("\n```").map(|(block, _)| format!("{block}\n"));
+    page.split(&start).skip(1).filter_map(block).collect()
+}
+
+#[test]
+fn the_programs_of_the_page_run() {
+    let folder = Folder::new();
+    let library = library("so");
+    for (compiler, standard, language) in [("cc", "-std=c99", "c"), ("c++", "-std=c++17", "cpp")] {
+        let blocks = blocks(language);
+        assert_eq!(blocks.len(), 1);
+        let source = folder.file(&format!("page.{language}"), &blocks[0]);
+        let finished = run(compiler, standard, &source, &library, &folder.path(language));
+        assert_eq!((finished.status, finished.stderr.as_str()), (Some(0), ""));
+        let first = finished.stdout.lines().next().unwrap_or_default().to_owned();
+        let expected =
+            if language == "c" { self::blocks("text").remove(0) } else { "low violated".to_owned() };
+        assert_eq!(first, expected.trim_end());
+    }
+}
+
 #[test]
 fn the_example_in_cpp_runs() {
     let folder = Folder::new();
     let library = library("so");
-    let finished = run("c++", "-std=c++17", "examples/fleet.cpp", &library, &folder.path("fleet"));
+    let finished =
+        run("c++", "-std=c++17", &format!("{HERE}/examples/fleet.cpp"), &library, &folder.path("fleet"));
     assert_eq!((finished.status, finished.stderr.as_str()), (Some(0), ""));
     let (lines, summary) = lines_and_summary(&finished.stdout);
     let expected = [

@@ -29,7 +29,8 @@ macro_rules! structure {
 #[test]
 fn constants_and_structures_are_those_of_the_header() {
     let folder = Folder::new();
-    let finished = run("cc", "-std=c99", "tests/c/layout.c", &library("a"), &folder.path("layout"));
+    let finished =
+        run("cc", "-std=c99", &format!("{HERE}/tests/c/layout.c"), &library("a"), &folder.path("layout"));
     let mut lines: Vec<String> = Vec::new();
     constants!(lines:
         RONDEL_ABI_VERSION RONDEL_OK RONDEL_END RONDEL_ERROR_ARGUMENT RONDEL_ERROR_SPECIFICATION

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi, to_ffi};
 use arrow_array::{
-    Array, ArrayRef, Float64Array, Int32Array, Int64Array, RecordBatch, StringArray, StructArray,
+    Array, ArrayRef, BinaryArray, Float64Array, Int32Array, Int64Array, RecordBatch, StringArray, StructArray,
 };
 use rondel_ffi::*;
 
@@ -116,8 +116,8 @@ impl Drop for Opened {
     }
 }
 
-fn rows(columns: Vec<(&str, ArrayRef)>) -> StructArray {
-    StructArray::from(RecordBatch::try_from_iter(columns).unwrap())
+fn rows(columns: &[(&str, ArrayRef)]) -> StructArray {
+    StructArray::from(RecordBatch::try_from_iter(columns.iter().cloned()).unwrap())
 }
 
 #[test]
@@ -242,6 +242,7 @@ fn verdicts_are_taken_one_by_one_until_the_end() {
     let mut notice = std::mem::MaybeUninit::<Notice>::uninit();
     let mut out = Text::EMPTY;
     let mut deadline = 0;
+    let mut nothing = Bytes::EMPTY;
     // SAFETY: valid arguments; the result is there with RONDEL_OK.
     unsafe {
         assert_eq!(rondel_monitor_next_notice(monitor.0, notice.as_mut_ptr()), RONDEL_OK);
@@ -252,12 +253,11 @@ fn verdicts_are_taken_one_by_one_until_the_end() {
         assert_eq!(rondel_monitor_finish(monitor.0), RONDEL_OK);
         assert_eq!(rondel_monitor_finish(monitor.0), RONDEL_OK);
         assert_eq!(rondel_monitor_advance(monitor.0, 9), RONDEL_ERROR_FINISHED);
-        assert_eq!(rondel_monitor_snapshot(monitor.0, &raw mut Bytes::EMPTY.clone()), RONDEL_ERROR_FINISHED);
+        assert_eq!(rondel_monitor_snapshot(monitor.0, &raw mut nothing), RONDEL_ERROR_FINISHED);
         assert_eq!(rondel_monitor_summary(monitor.0, &raw mut out), RONDEL_OK);
     }
     assert_eq!(monitor.push(4_000_000_000, br#"{"x": 5}"#), RONDEL_ERROR_FINISHED);
     assert!(last().starts_with("the monitor is finished"));
-    // SAFETY: no call with the monitor has come between that succeeded.
     assert!(text(out).contains("\"violations\":1"));
 }
 
@@ -289,7 +289,7 @@ fn a_batch_evaluates_what_can_be_read() {
 #[test]
 fn columns_in_and_reports_out() {
     let monitor = Opened::new(FLEET, None).unwrap();
-    let columns = rows(vec![
+    let columns = rows(&[
         ("time", Arc::new(Int64Array::from(vec![1, 2, 3]))),
         ("id", Arc::new(Int64Array::from(vec![7, 8, 7]))),
         ("x", Arc::new(Float64Array::from(vec![1.0, 5.0, f64::NAN]))),
@@ -303,9 +303,12 @@ fn columns_in_and_reports_out() {
         StructArray::from(from_ffi(array, &schema).unwrap())
     };
     let column = |name: &str| taken.column_by_name(name).unwrap().to_data();
-    assert_eq!(StringArray::from(column("key")).value(1), r#"{"i":8}"#);
-    assert_eq!(StringArray::from(column("verdict")).value(0), "violated");
-    assert_eq!(Int64Array::from(column("time_ns")).values()[..2], [1, 2]);
+    let (keys, verdicts) = (StringArray::from(column("key")), StringArray::from(column("verdict")));
+    let times = Int64Array::from(column("time_ns"));
+    let found: Vec<_> =
+        (0..taken.len()).map(|i| (times.value(i), keys.value(i), verdicts.value(i))).collect();
+    assert!(found.contains(&(1, r#"{"i":7}"#, "violated")), "{found:?}");
+    assert!(found.contains(&(2, r#"{"i":8}"#, "satisfied")), "{found:?}");
     let (mut array, mut schema) = (FFI_ArrowArray::empty(), FFI_ArrowSchema::empty());
     // SAFETY: valid arguments.
     let status = unsafe { rondel_monitor_take_reports(monitor.0, &raw mut array, &raw mut schema) };
@@ -317,17 +320,17 @@ fn wrong_columns_are_refused_and_released() {
     let monitor = Opened::new(TEXT, None).unwrap();
     let x: ArrayRef = Arc::new(Float64Array::from(vec![1.0]));
     let time: ArrayRef = Arc::new(Int64Array::from(vec![1]));
-    let refused = |columns: Vec<(&str, ArrayRef)>| {
+    let refused = |columns: &[(&str, ArrayRef)]| {
         assert_eq!(monitor.push_columns(&rows(columns), None), RONDEL_ERROR_COLUMNS);
         last()
     };
-    assert_eq!(refused(vec![("x", x.clone())]), "the table has no column 'time' with the times; it has x");
-    assert!(refused(vec![("time", time.clone())]).contains("no column 'x'"));
+    assert_eq!(refused(&[("x", x.clone())]), "the table has no column 'time' with the times; it has x");
+    assert!(refused(&[("time", time.clone())]).contains("no column 'x'"));
     let integers: ArrayRef = Arc::new(Int32Array::from(vec![1]));
-    let text = refused(vec![("time", integers), ("x", x.clone())]);
+    let text = refused(&[("time", integers), ("x", x.clone())]);
     assert!(text.ends_with("use 64-bit integers of nanoseconds, float seconds, or timestamps"), "{text}");
     let names: ArrayRef = Arc::new(StringArray::from(vec!["a"]));
-    assert!(refused(vec![("time", time.clone()), ("x", names)]).contains("reads values of the type float"));
+    assert!(refused(&[("time", time.clone()), ("x", names)]).contains("reads values of the type float"));
     // An array without columns, one that was released, and a schema of another array.
     let (mut array, schema) = to_ffi(&x.to_data()).unwrap();
     let push = |array: *mut FFI_ArrowArray, schema: *const FFI_ArrowSchema| {
@@ -352,11 +355,11 @@ fn wrong_columns_are_refused_and_released() {
     let (status, text) = push(&raw mut array, &raw const schema);
     assert_eq!((status, text.as_str()), without);
     assert!(array.is_released());
-    let both = rows(vec![("time", time), ("x", x)]);
+    let both = rows(&[("time", time), ("x", x)]);
     let (mut array, schema) = to_ffi(&both.to_data()).unwrap();
     assert_eq!(push(&raw mut array, &raw const schema).0, RONDEL_OK);
     assert!(push(&raw mut array, &raw const schema).1.contains("was released"));
-    let one = rows(vec![("x", Arc::new(Float64Array::from(vec![1.0])))]);
+    let one = rows(&[("x", Arc::new(Float64Array::from(vec![1.0])))]);
     let (mut array, _) = to_ffi(&one.to_data()).unwrap();
     assert!(push(&raw mut array, &raw const schema).1.contains("different numbers of children"));
     assert_eq!(push(null_mut(), &raw const schema).0, RONDEL_ERROR_ARGUMENT);
@@ -365,12 +368,25 @@ fn wrong_columns_are_refused_and_released() {
 #[test]
 fn text_of_columns_that_is_not_utf8_is_refused() {
     let monitor = Opened::new("topic t { s: string }  property p = t.s == 'a'", None).unwrap();
-    let texts = StringArray::from(vec!["abc"]);
-    let bytes = texts.values().as_ptr().cast_mut();
-    let all = rows(vec![("time", Arc::new(Int64Array::from(vec![1]))), ("s", Arc::new(texts))]);
-    // SAFETY: a buffer on the heap that nothing else reads meanwhile.
-    unsafe { bytes.write_volatile(0xff) };
-    assert_eq!(monitor.push_columns(&all, None), RONDEL_ERROR_COLUMNS);
+    let time: ArrayRef = Arc::new(Int64Array::from(vec![1]));
+    let bytes: ArrayRef = Arc::new(BinaryArray::from(vec![&b"a\xff"[..]]));
+    let texts: ArrayRef = Arc::new(StringArray::from(vec!["ab"]));
+    // Both have the same buffers.
+    let (mut array, _) = to_ffi(&rows(&[("time", time.clone()), ("s", bytes)]).to_data()).unwrap();
+    let (_, schema) = to_ffi(&rows(&[("time", time), ("s", texts)]).to_data()).unwrap();
+    // SAFETY: valid arguments; the array is moved out.
+    let status = unsafe {
+        rondel_monitor_push_columns(
+            monitor.0,
+            monitor.topic("t"),
+            c"time".as_ptr(),
+            RONDEL_NUL_TERMINATED,
+            &raw mut array,
+            &raw const schema,
+            null_mut(),
+        )
+    };
+    assert_eq!((status, array.is_released()), (RONDEL_ERROR_COLUMNS, true));
     assert!(last().contains("the columns cannot be read"));
 }
 
@@ -413,7 +429,7 @@ fn encodings_and_options_are_checked() {
     payload.extend(5.0_f64.to_le_bytes());
     assert_eq!(monitor.push(1, &payload), RONDEL_OK, "{}", last());
     assert!(monitor.reports()[0].contains("violated"));
-    let columns = rows(vec![
+    let columns = rows(&[
         ("time", Arc::new(Int64Array::from(vec![2]))),
         ("x", Arc::new(Float64Array::from(vec![1.0]))),
     ]);
@@ -432,6 +448,7 @@ fn snapshots_continue_whole_and_in_parts() {
     }
     let half = RONDEL_KEY_HASHES / 2;
     let (mut whole, mut low, mut high) = (Bytes::EMPTY, Bytes::EMPTY, Bytes::EMPTY);
+    let mut nothing = Bytes::EMPTY;
     // SAFETY: valid arguments.
     unsafe {
         assert_eq!(rondel_monitor_snapshot(monitor.0, &raw mut whole), RONDEL_OK);
@@ -440,7 +457,7 @@ fn snapshots_continue_whole_and_in_parts() {
             rondel_monitor_snapshot_part(monitor.0, half, RONDEL_KEY_HASHES, &raw mut high),
             RONDEL_OK
         );
-        let wrong = rondel_monitor_snapshot_part(monitor.0, half, half - 1, &raw mut Bytes::EMPTY.clone());
+        let wrong = rondel_monitor_snapshot_part(monitor.0, half, half - 1, &raw mut nothing);
         assert_eq!(wrong, RONDEL_ERROR_ARGUMENT);
     }
     let restore = |bytes: Bytes| {
