@@ -140,7 +140,7 @@ fn encoding(constant: i32) -> Result<Encoding, Failure> {
 ///
 /// # Safety
 /// See [pointers](crate#pointers).
-unsafe fn read_input<'a>(input: &'a Input) -> Result<(&'a str, rondel_runtime::Input), Failure> {
+unsafe fn read_input(input: &Input) -> Result<(&str, rondel_runtime::Input), Failure> {
     // SAFETY: the contract of this function.
     let (topic, name, definition) = unsafe {
         (
