@@ -31,7 +31,7 @@ PEERS := crates/rondel/tests/peers
 DEMO := --workspace --bin rondel --examples
 
 .DEFAULT_GOAL := help
-.PHONY: help setup nextest demo case-study install uninstall test test-long test-faults test-peers test-features test-brokers test-postgres test-python test-page test-engines wheel bench bench-peers bench-containers image \
+.PHONY: help setup nextest demo case-study install uninstall test test-long test-faults test-peers test-features test-brokers test-postgres test-python test-page test-engines test-ffi wheel bench bench-peers bench-containers image \
 	test-containers test-packages release \
 	test-bridge test-fresh fuzz mutants deny clean
 
@@ -136,6 +136,10 @@ test-engines: setup .venv-engines/ready ## compare programs on Ray, Dask, Spark 
 	ln -sf $(abspath $(TARGET))/debug/librondel_python.so $(PYTHON_MODULE)
 	cd examples/engines && RONDEL_PROGRAM=$(abspath $(TARGET))/debug/rondel PYTHONPATH=$(CURDIR)/$(PYTHON_PACKAGE)/python \
 		$(CURDIR)/.venv-engines/bin/python -m pytest --quiet -p no:cacheprovider .
+
+# A part of `make test`, by which all of it is compiled. The libraries are beside the tests.
+test-ffi: setup nextest ## test the C interface: the header, programs in C and C++, wrong arguments (seconds after `make test`)
+	cargo nextest run --workspace --locked --test c_header --test c_functions --test c_programs
 
 wheel: setup .venv-python/ready ## build the wheel of the Python package with the command, in out/wheels (MANYLINUX=2_28: for older systems; PROFILE=dev: of the tests)
 ifeq ($(PROFILE),dev)

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Each crate, and the crates of the workspace that it may depend on. Nothing may depend on `rondel`,
-/// `rondel-python` or `rondel-bench`.
-const ALLOWED: [(&str, &[&str]); 15] = [
+/// `rondel-python`, `rondel-ffi` or `rondel-bench`.
+const ALLOWED: [(&str, &[&str]); 17] = [
     ("rondel-event", &[]),
     ("rondel-spec", &["rondel-event", "rondel-testkit"]),
     ("rondel-align", &["rondel-event", "rondel-testkit"]),
@@ -25,7 +25,20 @@ const ALLOWED: [(&str, &[&str]); 15] = [
     // Its tests parse specifications.
     ("rondel-sinks", &["rondel-event", "rondel-runtime", "rondel-spec", "rondel-testkit"]),
     ("rondel-page", &["rondel-event", "rondel-runtime", "rondel-sinks", "rondel-spec"]),
-    ("rondel-python", &["rondel-event", "rondel-spec", "rondel-runtime"]),
+    // Columns of Arrow, for both interfaces to other languages.
+    ("rondel-columns", &["rondel-event", "rondel-spec"]),
+    ("rondel-python", &["rondel-event", "rondel-spec", "rondel-columns", "rondel-runtime"]),
+    (
+        "rondel-ffi",
+        &[
+            "rondel-event",
+            "rondel-spec",
+            "rondel-columns",
+            "rondel-decode",
+            "rondel-runtime",
+            "rondel-testkit",
+        ],
+    ),
     ("rondel", LIBRARIES),
     ("rondel-bench", LIBRARIES),
     // For tests only.

@@ -8,8 +8,9 @@ use std::process::Command;
 
 use serde_json::Value;
 
-/// Crates that are never published: benchmarks, the Python package, and fixtures of tests.
-const PRIVATE: [&str; 3] = ["rondel-bench", "rondel-python", "rondel-testkit"];
+/// Crates that are never published: benchmarks, the interfaces to Python and C, and fixtures of tests.
+const PRIVATE: [&str; 5] =
+    ["rondel-bench", "rondel-columns", "rondel-ffi", "rondel-python", "rondel-testkit"];
 
 /// The packages of the workspace, as cargo describes them.
 fn packages() -> Vec<Value> {

@@ -1,9 +1,10 @@
 //! Exceptions.
 
 use pyo3::create_exception;
-use pyo3::exceptions::{PyException, PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyException, PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
+use rondel_columns::{ColumnsError, ErrorKind};
 use rondel_runtime::Specification;
 use rondel_spec::{Diagnostic, Severity, Spec};
 
@@ -78,6 +79,25 @@ pub(crate) fn refused(py: Python<'_>, name: &str, text: &str, spec: &Spec, found
 /// The exception for a wrong argument.
 pub(crate) fn value(text: impl Into<String>) -> PyErr {
     PyValueError::new_err(text.into())
+}
+
+/// The exception for columns that cannot be read.
+pub(crate) fn columns(error: ColumnsError) -> PyErr {
+    let ColumnsError { kind, text } = error;
+    match kind {
+        ErrorKind::Value => value(text),
+        ErrorKind::NoTimes => value(format!("{text}: name it by `time` or `time_ns`")),
+        ErrorKind::Type => PyTypeError::new_err(text),
+        ErrorKind::IntegerTimes => {
+            PyTypeError::new_err(format!("{text}: convert it to float seconds, or name it by `time_ns`"))
+        }
+        ErrorKind::OtherTimes => PyTypeError::new_err(format!(
+            "{text}: use float seconds, timestamps, or 64-bit integers of nanoseconds by `time_ns`"
+        )),
+        ErrorKind::NoIntegers => {
+            PyTypeError::new_err(format!("{text}: convert it to integers, in pandas by `astype(\"Int64\")`"))
+        }
+    }
 }
 
 /// The exception for a monitor that was closed.

@@ -3,6 +3,7 @@
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
+use rondel_columns::json::{write_float, write_int, write_text};
 
 /// The largest depth of a message.
 const DEPTH: u32 = 64;
@@ -121,28 +122,4 @@ fn write_integer(value: &Bound<'_, PyAny>, out: &mut Vec<u8>) -> PyResult<()> {
         Err(_) => out.extend_from_slice(value.call_method0("__index__")?.str()?.to_str()?.as_bytes()),
     }
     Ok(())
-}
-
-/// Writes an integer.
-#[inline]
-pub(crate) fn write_int(number: i64, out: &mut Vec<u8>) {
-    // Writing to a vector does not fail.
-    let _ = serde_json::to_writer(&mut *out, &number);
-}
-
-/// Writes a number so that reading it returns the same.
-pub(crate) fn write_float(number: f64, out: &mut Vec<u8>) {
-    if number.is_finite() {
-        let _ = serde_json::to_writer(&mut *out, &number);
-    } else if number.is_nan() {
-        out.extend_from_slice(b"NaN");
-    } else {
-        // The nearest text that is read as infinity.
-        out.extend_from_slice(if number > 0.0 { b"1e999" } else { b"-1e999" });
-    }
-}
-
-/// Writes a text in quotes.
-pub(crate) fn write_text(text: &str, out: &mut Vec<u8>) {
-    let _ = serde_json::to_writer(&mut *out, text);
 }

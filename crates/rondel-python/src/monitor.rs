@@ -1,15 +1,10 @@
 //! The class `Monitor`.
 
 use std::cell::Cell;
-use std::collections::HashMap;
-use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
-use rondel_event::{NameId, Timestamp, TopicId};
-use rondel_runtime::{
-    Emit, Encoding, Input, ManualClock, Options, Reset, ResetPolicy, Session, SessionPlan, Stamp,
-};
+use rondel_runtime::{Emit, Encoding, Input, Options, Session, SessionPlan, Target, Targets};
 use rondel_spec::Spec;
 
 use crate::error::{self, MessageError, SnapshotError};
@@ -40,7 +35,7 @@ thread_local! {
 #[pyclass(frozen, module = "rondel")]
 pub(crate) struct Monitor {
     plan: SessionPlan,
-    topics: Topics,
+    topics: Targets,
     names: Vec<String>,
     /// The text of the specification, for pickles.
     text: String,
@@ -48,29 +43,11 @@ pub(crate) struct Monitor {
     state: Shared,
 }
 
-/// Topics by their names; the keys come from the specification.
-type Topics = HashMap<String, TopicId, foldhash::fast::FixedState>;
-
 /// The settings beside the specification.
 #[derive(Clone, Debug)]
 struct Settings {
     emit: String,
     explain: bool,
-}
-
-/// The topic of a message.
-#[derive(Clone, Copy, Debug)]
-struct Target {
-    topic: TopicId,
-    /// The number of the name that the message came under, where the address of the topic has parameters.
-    name: Option<NameId>,
-}
-
-impl Target {
-    #[inline]
-    fn stamp(self, time: Timestamp) -> Stamp {
-        Stamp { name: self.name, ..Stamp::at(time) }
-    }
 }
 
 impl Monitor {
@@ -86,7 +63,7 @@ impl Monitor {
             Some(bytes) => plan.restore(bytes, "").map_err(|error| SnapshotError::new_err(error.to_string())),
             None => plan.start().map_err(|error| error::SpecificationError::new_err(error.to_string())),
         })?;
-        let topics = topics(&plan);
+        let topics = Targets::new(&plan);
         let names = plan.properties().iter().map(|property| property.name.clone()).collect();
         Ok(Monitor { topics, names, text: text.to_owned(), settings, state: Shared::new(session), plan })
     }
@@ -94,29 +71,7 @@ impl Monitor {
     /// Returns the topic with this name or address, and the number of the name where the address has parameters.
     #[inline]
     fn topic(&self, name: &str) -> PyResult<Target> {
-        match self.topics.get(name) {
-            Some(topic) => Ok(Target { topic: *topic, name: None }),
-            None => self.named_topic(name),
-        }
-    }
-
-    /// Returns the topic whose address has parameters and matches this name.
-    fn named_topic(&self, name: &str) -> PyResult<Target> {
-        let topics = &self.plan.specification().spec.topics;
-        for (topic, id) in topics.iter().zip((0..).map(TopicId)) {
-            let Some(names) = self.plan.names(id) else { continue };
-            if name == topic.name || name == topic.address {
-                return Err(error::value(format!(
-                    "the address of topic '{}' has parameters: push to a name that matches '{}'",
-                    topic.name, topic.address
-                )));
-            }
-            if let Some(number) = names.number(name) {
-                return Ok(Target { topic: id, name: Some(number) });
-            }
-        }
-        let known: Vec<&str> = topics.iter().map(|topic| topic.name.as_str()).collect();
-        Err(error::value(format!("the specification has no topic '{name}'; it has {}", known.join(", "))))
+        self.topics.find(&self.plan, name).map_err(|error| error::value(error.to_string()))
     }
 
     /// Calls `work` with the session, and returns the reports that are there then.
@@ -152,20 +107,6 @@ impl Monitor {
     }
 }
 
-/// The topics by their names, and by their addresses where these name a single one, without those of addresses with
-/// parameters.
-fn topics(plan: &SessionPlan) -> Topics {
-    let all = plan.specification().spec.topics.iter().zip((0..).map(TopicId));
-    let all: Vec<_> = all.filter(|(_, id)| plan.names(*id).is_none()).collect();
-    let mut addresses: HashMap<String, Option<TopicId>> = HashMap::new();
-    for (topic, id) in &all {
-        addresses.entry(topic.address.clone()).and_modify(|entry| *entry = None).or_insert(Some(*id));
-    }
-    let addresses = addresses.into_iter().filter_map(|(address, id)| Some((address, id?)));
-    // Names are stronger than addresses.
-    addresses.chain(all.iter().map(|(topic, id)| (topic.name.clone(), *id))).collect()
-}
-
 /// The options of a session: messages are rows, in which a number may be NaN, and each waits for nothing.
 fn options(spec: &Spec, settings: &Settings) -> PyResult<Options> {
     let emit = match settings.emit.as_str() {
@@ -183,11 +124,7 @@ fn options(spec: &Spec, settings: &Settings) -> PyResult<Options> {
         inputs: vec![input; spec.topics.len()],
         emit,
         explain: settings.explain,
-        // Each message is evaluated at once: none waits until it is certain that the times start over.
-        reset: Reset { policy: ResetPolicy::Ignore, after: None },
-        // The times of messages are the only ones: the day on which they are checked does not matter.
-        clock: Arc::new(ManualClock::default()),
-        ..Options::default()
+        ..Options::immediate()
     })
 }
 

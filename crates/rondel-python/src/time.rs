@@ -3,6 +3,7 @@
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyFloat, PyInt};
+use rondel_columns::nanoseconds;
 use rondel_event::Timestamp;
 
 /// Nanoseconds in a second.
@@ -49,14 +50,6 @@ fn of(time: &Bound<'_, PyAny>) -> PyResult<Timestamp> {
 fn of_seconds(seconds: f64) -> PyResult<Timestamp> {
     let time = nanoseconds(seconds).map(Timestamp::from_nanos);
     time.ok_or_else(|| PyValueError::new_err(format!("the time {seconds} s is out of range")))
-}
-
-/// Returns seconds as nanoseconds, if they are in range.
-#[inline]
-pub(crate) fn nanoseconds(seconds: f64) -> Option<i64> {
-    let nanoseconds = (seconds * SECOND).round();
-    // Beyond, conversion would saturate.
-    (nanoseconds.abs() < 9.2e18).then_some(nanoseconds as i64)
 }
 
 /// Reads a `datetime` exactly, or a `Timestamp` of pandas with its nanoseconds.

@@ -10,6 +10,7 @@ mod results;
 mod route;
 mod shared;
 pub(crate) mod snapshot;
+pub(crate) mod targets;
 pub mod testing;
 pub(crate) mod time;
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::ordering::alignment::{Alignment, Policy};
 use crate::specification::input::Input;
-use crate::time::clock::{Clock, SystemClock};
+use crate::time::clock::{Clock, ManualClock, SystemClock};
 
 /// The largest payload of a message by default, in bytes.
 pub const LARGEST_MESSAGE: usize = 16 << 20;
@@ -61,6 +61,19 @@ pub struct Options {
     /// [`Session::alive`](crate::Session::alive) must then be called several times as often. Verdicts that depend on a
     /// pause are treated like those that depend on missed messages. Without it, no pause is detected.
     pub paused_after: Option<i64>,
+}
+
+impl Options {
+    /// Options for messages that the caller pushes with their times, each evaluated at once.
+    pub fn immediate() -> Options {
+        Options {
+            // No message waits until it is certain that the times start over.
+            reset: Reset { policy: ResetPolicy::Ignore, after: None },
+            // The times of messages are the only ones: the day on which they are checked does not matter.
+            clock: Arc::new(ManualClock::default()),
+            ..Options::default()
+        }
+    }
 }
 
 /// Reaction to times of all topics that step back together: see [`Notice`](crate::Notice) `reset`.

@@ -1,12 +1,16 @@
 //! Snapshots of a session.
 
 pub(super) mod edited;
+mod parts;
 pub(crate) mod saved;
 pub(super) mod succession;
+
+use std::ops::Range;
 
 use rondel_event::{Origin, TopicId};
 
 use super::{Edited, Route, Session, Shared};
+use saved::Saved;
 
 impl Session {
     /// Outcome of the edit for the properties, if the session resumed from the snapshot of an edited specification.
@@ -17,12 +21,18 @@ impl Session {
     /// The state of the session as bytes, from which [`SessionPlan::restore`](crate::SessionPlan::restore) continues.
     /// Reports and notices that were not taken are not included. Restoring requires the same `note`.
     pub fn snapshot(&mut self, note: &str) -> Vec<u8> {
+        self.saved(note, None).seal()
+    }
+
+    /// The state of the session; of messages that are evaluated as they come, only the instances whose parameters have
+    /// one of these hashes.
+    fn saved(&mut self, note: &str, hashes: Option<Range<u64>>) -> Saved {
         self.flush();
         self.settle_laps_now();
         let mut saved = match &mut self.route {
             Route::Direct(direct) => {
                 direct.return_now();
-                direct.saved()
+                direct.saved(hashes)
             }
             Route::Aligned(aligned) => aligned.saved(&*self.shared.clock),
             Route::Synchronized(synchronized) => synchronized.saved(&*self.shared.clock),
@@ -50,7 +60,7 @@ impl Session {
         saved.known.attachment = self.shared.resumption.attachment().to_vec();
         self.shared.save_end(&mut saved.known);
         saved.known.recorded = self.shared.recorded.clone();
-        saved.seal()
+        saved
     }
 
     /// Sets bytes of the caller that are part of snapshots from here on.

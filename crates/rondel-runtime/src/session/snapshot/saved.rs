@@ -14,6 +14,8 @@ use crate::statistics::omission::SavedOmission;
 
 /// The kind of a session's snapshot.
 const SESSION: &Kind = b"RONDELgo";
+/// The kind of a part of a session's snapshot.
+const PART: &Kind = b"RONDELgp";
 /// Version of the saved form, incremented with every change of the saved state.
 const VERSION: u32 = 12;
 
@@ -126,13 +128,31 @@ impl From<&str> for StartError {
 impl Saved {
     /// Serialises the state.
     pub(crate) fn seal(&self) -> Vec<u8> {
+        self.seal_as(SESSION)
+    }
+
+    /// Serialises the state of a part.
+    pub(super) fn seal_part(&self) -> Vec<u8> {
+        self.seal_as(PART)
+    }
+
+    fn seal_as(&self, kind: &Kind) -> Vec<u8> {
         // Plain data always serialises.
-        snapshot::seal(SESSION, VERSION, 0, &postcard::to_stdvec(self).unwrap_or_default())
+        snapshot::seal(kind, VERSION, 0, &postcard::to_stdvec(self).unwrap_or_default())
     }
 
     /// Deserialises the state.
     pub(crate) fn open(bytes: &[u8], explain: bool, note: &str) -> Result<Saved, StartError> {
-        let state = snapshot::open(SESSION, VERSION, 0, SnapshotError::OtherProgram, bytes)?;
+        Saved::open_as(SESSION, bytes, explain, note)
+    }
+
+    /// Deserialises the state of a part.
+    pub(super) fn open_part(bytes: &[u8], explain: bool, note: &str) -> Result<Saved, StartError> {
+        Saved::open_as(PART, bytes, explain, note)
+    }
+
+    fn open_as(kind: &Kind, bytes: &[u8], explain: bool, note: &str) -> Result<Saved, StartError> {
+        let state = snapshot::open(kind, VERSION, 0, SnapshotError::OtherProgram, bytes)?;
         let saved: Saved = postcard::from_bytes(state).map_err(|_| SnapshotError::Altered)?;
         if saved.known.explain != explain {
             return Err(StartError::from(if saved.known.explain {

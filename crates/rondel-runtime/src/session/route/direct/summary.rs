@@ -1,5 +1,7 @@
 //! The results of a session without alignment: statistics, omissions and the state for a snapshot.
 
+use std::ops::Range;
+
 use super::Direct;
 use crate::explanation::{Explainer, Signal};
 use crate::session::Shared;
@@ -15,14 +17,19 @@ impl Direct {
         self.evaluated.explainer.as_ref().map_or_else(Default::default, Explainer::courses)
     }
 
-    /// The state for a snapshot, after [`Direct::flush`].
-    pub(in crate::session) fn saved(&self) -> Saved {
+    /// The state for a snapshot, after [`Direct::flush`]; with `hashes` for a part, which has the instances whose parameters
+    /// have one of them.
+    pub(in crate::session) fn saved(&self, hashes: Option<Range<u64>>) -> Saved {
         let known =
             Known { time: self.time.as_nanos(), backwards: self.backwards.saved(), ..Known::default() };
         let recorded_until = (self.monitor.position() > 0).then(|| self.time.as_nanos());
         let unseen = self.gaps.saved();
         let known = Known { is_by_arrival: self.timing.is_by_arrival, recorded_until, unseen, ..known };
-        Saved { known, states: vec![self.monitor.snapshot()] }
+        let state = match hashes {
+            Some(hashes) => self.monitor.snapshot_part(hashes),
+            None => self.monitor.snapshot(),
+        };
+        Saved { known, states: vec![state] }
     }
 
     /// Adds the least robustness of each property.

@@ -6,12 +6,11 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::*;
 use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, Float32Array, Float64Array, Int64Array};
 use arrow_schema::DataType;
-use pyo3::PyResult;
-use pyo3::exceptions::PyTypeError;
 
-use super::members;
-use super::times::timestamps;
+use crate::error::{ColumnsError, ErrorKind};
 use crate::json::{write_float, write_int, write_text};
+use crate::members;
+use crate::times::timestamps;
 
 /// The largest depth of structures and lists in a column.
 const DEPTH: u32 = 32;
@@ -55,17 +54,20 @@ impl Fields {
     /// Arranges columns.
     ///
     /// # Errors
-    /// `TypeError` names a column whose type has no form in a message, or whose name is taken.
-    pub(crate) fn new<'c>(columns: impl Iterator<Item = (&'c str, &'c ArrayRef)>) -> PyResult<Fields> {
+    /// [`ColumnsError`] names a column whose type has no form in a message, or whose name is taken.
+    pub(crate) fn new<'c>(
+        columns: impl Iterator<Item = (&'c str, &'c ArrayRef)>,
+    ) -> Result<Fields, ColumnsError> {
         let mut fields = Fields::default();
         for (name, column) in columns {
             let cells = Cells::new(column, 0).map_err(|kind| {
-                PyTypeError::new_err(format!(
-                    "the column '{name}' has the type {kind}, which has no form in a message"
-                ))
+                let text = format!("the column '{name}' has the type {kind}, which has no form in a message");
+                ColumnsError::new(ErrorKind::Type, text)
             })?;
-            let taken =
-                || PyTypeError::new_err(format!("the column '{name}' and another one are the same field"));
+            let taken = || {
+                let text = format!("the column '{name}' and another one are the same field");
+                ColumnsError::new(ErrorKind::Type, text)
+            };
             let mut place = &mut fields;
             let mut parts = name.split('.').peekable();
             while let Some(part) = parts.next() {

@@ -7,13 +7,13 @@ use arrow_array::types::{
 };
 use arrow_array::{Array, ArrayRef, Float32Array, Float64Array, Int64Array};
 use arrow_schema::{DataType, TimeUnit};
-use pyo3::PyResult;
-use pyo3::exceptions::PyTypeError;
 use rondel_event::Timestamp;
 
-use super::TimeColumn;
-use crate::error::value;
-use crate::time::nanoseconds;
+use crate::TimeColumn;
+use crate::error::{ColumnsError, ErrorKind};
+
+/// Nanoseconds in a second.
+const SECOND: f64 = 1e9;
 
 /// A column with a time in each row.
 pub(crate) enum Times {
@@ -29,8 +29,13 @@ impl Times {
     /// Checks the times of a batch whose first row has this number.
     ///
     /// # Errors
-    /// `TypeError` for a column of another type, `ValueError` for a row without a time or with one out of range.
-    pub(crate) fn new(array: &ArrayRef, kind: &DataType, time: &TimeColumn, first: u64) -> PyResult<Times> {
+    /// [`ColumnsError`] for a column of another type, and for a row without a time or with one out of range.
+    pub(crate) fn new(
+        array: &ArrayRef,
+        kind: &DataType,
+        time: &TimeColumn,
+        first: u64,
+    ) -> Result<Times, ColumnsError> {
         let TimeColumn { name, is_nanoseconds } = time;
         let times = match (kind, is_nanoseconds) {
             (DataType::Float64, false) => Times::Seconds(array.as_primitive::<Float64Type>().clone()),
@@ -42,16 +47,12 @@ impl Times {
             }
             (DataType::Null, _) => Times::Counts(Int64Array::new_null(array.len()), 1),
             (kind, false) if kind.is_integer() => {
-                return Err(PyTypeError::new_err(format!(
-                    "the column '{name}' has integers, which may mean seconds or nanoseconds: convert it to float \
-                     seconds, or name it by `time_ns`"
-                )));
+                let text = format!("the column '{name}' has integers, which may mean seconds or nanoseconds");
+                return Err(ColumnsError::new(ErrorKind::IntegerTimes, text));
             }
             (kind, _) => {
-                return Err(PyTypeError::new_err(format!(
-                    "the column '{name}' has the type {kind}, which is no time: use float seconds, timestamps, or 64-bit \
-                     integers of nanoseconds by `time_ns`"
-                )));
+                let text = format!("the column '{name}' has the type {kind}, which is no time");
+                return Err(ColumnsError::new(ErrorKind::OtherTimes, text));
             }
         };
         let is_null = |i: usize| array.is_null(i) || *kind == DataType::Null;
@@ -60,7 +61,8 @@ impl Times {
             let wrong = if is_null(i) { "has no time" } else { "has a time out of range" };
             let before =
                 if first > 0 { format!("; the rows before {first} were evaluated") } else { String::new() };
-            return Err(value(format!("row {}: the column '{name}' {wrong}{before}", first + i as u64)));
+            let text = format!("row {}: the column '{name}' {wrong}{before}", first + i as u64);
+            return Err(ColumnsError::new(ErrorKind::Value, text));
         }
         Ok(times)
     }
@@ -91,8 +93,16 @@ impl Times {
     }
 }
 
+/// Returns seconds as nanoseconds, if they are in range.
+#[inline]
+pub fn nanoseconds(seconds: f64) -> Option<i64> {
+    let nanoseconds = (seconds * SECOND).round();
+    // Beyond, conversion would saturate.
+    (nanoseconds.abs() < 9.2e18).then_some(nanoseconds as i64)
+}
+
 /// The counts in a column of timestamps, and the nanoseconds of each.
-pub(super) fn timestamps(array: &ArrayRef, unit: TimeUnit) -> (Int64Array, i64) {
+pub(crate) fn timestamps(array: &ArrayRef, unit: TimeUnit) -> (Int64Array, i64) {
     match unit {
         TimeUnit::Second => (array.as_primitive::<TimestampSecondType>().reinterpret_cast(), 1_000_000_000),
         TimeUnit::Millisecond => {

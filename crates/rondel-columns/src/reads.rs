@@ -1,14 +1,13 @@
 //! The columns that a specification reads.
 
 use arrow_schema::DataType;
-use pyo3::PyResult;
-use pyo3::exceptions::PyTypeError;
 use rondel_event::{Projection, Read, Segment, ValueType};
 
-use crate::error::value;
+use crate::error::{ColumnsError, ErrorKind};
+use crate::listed;
 
 /// The fields of a topic that a specification reads, as the names from the message down to the first array.
-pub(crate) struct Reads<'p> {
+pub struct Reads<'p> {
     topic: &'p str,
     fields: Vec<Vec<&'p str>>,
     /// The types of the plain values among them.
@@ -17,7 +16,7 @@ pub(crate) struct Reads<'p> {
 
 impl<'p> Reads<'p> {
     /// The fields of a projection, without the parameters of the topic's address.
-    pub(crate) fn new(topic: &'p rondel_spec::Topic, projection: &'p Projection) -> Reads<'p> {
+    pub fn new(topic: &'p rondel_spec::Topic, projection: &'p Projection) -> Reads<'p> {
         let names = |segments: &'p [Segment]| -> Vec<&'p str> {
             let names = segments.iter().map_while(|segment| match segment {
                 Segment::Key(name) => Some(&**name),
@@ -42,28 +41,27 @@ impl<'p> Reads<'p> {
     }
 
     /// Whether a column has a field that is read, or a part of one.
-    pub(crate) fn includes(&self, column: &str) -> bool {
+    pub fn includes(&self, column: &str) -> bool {
         self.fields.iter().any(|field| is_same(field, column))
     }
 
     /// Checks that a column can contain the values of its field.
     ///
     /// # Errors
-    /// `TypeError` names the column and both types.
-    pub(crate) fn check_type(&self, column: &str, kind: &DataType) -> PyResult<()> {
+    /// [`ColumnsError`] names the column and both types.
+    pub fn check_type(&self, column: &str, kind: &DataType) -> Result<(), ColumnsError> {
         let of_column = self.types.iter().filter(|(field, _)| field == column);
         for (_, value_type) in of_column {
             if let Some(wanted) = wanted(*value_type, kind) {
-                let advice = if wanted == "int" && kind.is_floating() {
-                    ": convert it to integers, in pandas by `astype(\"Int64\")`"
-                } else {
-                    ""
-                };
-                return Err(PyTypeError::new_err(format!(
-                    "the column '{column}' has the type {kind}, and the specification reads values of the type {wanted} \
-                     from topic '{}'{advice}",
-                    self.topic
-                )));
+                let is_number = wanted == "int" && kind.is_floating();
+                return Err(ColumnsError::new(
+                    if is_number { ErrorKind::NoIntegers } else { ErrorKind::Type },
+                    format!(
+                        "the column '{column}' has the type {kind}, and the specification reads values of the type \
+                         {wanted} from topic '{}'",
+                        self.topic
+                    ),
+                ));
             }
         }
         Ok(())
@@ -72,15 +70,18 @@ impl<'p> Reads<'p> {
     /// Checks that each field has a column.
     ///
     /// # Errors
-    /// `ValueError` names the first field without one.
-    pub(crate) fn check(&self, columns: &[&str]) -> PyResult<()> {
+    /// [`ColumnsError`] names the first field without one.
+    pub fn check(&self, columns: &[&str]) -> Result<(), ColumnsError> {
         match self.fields.iter().find(|field| !columns.iter().any(|column| is_same(field, column))) {
-            Some(field) => Err(value(format!(
-                "the table has no column '{}', which the specification reads from topic '{}'; it has {}",
-                field.join("."),
-                self.topic,
-                super::listed(columns)
-            ))),
+            Some(field) => Err(ColumnsError::new(
+                ErrorKind::Value,
+                format!(
+                    "the table has no column '{}', which the specification reads from topic '{}'; it has {}",
+                    field.join("."),
+                    self.topic,
+                    listed(columns)
+                ),
+            )),
             None => Ok(()),
         }
     }
