@@ -44,12 +44,15 @@ pub struct Message {
     pub topic: Topic,
 }
 
+/// A text with a NUL at its end, as C reads it.
+type CText = Box<[u8]>;
+
 /// Checks messages against a specification. Several threads may use it; their calls take turns.
 pub struct Monitor {
     pub(crate) plan: SessionPlan,
     targets: Targets,
-    /// The names and severities of the properties, each with a NUL at its end.
-    pub(crate) names: Vec<(Box<[u8]>, Box<[u8]>)>,
+    /// The names and severities of the properties.
+    pub(crate) names: Vec<(CText, CText)>,
     state: Mutex<State>,
 }
 

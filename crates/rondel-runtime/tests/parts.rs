@@ -75,7 +75,7 @@ fn a_part_continues_its_own_instances() {
     let is_low = |id: i64| key_hash(&[Value::Int(id)]) < KEY_HASHES / 2;
     let low = whole.snapshot_part(0..KEY_HASHES / 2, "").unwrap();
     let (mut own, covered) = plan.restore_parts(&[&low], "").unwrap();
-    assert_eq!(covered, [0..KEY_HASHES / 2]);
+    assert_eq!(covered, vec![0..KEY_HASHES / 2]);
     let verdicts = |lines: Vec<String>| {
         let of_low =
             |line: &String| (0..12).any(|id| is_low(id) && line.contains(&format!("\"key\":{{\"i\":{id}}}")));
