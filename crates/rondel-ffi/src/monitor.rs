@@ -398,7 +398,7 @@ fn summary(plan: &SessionPlan, session: &Session) -> String {
     let properties = plan.properties().iter().zip(&summary.properties).map(|(info, property)| {
         json!({
             "name": info.name,
-            "verdict": property.verdict().map(Verdict::as_str),
+            "verdict": property.outcome().as_str(),
             "violations": property.violations,
             "first_violation": property.first.as_ref().map(|first| seconds(first.time)),
             "least_robustness": property.least_robustness,
