@@ -142,6 +142,10 @@ impl Session {
 
     /// Ends the lap: reports open obligations.
     pub(super) fn end_route(&mut self) {
+        // Verdicts on blocks that workers still have are before the end.
+        if let Route::Direct(direct) = &mut self.route {
+            direct.settle(&mut self.shared);
+        }
         self.shared.emitter.statistics.iter_mut().for_each(|statistics| statistics.over());
         match &mut self.route {
             Route::Direct(direct) => direct.finish(&mut self.shared),
