@@ -79,7 +79,10 @@ impl Times {
     #[inline]
     fn checked(&self, i: usize) -> Option<i64> {
         match self {
-            Times::Counts(counts, factor) => counts.value(i).checked_mul(*factor),
+            // The least integer is no time: NumPy and pandas mark missing times by it, and the runtime does.
+            Times::Counts(counts, factor) => {
+                counts.value(i).checked_mul(*factor).filter(|nanoseconds| *nanoseconds != i64::MIN)
+            }
             Times::Seconds(seconds) => nanoseconds(seconds.value(i)),
             Times::Singles(seconds) => nanoseconds(seconds.value(i).into()),
         }

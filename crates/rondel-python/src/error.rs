@@ -76,6 +76,14 @@ pub(crate) fn refused(py: Python<'_>, name: &str, text: &str, spec: &Spec, found
     specification(py, name, text, &found)
 }
 
+/// The exception for a specification without a property, with the text of the command.
+pub(crate) fn unchecked(name: &str, text: &str, found: &[Diagnostic]) -> PyErr {
+    let mut shown: Vec<String> =
+        found.iter().map(|found| found.render(name, text, false).trim_end().to_owned()).collect();
+    shown.push("error: the specification has no property, so there is nothing to check".to_owned());
+    SpecificationError::new_err(shown.join("\n"))
+}
+
 /// The exception for a wrong argument.
 pub(crate) fn value(text: impl Into<String>) -> PyErr {
     PyValueError::new_err(text.into())

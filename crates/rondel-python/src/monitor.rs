@@ -9,7 +9,7 @@ use rondel_spec::Spec;
 
 use crate::error::{self, MessageError, SnapshotError};
 use crate::notice::Notice;
-use crate::outcome::Summary;
+use crate::outcome::{self, Summary};
 use crate::report::Report;
 use crate::state::{Shared, State};
 use crate::table::{Batch, Reads, TimeColumn};
@@ -56,13 +56,17 @@ impl Monitor {
         let Some(spec) = &outcome.spec else {
             return Err(error::specification(py, TEXT, text, &outcome.diagnostics));
         };
+        if spec.properties.is_empty() {
+            return Err(error::unchecked(TEXT, text, &outcome.diagnostics));
+        }
         let options = options(spec, &settings)?;
         let plan = py.detach(|| SessionPlan::new(spec, options));
         let plan = plan.map_err(|_| error::refused(py, TEXT, text, spec, &outcome.diagnostics))?;
-        let session = py.detach(|| match snapshot {
+        let mut session = py.detach(|| match snapshot {
             Some(bytes) => plan.restore(bytes, "").map_err(|error| SnapshotError::new_err(error.to_string())),
             None => plan.start().map_err(|error| error::SpecificationError::new_err(error.to_string())),
         })?;
+        outcome::keep_restarted(&mut session);
         let topics = Targets::new(&plan);
         let names = plan.properties().iter().map(|property| property.name.clone()).collect();
         Ok(Monitor { topics, names, text: text.to_owned(), settings, state: Shared::new(session), plan })

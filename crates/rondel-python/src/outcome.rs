@@ -1,5 +1,6 @@
 //! The summary of a session.
 
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use rondel_event::{Timestamp, Verdict};
 use rondel_runtime::{PropertyInfo, Session, VacuousKind};
@@ -13,16 +14,34 @@ pub(crate) struct Summary {
     /// The messages that were evaluated, those before a snapshot included.
     checked: u64,
     properties: Vec<Py<PropertySummary>>,
+    /// The properties that have not seen the messages before a snapshot.
+    restarted: Vec<String>,
+}
+
+/// Keeps the names of the properties that restart because the specification was edited, also for later snapshots.
+pub(crate) fn keep_restarted(session: &mut Session) {
+    let Some(edited) = session.edited() else { return };
+    let mut names = restarted(session);
+    names.extend(edited.restarted.iter().map(|(name, _)| name.clone()));
+    session.attach(names.join("\n").into_bytes());
+}
+
+/// The names that were kept; also of properties that are gone, and of some twice.
+fn restarted(session: &Session) -> Vec<String> {
+    String::from_utf8_lossy(session.attachment()).lines().map(str::to_owned).collect()
 }
 
 impl Summary {
     /// The summary of a session with these properties.
-    pub(crate) fn of(py: Python<'_>, session: &Session, properties: &[PropertyInfo]) -> PyResult<Summary> {
+    pub(crate) fn of(py: Python<'_>, session: &Session, infos: &[PropertyInfo]) -> PyResult<Summary> {
         let summary = session.summary();
-        let all = properties.iter().enumerate();
+        let all = infos.iter().enumerate();
         let all = all.filter_map(|(i, info)| PropertySummary::of(&summary, i, info));
         let properties = all.map(|property| Py::new(py, property)).collect::<PyResult<Vec<_>>>()?;
-        Ok(Summary { summary, checked: session.events(), properties })
+        let kept = restarted(session);
+        let restarted =
+            infos.iter().map(|info| &info.name).filter(|name| kept.contains(name)).cloned().collect();
+        Ok(Summary { summary, checked: session.events(), properties, restarted })
     }
 }
 
@@ -53,19 +72,27 @@ impl Summary {
         omitted.iter().map(|omission| omission.sentence(&mut |time| format!("{} s", seconds(time)))).collect()
     }
 
+    /// The names of the properties that began at a snapshot, because the specification was edited: without the messages
+    /// before it, and without their violations.
+    #[getter]
+    fn restarted(&self) -> Vec<String> {
+        self.restarted.clone()
+    }
+
     /// Whether a property was violated.
     #[getter]
     fn is_violated(&self) -> bool {
         self.summary.is_violated()
     }
 
-    /// Whether no property was violated, but one is not decided.
+    /// Whether no property was violated, but one is not decided, or has restarted.
     #[getter]
     fn is_inconclusive(&self) -> bool {
-        !self.is_violated() && self.summary.is_inconclusive(false)
+        // A violation before the restart is not known any more.
+        !self.is_violated() && (self.summary.is_inconclusive(false) || !self.restarted.is_empty())
     }
 
-    /// Whether every property was decided, and none violated.
+    /// Whether every property was decided about all messages, and none violated.
     #[getter]
     fn is_satisfied(&self) -> bool {
         !self.is_violated() && !self.is_inconclusive()
@@ -75,7 +102,19 @@ impl Summary {
         let all = self.properties.iter().map(Py::get);
         let all: Vec<String> =
             all.map(|property| format!("{}: {}", property.name, property.verdict)).collect();
-        format!("<Summary of {} messages: {}>", self.checked, all.join(", "))
+        let restarted = if self.restarted.is_empty() {
+            String::new()
+        } else {
+            format!("; restarted: {}", self.restarted.join(", "))
+        };
+        format!("<Summary of {} messages: {}{restarted}>", self.checked, all.join(", "))
+    }
+
+    /// Neither "there is a summary" nor "no violation" would be a safe reading.
+    fn __bool__(&self) -> PyResult<bool> {
+        Err(PyTypeError::new_err(
+            "a summary has no truth value: use is_satisfied, is_violated or is_inconclusive",
+        ))
     }
 
     /// A table, for notebooks.

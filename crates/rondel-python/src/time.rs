@@ -1,6 +1,6 @@
 //! Times from and to Python: seconds as `float`, `datetime` with a time zone, or nanoseconds as `int` by another name.
 
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyFloat, PyInt};
 use rondel_columns::nanoseconds;
@@ -12,10 +12,17 @@ const SECOND: f64 = 1e9;
 /// Reads the time of a message: at most one of `time` and `time_ns`.
 ///
 /// # Errors
-/// `TypeError` for an `int` as `time`, which could be seconds or nanoseconds; `ValueError` for a time out of range.
+/// `TypeError` for an `int` as `time`, which could be seconds or nanoseconds; `ValueError` for a time out of range,
+/// `OverflowError` for such nanoseconds.
 pub(crate) fn read(time: Option<&Bound<'_, PyAny>>, time_ns: Option<i64>) -> PyResult<Option<Timestamp>> {
     match (time, time_ns) {
         (None, None) => Ok(None),
+        // The runtime marks messages without a time by it.
+        (None, Some(i64::MIN)) => Err(PyOverflowError::new_err(format!(
+            "`time_ns` is {}, which is out of range: the least time is {}",
+            i64::MIN,
+            -i64::MAX
+        ))),
         (None, Some(nanoseconds)) => Ok(Some(Timestamp::from_nanos(nanoseconds))),
         (Some(_), Some(_)) => Err(PyTypeError::new_err("give `time` or `time_ns`, not both")),
         (Some(time), None) => of(time).map(Some),

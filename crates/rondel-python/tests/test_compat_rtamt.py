@@ -206,7 +206,10 @@ def test_trace_without_samples():
 
 def test_value_stays_until_it_is_set_again():
     spec = parsed("a - b")
-    assert spec.update(0, [("a", 3.0)]) == 3.0
+    for dataset in [("a", 3.0)], [("a", 3.0), ("z", 1.0)]:
+        with pytest.raises(rtamt.RTAMTException, match="update: there are no samples of 'b'"):
+            spec.update(0, dataset)
+    assert spec.update(0, [("a", 3.0), ("b", 0.0)]) == 3.0
     assert spec.update(1, [("b", 1.0)]) == 2.0
     assert spec.update(2, []) == 2.0
 

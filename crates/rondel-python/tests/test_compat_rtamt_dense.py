@@ -117,10 +117,21 @@ def test_operators_of_samples_are_refused_in_dense_time(text):
 def test_dense_samples_that_come_twice_or_late():
     spec = parsed("once[0:2] a", dense=True)
     assert spec.update(["a", [[0, 1.0], [4, 3.0]]]) == [[0, 1], [4, 3]]
-    assert spec.update(["a", [[0, 1.0], [4, 3.0]]]) == []
-    # A late sample counts at the time of the one before.
-    assert spec.update(["a", [[2, 8.0], [5, 0.0]]]) == [[4, 8]]
-    assert spec.update(["a", [[9, 0.0]]]) == [[7, 0]]
+    for piece in [[0, 1.0], [4, 3.0]], [[2, 8.0], [5, 0.0]], [[5, 1.0], [5, 2.0]]:
+        with pytest.raises(rtamt.RTAMTException, match="the times of 'a' must increase"):
+            spec.update(["a", piece])
+    # Nothing was evaluated. A piece may begin with the last time.
+    assert spec.update(["a", [[4, 3.0], [5, 0.0]]]) == []
+    with pytest.raises(rtamt.RTAMTException, match="the times of 'a' must increase"):
+        parsed("once a", dense=True).evaluate(["a", [[5, 5.0], [1, 1.0]]])
+
+
+def test_dense_names_that_are_not_declared():
+    for call in parsed("once a", dense=True).evaluate, parsed("once a", dense=True).update:
+        with pytest.raises(rtamt.RTAMTException, match="no samples of 'a'; not declared: 'z'"):
+            call(["z", [[0, 1.0]]])
+    with pytest.raises(rtamt.RTAMTException, match="no samples of 'a'"):
+        parsed("once a", dense=True).evaluate()
 
 
 def test_dense_pastified_formula_over_whole_signals():

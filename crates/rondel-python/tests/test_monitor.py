@@ -220,6 +220,71 @@ def test_damaged_snapshots_are_refused():
             rondel.Monitor.restore(LEVEL, damaged)
 
 
+def test_edited_properties_restart():
+    text = LEVEL + "  property named = tank.name == \"a\""
+    monitor = rondel.Monitor(text)
+    monitor.push("tank", {"level": 50.0, "name": "a"}, time=1.0)
+    assert monitor.summary().is_violated and monitor.summary().restarted == []
+    edited = text.replace("40", "41")
+    later = rondel.Monitor.restore(edited, monitor.snapshot())
+    assert [notice.kind for notice in later.notices()] == ["edited"]
+    later.push("tank", {"level": 1.0, "name": "a"}, time=2.0)
+    # Also of copies, and of later snapshots.
+    for other in (later, copy.deepcopy(later), rondel.Monitor.restore(edited, later.snapshot())):
+        summary = other.summary()
+        assert summary.restarted == ["low"]
+        assert (summary.is_satisfied, summary.is_violated, summary.is_inconclusive) == (False, False, True)
+        assert "restarted: low" in repr(summary) and "`low` has not seen" in summary._repr_html_()
+    later.push("tank", {"level": 50.0, "name": "a"}, time=3.0)
+    assert later.summary().is_violated and not later.summary().is_inconclusive
+    # The edited property continues now; a new one has not seen the messages before, either.
+    longer = rondel.Monitor.restore(edited + "  property further = tank.level < 90", later.snapshot())
+    assert longer.summary().restarted == ["low", "further"]
+
+
+def test_snapshots_of_unchanged_specifications_restart_nothing():
+    monitor = rondel.Monitor(LEVEL)
+    monitor.push("tank", {"level": 1.0}, time=1.0)
+    summary = rondel.Monitor.restore(LEVEL, monitor.snapshot()).summary()
+    assert summary.is_satisfied and summary.restarted == [] and "restarted" not in repr(summary)
+
+
+def test_snapshots_of_other_specifications_are_refused():
+    with pytest.raises(rondel.SnapshotError):
+        rondel.Monitor.restore(LEVEL.replace("40", "41"), rondel.Monitor(LEVEL).snapshot())
+
+
+def test_summaries_have_no_truth_value():
+    with pytest.raises(TypeError, match="use is_satisfied, is_violated or is_inconclusive"):
+        bool(rondel.Monitor(LEVEL).summary())
+
+
+@pytest.mark.parametrize("text", ["", "// nothing", "topic tank { level: float }"])
+def test_specifications_without_a_property_are_refused(text, tmp_path):
+    with pytest.raises(rondel.SpecificationError, match="has no property, so there is nothing to check$") as refused:
+        rondel.Monitor(text)
+    assert refused.value.diagnostics == []
+    with pytest.raises(rondel.SpecificationError):
+        rondel.Monitor.restore(text, rondel.Monitor(LEVEL).snapshot())
+    recording = tmp_path / "a.jsonl"
+    recording.write_text('{"time": 1, "topic": "tank", "level": 1}\n')
+    with pytest.raises(rondel.SpecificationError) as checked:
+        rondel.check(recording, text=text)
+    assert str(checked.value) == str(refused.value)
+
+
+def test_the_least_integer_is_no_time():
+    monitor = rondel.Monitor(LEVEL)
+    for call in (lambda time: monitor.push("tank", {"level": 1.0}, time_ns=time), lambda time: monitor.advance(time_ns=time)):
+        with pytest.raises(OverflowError, match="the least time is -9223372036854775807"):
+            call(-(2**63))
+    with pytest.raises(ValueError, match="row 1: the column 'time' has a time out of range"):
+        monitor.push_many("tank", {"time": [5, -(2**63)], "level": [1.0, 1.0]}, time_ns="time")
+    assert monitor.summary().checked == 0
+    [report] = monitor.push("tank", {"level": 1.0}, time_ns=1 - 2**63)
+    assert report.time_ns == 1 - 2**63
+
+
 def test_closed_monitors():
     with rondel.Monitor(LEVEL) as monitor:
         monitor.push("tank", {"level": 1.0}, time=1.0)

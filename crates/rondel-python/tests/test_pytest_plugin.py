@@ -41,6 +41,8 @@ def drive(*speeds):
 
 SATISFIED = drive(9.0, 4.0, 0.0, 0.0, 0.0)
 VIOLATED = drive(9.0, 4.0, 4.0, 4.0, 0.0)
+OTHER = '{"time": 1, "topic": "x", "y": 1}\n'
+IDLE = '{"time": 1, "topic": "speed", "value": 1.0}\n'
 
 
 @pytest.fixture
@@ -48,7 +50,7 @@ def run(pytester, monkeypatch):
     """Run tests beside a specification and its recordings."""
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     pytester.makefile(".rondel", stop=STOP)
-    pytester.makefile(".jsonl", satisfied=SATISFIED, violated=VIOLATED, other='{"time": 1, "topic": "x", "y": 1}\n')
+    pytester.makefile(".jsonl", satisfied=SATISFIED, violated=VIOLATED, other=OTHER, idle=OTHER + IDLE)
 
     def run(source, *arguments):
         pytester.makepyfile(source)
@@ -95,7 +97,16 @@ def test_violations_are_shortened(run, pytester):
     "arguments, outcome, text",
     [
         ('recording="other.jsonl"', "failed", "stops: inconclusive; no message came on `brake`*"),
-        ('recording="other.jsonl", allow_inconclusive=True', "passed", None),
+        # Nothing was checked.
+        ('recording="other.jsonl", allow_inconclusive=True', "failed", "the recording *other.jsonl has no messages for these topics"),
+        (
+            'recording=["satisfied.jsonl", "other.jsonl"], allow_inconclusive=True',
+            "failed",
+            "the recording *other.jsonl has no messages for these topics",
+        ),
+        ('recording="other.jsonl", expect={"stops": "inconclusive"}, allow_inconclusive=True', "failed", "*no messages*"),
+        ('recording="idle.jsonl", allow_inconclusive=True', "passed", None),
+        ('recording="idle.jsonl"', "failed", "stops: inconclusive; no message came on `brake`*"),
         ('recording="violated.jsonl", allow_inconclusive=True', "failed", "stops: violated*"),
         ('recording="violated.jsonl", expect={"stops": "violated"}', "passed", None),
         ('recording="satisfied.jsonl", expect={"stops": "violated"}', "failed", "stops: expected violated, but it is satisfied"),

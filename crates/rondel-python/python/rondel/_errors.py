@@ -71,6 +71,8 @@ SATISFIED, VIOLATED, MISUSE, UNREAD, INCONCLUSIVE, NETWORK = range(6)
 
 # Where a file could not be written, which has the status of a recording that cannot be read.
 _UNWRITTEN = re.compile(r"^error: cannot (?:write|store) ", re.MULTILINE)
+# A specification that is right, but checks nothing.
+_EMPTY = "has no property, so there is nothing to check"
 # Advice for a command line.
 _HINT = "For more information, try '--help'."
 _HEADING = re.compile(r"^error\[(E\d+)\]: (.*)$", re.MULTILINE)
@@ -102,6 +104,8 @@ def failure(status: int, messages: str, text: str | None) -> RondelError:
         error = SpecificationError(messages)
         error.diagnostics = found
         return error
+    if status == MISUSE and messages.endswith(_EMPTY):
+        return SpecificationError(messages)
     if status == UNREAD and not _UNWRITTEN.search(messages):
         return RecordingError(messages)
     return RondelError(messages or f"the command ended with status {status}")

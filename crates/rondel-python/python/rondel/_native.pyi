@@ -1,6 +1,6 @@
 from datetime import datetime
 from types import TracebackType
-from typing import Any, final
+from typing import Any, NoReturn, final
 
 from ._types import Emit, Verdict
 
@@ -104,11 +104,14 @@ class Summary:
     @property
     def not_evaluated(self) -> list[str]: ...
     @property
+    def restarted(self) -> list[str]: ...
+    @property
     def is_satisfied(self) -> bool: ...
     @property
     def is_violated(self) -> bool: ...
     @property
     def is_inconclusive(self) -> bool: ...
+    def __bool__(self) -> NoReturn: ...
 
 @final
 class Monitor:

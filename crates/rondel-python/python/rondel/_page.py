@@ -69,7 +69,8 @@ def summary(of: Summary) -> str:
         [escape(entry.name), badge(entry.verdict), str(entry.violations), _seconds(entry.first_violation), _number(entry.least_robustness)]
         for entry in found
     ]
-    notes = "".join(f"<p>{escape(line)}</p>" for line in of.not_evaluated)
+    lines = [*of.not_evaluated, *(f"`{name}` has not seen the messages before the snapshot" for name in of.restarted)]
+    notes = "".join(f"<p>{escape(line)}</p>" for line in lines)
     title = f"<p>{_counted(len(found), 'property', 'properties')}, {_counted(of.checked, 'message')}</p>"
     return f"<div>{title}{_table(heads, [row[: len(heads)] for row in rows])}{notes}</div>"
 

@@ -64,8 +64,19 @@ class Check:
             is_inconclusive=results.is_inconclusive or outcome.is_inconclusive,
             violations=[Violation.of_json(json.loads(report.json())) for report in results.violations],
             requirements=_requirements(results),
+            problems=self._empty(results),
         )
         return judge(outcome, Expectations(marker.expect, marker.allow_inconclusive))
+
+    def _empty(self, results: rondel.Results) -> list[str]:
+        """Return a sentence about each recording that checks nothing, unless a verdict is expected of every property."""
+        if all(entry.name in self._marker.expect for entry in results.properties):
+            return []
+        return [
+            f"the recording {entry['recording']} has no messages for these topics"
+            for entry in results.summary["recordings"]
+            if not entry["events"]
+        ]
 
 
 def _requirements(results: rondel.Results) -> dict[str, list[str]]:

@@ -25,7 +25,8 @@ class Segments:
         self._stages = [_Running(stage) for stage in result.all()]
         #: Samples of each variable after the time up to which all are known.
         self._waiting: dict[str, Signal] = {name: [] for name in result.names()}
-        self._latest: dict[str, int] = {}
+        #: The latest time of each variable.
+        self.latest: dict[str, int] = {}
         #: The result that was returned last.
         self._value: float | None = None
 
@@ -39,10 +40,10 @@ class Segments:
         for name, piece in pieces.items():
             if name in self._waiting and piece:
                 self._waiting[name].extend(piece)
-                self._latest[name] = max(time for time, _ in piece)
-        if len(self._latest) < len(self._waiting) or not self._latest:
+                self.latest[name] = max(time for time, _ in piece)
+        if len(self.latest) < len(self._waiting) or not self.latest:
             return []
-        until = min(self._latest.values())
+        until = min(self.latest.values())
         inputs: dict[str, Signal] = {}
         for name, waiting in self._waiting.items():
             waiting.sort(key=lambda sample: sample[0])

@@ -36,6 +36,8 @@ class _Specification:
         self.var_topic_dict: dict[str, str] = {}
         self.var_object_dict: dict[str, Any] = {}
         self.modules: dict[str, Any] = {}
+        #: The values of variables before their first samples.
+        self._initial: dict[str, Any] = {}
         self._semantics = semantics if isinstance(semantics, Semantics) else Semantics.STANDARD
         self._constants: dict[str, float] = {}
         self._texts: list[str] = []
@@ -63,7 +65,7 @@ class _Specification:
         self.var_type_dict[var_name] = var_type
         self.var_io_dict[var_name] = "output"
         self.var_topic_dict[var_name] = f"rtamt/{var_name}"
-        self.var_object_dict[var_name] = make()
+        self.var_object_dict[var_name] = self._initial[var_name] = make()
 
     def declare_const(self, const_name: str, const_type: str, const_val: Any) -> None:
         """Declares a constant; its value is a number or the text of one."""
@@ -223,6 +225,12 @@ class _Specification:
         except (TypeError, ValueError):
             raise RTAMTException(f"the value of '{name}' is {source!r}, not a number") from None
 
+    def _lack(self, names: Iterable[str], given: Iterable[str]) -> str:
+        """A sentence about variables without samples, and the given names that are not declared."""
+        lacking = ", ".join(f"'{name}'" for name in sorted(names))
+        unknown = ", ".join(f"'{name}'" for name in given if name not in self.var_type_dict)
+        return f"there are no samples of {lacking}" + (f"; not declared: {unknown}" if unknown else "")
+
     def _store(self, values: Iterable[Any]) -> None:
         """Keeps the values of the named formulas."""
         for assertion, value in zip(self._assertions, values):
@@ -248,6 +256,8 @@ class StlDiscreteTimeSpecification(_Specification):
         self._steps: _discrete.Steps | None = None
         #: The variables that are read, each with the name of its object.
         self._names: list[tuple[str, str]] = []
+        #: The variables that are read and have no value yet.
+        self._unseen: set[str] = set()
 
     def set_sampling_period(self, sampling_period: int | float = 1, unit: str = "s", tolerance: float = 0.1) -> None:
         """Sets the expected time between two samples. Call it before :meth:`parse`, which converts bounds."""
@@ -267,8 +277,10 @@ class StlDiscreteTimeSpecification(_Specification):
             self._check_online()
             names = set().union(*(stage.names() for stage in stages))
             self._names = [(name, name.partition(".")[0]) for name in sorted(names)]
+            self._unseen = {head for _, head in self._names}
             self._steps = _discrete.Steps(stages)
         objects = self.var_object_dict
+        self._check_seen(dataset)
         for name, value in dataset:
             objects[name] = value
         results = self._steps.push({name: self._read(name, objects[head]) for name, head in self._names})
@@ -300,6 +312,17 @@ class StlDiscreteTimeSpecification(_Specification):
         for time in times:
             self._count_violation(time)
         return [[time, value] for time, value in zip(times, results[-1])]
+
+    def _check_seen(self, dataset: Sequence[Any]) -> None:
+        """Refuses a sample before which a variable that is read has no value."""
+        if not self._unseen:
+            return
+        unseen = self._unseen - {name for name, _ in dataset}
+        # A program may set values itself.
+        unseen = {name for name in unseen if self.var_object_dict[name] is self._initial.get(name)}
+        if unseen:
+            raise RTAMTException(f"update: {self._lack(unseen, (name for name, _ in dataset))}")
+        self._unseen = set()
 
     def _restart(self) -> None:
         super()._restart()
@@ -343,14 +366,22 @@ class StlDenseTimeSpecification(_Specification):
             self._segments = _dense.Segments(result)
         if not self._segments.names:
             return self.evaluate()
-        shown = self._shown(self._segments.push(self._signals(args, self._segments.names)))
+        names, given = self._segments.names, [name for name, _ in args]
+        lacking = _heads(names - self._segments.latest.keys()) - set(given)
+        # A name that is not declared is not mistaken for a variable whose samples come later.
+        if lacking and not set(given) <= set(self.var_type_dict):
+            raise RTAMTException(f"update: {self._lack(lacking, given)}")
+        shown = self._shown(self._segments.push(self._signals(args, names, self._segments.latest)))
         self.var_object_dict[self.out_var] = shown
         return shown
 
     def evaluate(self, *args: Sequence[Any]) -> list[list[float]]:
         """The robustness over whole signals ``["name", [[time, value], ...]]``."""
         stages = self._planned()
-        signals = self._signals(args, set().union(*(stage.names() for stage in stages)))
+        names, given = set().union(*(stage.names() for stage in stages)), [name for name, _ in args]
+        if lacking := _heads(names) - set(given):
+            raise RTAMTException(f"evaluate: {self._lack(lacking, given)}")
+        signals = self._signals(args, names, {})
         reach = sum(_reach(assertion.formula) for assertion in self._assertions)
         shown = [self._shown(_dense.evaluate(stage, signals, reach), bool(stage.names())) for stage in stages]
         self._store(shown)
@@ -360,18 +391,28 @@ class StlDenseTimeSpecification(_Specification):
         super()._restart()
         self._segments = None
 
-    def _signals(self, arguments: Iterable[Sequence[Any]], names: Iterable[str]) -> dict[str, _dense.Signal]:
-        """The samples of the variables that are read, with times in nanoseconds."""
+    def _signals(
+        self, arguments: Iterable[Sequence[Any]], names: Iterable[str], latest: Mapping[str, int]
+    ) -> dict[str, _dense.Signal]:
+        """The samples of the variables that are read, with times in nanoseconds: each later than the one before it.
+
+        The first sample of a variable may have the `latest` time of those before.
+        """
         given: dict[str, Any] = {name: samples for name, samples in arguments}
-        for name, samples in given.items():
-            self.var_object_dict[name] = samples
         found: dict[str, _dense.Signal] = {}
         for name in names:
             found[name] = []
+            before: Fraction | None = None
             for time, value in given.get(name.partition(".")[0], ()):
-                nanoseconds = round(Fraction(time if isinstance(time, int) else float(time)) * UNITS[self.unit])
+                exact = Fraction(time if isinstance(time, int) else float(time))
+                nanoseconds = round(exact * UNITS[self.unit])
+                is_first = before is None and nanoseconds >= latest.get(name, nanoseconds)
+                if not is_first and (before is None or exact <= before):
+                    raise RTAMTException(f"the times of '{name}' must increase: {time} is not later than the one before it")
+                before = exact
                 self._times[nanoseconds] = time
                 found[name].append((nanoseconds, self._read(name, value)))
+        self.var_object_dict.update(given)
         return found
 
     def _shown(self, signal: _dense.Signal, is_bounded: bool = True) -> list[list[float]]:
@@ -379,6 +420,11 @@ class StlDenseTimeSpecification(_Specification):
         length = UNITS[self.unit]
         shown = [[self._times.get(time, time / length), value] for time, value in signal]
         return shown if is_bounded else [[0, shown[0][1]], [math.inf, shown[0][1]]]
+
+
+def _heads(names: Iterable[str]) -> set[str]:
+    """The variables of names, which may be those of their fields."""
+    return {name.partition(".")[0] for name in names}
 
 
 def _check_past(node: Node) -> None:
