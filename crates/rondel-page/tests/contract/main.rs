@@ -236,6 +236,24 @@ fn stalled_run_is_reported() {
 }
 
 #[test]
+fn run_is_not_ready_while_its_store_is_behind() {
+    let (api, folder) = (Api::new(), Folder::new());
+    let _sink = filled(&folder.store());
+    let (run, live) = run_page(&folder.store());
+    let state = get(&run, "/api/v1/state");
+    assert_eq!((&state["is_ready"], &state["behind_since"]), (&json!(true), &Value::Null));
+    // Figures are used again for half a second.
+    let (run, behind) = run_page(&folder.store());
+    assert!(!live.is_behind.load(Ordering::Relaxed));
+    behind.is_behind.store(true, Ordering::Relaxed);
+    let state = get(&run, "/api/v1/state");
+    api.check("get", "/api/v1/state", &state);
+    assert_eq!(state["is_ready"], json!(false));
+    assert_eq!(state["reasons"], json!(["the store v.db is behind"]));
+    assert_eq!(state["behind_since"], json!((NOW / SECOND - 1) as f64));
+}
+
+#[test]
 fn property_that_a_reload_removes_is_unknown() {
     let folder = Folder::new();
     let _sink = filled(&folder.store());
