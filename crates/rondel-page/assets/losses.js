@@ -14,7 +14,7 @@ function buildRow() {
   const cells = Object.fromEntries(["title", "reason", "count", "from", "length"].map((key) => [key, el("span")]));
   const update = (loss) => {
     if (!loss) return;
-    setText(cells.title, plain(loss.subject));
+    setText(cells.title, loss.subject === "" ? "all topics" : plain(loss.subject));
     setText(cells.reason, `${plain(loss.reason, 60)}${loss.is_blind ? "" : " (sink)"}`);
     setText(cells.count, count(loss.count));
     setText(cells.from, clock(loss.from));

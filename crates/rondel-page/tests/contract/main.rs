@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use rondel_page::{Kind, Request};
-use rondel_sinks::Truth;
+use rondel_sinks::{Entry, Loss, RunKey, Truth};
 use serde_json::{Value, json};
 
 use schema::Api;
@@ -125,6 +125,22 @@ fn history_shows_violations_and_what_is_unknown() {
     assert_eq!(one["timeline"]["verdicts"], json!([3, 0, 3]));
     let all = get(&store, &format!("/api/v1/properties/inside/verdicts?{range}"));
     assert_eq!(all["timeline"]["verdicts"], json!([3, 0, 1, 3]));
+}
+
+#[test]
+fn loss_without_a_topic_is_one_of_all_topics() {
+    let (api, folder) = (Api::new(), Folder::new());
+    let mut sink = filled(&folder.store());
+    let (run, from) = (RunKey(1 << 96 | 1), MIDNIGHT + 40 * SECOND);
+    let loss = Loss { run, reason: "not_received", subject: "", count: 1, from, until: from + SECOND };
+    write(&mut sink, &[Entry::Loss(loss)]);
+    for served in [page(&folder.store(), Kind::Store, false), run_page(&folder.store()).0] {
+        let losses = get(&served, "/api/v1/losses");
+        api.check("get", "/api/v1/losses", &losses);
+        let blind: Vec<_> =
+            losses["losses"].as_array().unwrap().iter().map(|loss| &loss["is_blind"]).collect();
+        assert_eq!(blind, [&json!(true), &json!(false), &json!(true)]);
+    }
 }
 
 #[test]
