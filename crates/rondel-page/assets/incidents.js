@@ -2,7 +2,7 @@
 
 import { get, post } from "./api.js";
 import { debounced, el, fill, plain, setText } from "./dom.js";
-import { isSeen } from "./model.js";
+import { isConnected } from "./model.js";
 import { empty, parametersText, problem, propertyLink, table, timeOf } from "./parts.js";
 import { keep, recall } from "./preferences.js";
 import { setQuery } from "./route.js";
@@ -121,7 +121,7 @@ export function incidents(main, route) {
       shownKey = null;
       load();
     },
-    tick: (n) => isSeen() && n % 2 === 0 && !main.querySelector("button:focus, a:focus") && load(),
+    tick: (n) => isConnected() && n % 2 === 0 && !main.querySelector("button:focus, a:focus") && load(),
     redraw: () => {
       shownKey = null;
       load();

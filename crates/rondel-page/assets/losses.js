@@ -3,7 +3,7 @@
 import { el, fill, plain, setText } from "./dom.js";
 import { dragToZoom, merged, timeAxis } from "./axis.js";
 import { Grid } from "./grid.js";
-import { isSeen, loadLosses, model } from "./model.js";
+import { isConnected, loadLosses, model } from "./model.js";
 import { drawTimeline, shownRange } from "./overview.js";
 import { problem, rangeControl } from "./parts.js";
 import { range } from "./route.js";
@@ -14,7 +14,7 @@ function buildRow() {
   const cells = Object.fromEntries(["title", "reason", "count", "from", "length"].map((key) => [key, el("span")]));
   const update = (loss) => {
     if (!loss) return;
-    setText(cells.title, plain(loss.subject));
+    setText(cells.title, loss.subject === "" ? "all topics" : plain(loss.subject));
     setText(cells.reason, `${plain(loss.reason, 60)}${loss.is_blind ? "" : " (sink)"}`);
     setText(cells.count, count(loss.count));
     setText(cells.from, clock(loss.from));
@@ -76,7 +76,7 @@ export function losses(main) {
     change: show,
     tick: (n) => {
       show();
-      if (n % 5 === 0 && isSeen()) load();
+      if (n % 5 === 0 && isConnected()) load();
     },
     destroy: () => grid.destroy(),
   };

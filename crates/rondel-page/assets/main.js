@@ -5,7 +5,7 @@ import { el, fill, perFrame, plain, setAttribute, setText, shape } from "./dom.j
 import { helpContent, usesKeys } from "./help.js";
 import { incidents } from "./incidents.js";
 import { losses } from "./losses.js";
-import { connect, model, onChange, retryNow } from "./model.js";
+import { behindSince, connect, isSeen, model, onChange, retryNow } from "./model.js";
 import { overview } from "./overview.js";
 import { keep, recall } from "./preferences.js";
 import { property } from "./property.js";
@@ -61,7 +61,7 @@ const SIGNS = { connecting: "none", live: "satisfied", lost: "violated", denied:
 function showConnection() {
   const { state, since, problem } = model.connection;
   const kind = model.state?.kind;
-  const isOld = state === "lost" || state === "denied" || state === "ended" || (state === "connecting");
+  const isOld = !isSeen();
   if (document.documentElement.classList.contains("unseen") !== isOld) {
     document.documentElement.classList.toggle("unseen", isOld);
     forgetColours();
@@ -82,10 +82,11 @@ function showConnection() {
 function showBanner(state, since, problem) {
   const banner = byId("banner");
   const reasons = state === "live" && model.state && !model.state.is_ready ? model.state.reasons : [];
-  const key = `${state} ${since} ${problem} ${reasons.join()} ${getZone()}`;
+  const behind = state === "live" ? behindSince() : null;
+  const key = `${state} ${since} ${problem} ${behind} ${reasons.join()} ${getZone()}`;
   if (banner.dataset.key !== key) {
     banner.dataset.key = key;
-    fill(banner, bannerContent(state, since, problem, reasons));
+    fill(banner, bannerContent(state, since, problem, { behind, reasons }));
     banner.hidden = !banner.firstChild;
     banner.className = `banner is-${state}`;
   }
@@ -93,7 +94,7 @@ function showBanner(state, since, problem) {
   if (age && since !== null) setText(age, duration(Math.floor(Math.max(0, now() - since))));
 }
 
-function bannerContent(state, since, problem, reasons) {
+function bannerContent(state, since, problem, { behind, reasons }) {
   if (state === "denied") return tokenForm(problem);
   if (state === "lost") {
     return [shape("violated"), since === null ? el("span", {}, el("b", {}, "No connection to the monitor."), ` ${sentence(problem)}.`)
@@ -101,6 +102,7 @@ function bannerContent(state, since, problem, reasons) {
     el("button", { type: "button", onclick: retryNow }, "Connect now")];
   }
   if (state === "ended") return [shape("none"), el("span", {}, el("b", {}, "The run has ended."), ` All verdicts are from before ${since === null ? "its end" : stamp(since)}.`)];
+  if (behind !== null) return [shape("violated"), el("span", {}, el("b", {}, "The page lags behind since ", el("time", {}, stamp(behind))), `: all verdicts are from before. ${sentence(reasons.join("; "))}.`)];
   if (reasons.length) return [shape("inconclusive"), el("span", {}, el("b", {}, "The monitor is not ready: "), plain(reasons.join("; "), 400))];
   return null;
 }

@@ -27,8 +27,17 @@ function emit(kind) {
   for (const listener of listeners) listener(kind);
 }
 
+/** Whether the monitor answers. */
+export const isConnected = () => model.connection.state === "live";
+
 /** Whether the page sees the present state: verdicts that it does not see are drawn without their colours. */
-export const isSeen = () => model.connection.state === "live";
+export const isSeen = () => isConnected() && behindSince() === null;
+
+/** Since when verdicts are missing in the store that the page shows; `null` while it has all. */
+export const behindSince = () => model.state?.behind_since ?? null;
+
+/** Since when the page has not seen the present state; `null` while it does, and if it never has. */
+export const unseenSince = () => (isConnected() ? behindSince() : model.connection.since);
 
 function setConnection(state, problem = null) {
   const before = model.connection;
@@ -107,9 +116,11 @@ export async function loadState() {
 }
 
 function takeState(state) {
+  const before = behindSince();
   model.state = state;
   setReached(state.reached);
   emit("state");
+  if (behindSince() !== before) emit("connection");
 }
 
 /** Takes changes of instances. A violation counts for its property at once; what else an instance says of it, the API knows. */

@@ -3,7 +3,7 @@
 import { debounced, el, plain, setAttribute, setText, shape } from "./dom.js";
 import { dragToZoom, drawLane, merged, timeAxis } from "./axis.js";
 import { Grid } from "./grid.js";
-import { counts, isSeen, loadLosses, loadOverview, model } from "./model.js";
+import { counts, isConnected, loadLosses, loadOverview, model, unseenSince } from "./model.js";
 import { age, badge, choiceOf, propertyLink, rangeControl } from "./parts.js";
 import { go, link, range, setQuery } from "./route.js";
 import { count, stamp } from "./time.js";
@@ -73,15 +73,15 @@ export function drawTimeline(context, timeline, box, shown, losses) {
 /** The present range, with `seen`: until when the page has seen verdicts. */
 export function shownRange() {
   const shown = range();
-  const lost = isSeen() || model.connection.since === null ? Infinity : model.connection.since;
+  const lost = unseenSince() ?? Infinity;
   return { ...shown, seen: Math.min(shown.until, lost) };
 }
 
-/** Losses of messages, and the time since the connection was lost. */
+/** Losses of messages, and the time since the connection was lost or the store lags behind. */
 export function blindIntervals() {
   const blind = model.losses.filter((loss) => loss.is_blind);
-  const { state, since } = model.connection;
-  if (state !== "live" && state !== "ended" && since !== null) blind.push({ from: since, until: Infinity, reason: "connection lost" });
+  const since = unseenSince();
+  if (model.connection.state !== "ended" && since !== null) blind.push({ from: since, until: Infinity, reason: isConnected() ? "not stored" : "connection lost" });
   return blind;
 }
 
@@ -203,7 +203,7 @@ export function overview(main, route) {
     change: () => update(current.query),
     tick: (n) => {
       update(current.query);
-      if (n % 15 === 0 && isSeen()) reload();
+      if (n % 15 === 0 && isConnected()) reload();
     },
     destroy: () => grid.destroy(),
   };

@@ -5,7 +5,7 @@ import { merged } from "./axis.js";
 import { BandChart, TextChart, VerdictChart } from "./chart.js";
 import { debounced, el, fill, perFrame, plain, setText } from "./dom.js";
 import { Instances } from "./instances.js";
-import { isSeen, model } from "./model.js";
+import { isConnected, isSeen, model } from "./model.js";
 import { blindIntervals, shownRange } from "./overview.js";
 import { age, badge, parametersText, problem, rangeControl, valueText } from "./parts.js";
 import { link, range, setQuery, setReached } from "./route.js";
@@ -234,7 +234,7 @@ class PropertyView {
   tick(n) {
     this.control.update();
     this.showSummary();
-    if (!isSeen() || this.isGone) return this.draw();
+    if (!isConnected() || this.isGone) return this.draw();
     const isLive = this.data.property?.is_live ?? true;
     if (isLive && (range().follows || n % 5 === 0)) this.load();
     else if (range().follows) this.draw();

@@ -3,7 +3,7 @@
 import { get } from "./api.js";
 import { debounced, el, fill, plain, setAttribute, setText } from "./dom.js";
 import { Grid } from "./grid.js";
-import { isSeen, model } from "./model.js";
+import { isConnected, model } from "./model.js";
 import { empty, problem, timeOf } from "./parts.js";
 import { go, link, setQuery } from "./route.js";
 import { count, duration, now, number } from "./time.js";
@@ -130,7 +130,7 @@ export function topics(main, route) {
       show();
     },
     tick: () => {
-      if (!isSeen()) return;
+      if (!isConnected()) return;
       load();
       if (name !== null) detail.show(name);
     },

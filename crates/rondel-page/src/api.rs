@@ -361,7 +361,8 @@ impl Page {
         Ok(json!({"now": seconds(now), "total": total, "offset": offset, "losses": losses}))
     }
 
-    /// Returns a function that distinguishes topics from sinks by their names.
+    /// Returns a function that distinguishes topics from sinks by their names. A loss of all topics has none: the monitor did
+    /// not run, or its network was not connected.
     fn topics_of(&self, base: &Base, now: i64) -> impl Fn(&str) -> bool + use<> {
         let sinks: Vec<String> = match self.figures(now) {
             Some(figures) => figures.sinks.iter().map(|sink| sink.name.clone()).collect(),
@@ -372,6 +373,7 @@ impl Page {
             let is_topic = described.topics.iter().any(|topic| topic.name == name);
             // The store of another program has no list of topics: addresses of sinks have a colon.
             is_topic
+                || name.is_empty()
                 || described.topics.is_empty()
                     && !name.contains(':')
                     && !sinks.iter().any(|sink| sink == name)

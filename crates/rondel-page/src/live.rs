@@ -25,6 +25,8 @@ pub struct Figures {
     pub sinks: Vec<SinkFigures>,
     /// Reasons why the run is not ready; none if it is.
     pub reasons: Vec<String>,
+    /// Time of day in nanoseconds since which verdicts are missing in the store; `None` while it has all.
+    pub behind_since: Option<i64>,
     /// Messages received.
     pub messages: u64,
     /// Event time that is reached, in nanoseconds.

@@ -258,6 +258,7 @@ impl Page {
             "reached": self.reached(&base, now).map(seconds),
             "is_ready": reasons.is_empty(),
             "reasons": reasons,
+            "behind_since": figures.as_ref().and_then(|figures| figures.behind_since).map(seconds),
             "messages": figures.as_ref().map(|figures| figures.messages),
             "networks": networks,
             "sinks": sinks,

@@ -14,6 +14,8 @@ pub(crate) struct Batch {
     bytes: Vec<u8>,
     /// End of each entry.
     ends: Vec<usize>,
+    /// Time of day at which a queue accepted it, in nanoseconds since the Unix epoch.
+    accepted: i64,
 }
 
 impl Batch {
@@ -98,11 +100,17 @@ impl Queue {
         self.len == 0 || self.len + entries <= self.bounds.entries && self.bytes + bytes <= self.bounds.bytes
     }
 
-    /// Moves the entries of a batch to the end, and leaves it empty. Check [`Queue::has_room`] before.
-    pub(crate) fn push(&mut self, batch: &mut Batch) {
+    /// Time of day at which the oldest batch was accepted, in nanoseconds since the Unix epoch.
+    pub(crate) fn since(&self) -> Option<i64> {
+        self.batches.front().map(|batch| batch.accepted)
+    }
+
+    /// Moves the entries of a batch to the end at time of day `now`, and leaves it empty. Check [`Queue::has_room`] before.
+    pub(crate) fn push(&mut self, batch: &mut Batch, now: i64) {
         if batch.len() == 0 {
             return;
         }
+        batch.accepted = now;
         self.len += batch.len();
         self.bytes += batch.bytes();
         let empty = self.spare.pop().unwrap_or_default();
@@ -186,7 +194,7 @@ mod tests {
     fn entries_leave_in_order() {
         let mut queue = Queue::new(Bounds::default());
         for begin in (0..100).step_by(10) {
-            queue.push(&mut batch(begin..begin + 10));
+            queue.push(&mut batch(begin..begin + 10), i64::from(begin));
         }
         let expected: Vec<Vec<u8>> = (0..100).map(|i: u8| vec![i; usize::from(i % 5)]).collect();
         let mut left = expected.as_slice();
@@ -197,6 +205,8 @@ mod tests {
             assert!(front - begun <= 25 && front > begun);
             queue.acknowledge(step);
             left = &left[step..];
+            let oldest = left.first().map(|_| (100 - left.len() as i64) / 10 * 10);
+            assert_eq!(queue.since(), oldest);
         }
         assert_eq!((queue.len(), queue.bytes(), queue.clear()), (0, 0, 0));
     }
@@ -205,7 +215,7 @@ mod tests {
     fn number_and_bytes_are_bounded() {
         let mut queue = Queue::new(Bounds { entries: 20, bytes: 50 });
         assert!(queue.has_room(1000, 1000), "a single batch may be larger");
-        queue.push(&mut batch(0..10));
+        queue.push(&mut batch(0..10), 0);
         assert!(queue.has_room(10, 10) && !queue.has_room(11, 10) && !queue.has_room(1, 31));
         assert_eq!(queue.clear(), 10);
         assert!(queue.has_room(1000, 1000));

@@ -122,7 +122,8 @@ impl Shared {
         if was_empty {
             state.moved = self.clock.ticks();
         }
-        state.queue.push(batch);
+        let now = self.now();
+        state.queue.push(batch, now);
         drop(state);
         if was_empty {
             self.notify();
@@ -152,6 +153,7 @@ impl State {
         Status {
             queued: self.queue.len() as u64,
             queued_bytes: self.queue.bytes() as u64,
+            queued_since: self.queue.since(),
             ..self.status.clone()
         }
     }

@@ -99,6 +99,8 @@ pub struct Status {
     pub queued: u64,
     /// Bytes in the queue.
     pub queued_bytes: u64,
+    /// Time of day at which the oldest of them was accepted, in nanoseconds since the Unix epoch.
+    pub queued_since: Option<i64>,
     /// Entries accepted by the queue so far.
     pub accepted: u64,
     /// Entries acknowledged by the sink so far.

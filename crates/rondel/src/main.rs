@@ -12,6 +12,7 @@ mod schemas;
 mod sinks;
 mod specification;
 
+use std::io::{self, Write as _};
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -28,8 +29,16 @@ fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(error) => {
             // Help and version are printed the same way, and are no mistake.
-            let _ = error.print();
-            return ExitCode::from(if error.use_stderr() { exit::USAGE } else { exit::SATISFIED });
+            let printed = error.print().and_then(|()| io::stdout().flush());
+            return ExitCode::from(match printed {
+                _ if error.use_stderr() => exit::USAGE,
+                // A reader that has seen enough is no mistake.
+                Err(why) if why.kind() != io::ErrorKind::BrokenPipe => {
+                    complain(&format!("cannot write to standard output: {why}"));
+                    exit::TRACE
+                }
+                _ => exit::SATISFIED,
+            });
         }
     };
     ExitCode::from(arguments.run())

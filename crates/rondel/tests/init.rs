@@ -313,3 +313,15 @@ fn thousands_of_topics_are_limited() {
     assert!(text.contains("900 further topics, as a draft has at most 100"), "{text}");
     assert!(text.contains("8,000 messages on further topics"), "{text}");
 }
+
+#[test]
+fn silences_of_centuries_have_no_bound() {
+    let folder = Folder::new();
+    let lines = "{\"time\":0,\"v\":1}\n{\"time\":1,\"v\":2}\n{\"time\":9000000000,\"v\":1}\n";
+    let (trace, draft) = (folder.file("t.jsonl", lines), folder.path("draft"));
+    rondel(["init", "--folder", &draft, &trace]).expect_status(0);
+    let specification = format!("{draft}/first.rondel");
+    let text = std::fs::read_to_string(&specification).unwrap();
+    assert!(text.contains("No bound on silences"), "{text}");
+    assert_ne!(rondel(["check", &specification, &trace]).status, Some(2), "{text}");
+}

@@ -431,6 +431,12 @@ fn check_is_shown_until_a_signal() {
     assert!(!get(&address, "/api/v1/playground").json()["examples"].as_array().unwrap().is_empty());
     check.terminate();
     check.finish().expect_status(1);
+    // The page shows ends of violations also if only violations are printed.
+    let mut check = start_rondel(["check", "-q", "-e", "violations", "--page=127.0.0.1:0", &spec, &trace]);
+    let address = page_address(&mut check);
+    assert_eq!(get(&address, "/api/v1/violations").json()["violations"], violations["violations"]);
+    check.terminate();
+    check.finish().expect_status(1);
     let finished = rondel(["check", "--page=127.0.0.1:0", &spec, &trace, &trace]);
     finished.expect_status(2).expect_stderr(&["one recording"]);
     let finished = rondel(["check", "--page=0.0.0.0:0", &spec, &trace]);
@@ -453,6 +459,14 @@ fn wrong_settings_are_refused() {
         let deployment = folder.file("rondel.yaml", text);
         rondel(["validate", &deployment]).expect_status(2).expect_stderr(&[said]);
     }
+    let text = "formula: v\ntopics: { trace: zenoh:t }\nverdicts: { emit: violations, to: stdout }\npage: 127.0.0.1:0\n";
+    let deployment = folder.file("rondel.yaml", text);
+    for command in ["validate", "run"] {
+        rondel([command, &deployment]).expect_status(2).expect_stderr(&["never end", "`emit: change`"]);
+    }
+    rondel(["run", "-f", "v", "--topic", "zenoh:t", "--page", "127.0.0.1:0", "--emit", "violations"])
+        .expect_status(2)
+        .expect_stderr(&["never end", "--emit change"]);
     folder.file("short.token", "x");
     let text = "formula: v\ntopics: { trace: zenoh:t }\npage: { listen: \"127.0.0.1:0\", token_file: short.token }\n";
     let deployment = folder.file("rondel.yaml", text);

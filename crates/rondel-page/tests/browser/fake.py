@@ -38,6 +38,7 @@ class Fake:
         self.posts = []
         self.kind = "run"
         self.reasons = []
+        self.behind_since = None
         self.stopping = threading.Event()
         self.server = None
         self.port = 0
@@ -259,7 +260,7 @@ class Fake:
 
     def state(self):
         now = self.now()
-        return {"now": now, "kind": self.kind, "name": self.scene.name, "began": now - HISTORY, "ended": None, "reached": now, "is_ready": not self.reasons, "reasons": self.reasons, "messages": 1_482_113, "networks": [{"name": "zenoh", "is_connected": True, "outages": 1}],
+        return {"now": now, "kind": self.kind, "name": self.scene.name, "began": now - HISTORY, "ended": None, "reached": now, "is_ready": not self.reasons, "reasons": self.reasons, "behind_since": self.behind_since, "messages": 1_482_113, "networks": [{"name": "zenoh", "is_connected": True, "outages": 1}],
                 "sinks": [], "may_act": self.may_act, "has_playground": False, "build": {"version": "0.1.0", "features": []}}
 
     # --- properties

@@ -114,6 +114,24 @@ def test_monitor_that_is_not_ready(open_page, serve):
     expect(page.locator("#banner")).to_be_hidden()
 
 
+def test_page_whose_store_is_behind_has_no_colours(open_page, serve):
+    fake = serve()
+    page = open_page(fake.url)
+    settle(page, 1200)
+    assert green(page)
+    fake.behind_since = fake.now() - 5
+    fake.reasons = ["the store v.db has not accepted verdicts: disk full"]
+    expect(page.locator("#banner")).to_contain_text(re.compile(r"The page lags behind since 20\d\d-.*: all verdicts are from before"))
+    expect(page.locator("#banner")).to_contain_text("disk full")
+    expect(page.locator("#connection")).to_have_text("not ready")
+    page.wait_for_timeout(1200)
+    assert page.evaluate(UNSEEN) and green(page) is None
+    fake.behind_since, fake.reasons = None, []
+    expect(page.locator("#banner")).to_be_hidden()
+    page.wait_for_timeout(1200)
+    assert not page.evaluate(UNSEEN) and green(page)
+
+
 @pytest.mark.parametrize("shift", [-86_400, 86_400])
 def test_clock_of_the_browser_is_a_day_off(open_page, serve, shift):
     page = open_page(serve(shift=shift).url)

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use rondel_page::{Kind, Request};
-use rondel_sinks::Truth;
+use rondel_sinks::{Entry, Loss, RunKey, Truth};
 use serde_json::{Value, json};
 
 use schema::Api;
@@ -128,6 +128,22 @@ fn history_shows_violations_and_what_is_unknown() {
 }
 
 #[test]
+fn loss_without_a_topic_is_one_of_all_topics() {
+    let (api, folder) = (Api::new(), Folder::new());
+    let mut sink = filled(&folder.store());
+    let (run, from) = (RunKey(1 << 96 | 1), MIDNIGHT + 40 * SECOND);
+    let loss = Loss { run, reason: "not_received", subject: "", count: 1, from, until: from + SECOND };
+    write(&mut sink, &[Entry::Loss(loss)]);
+    for served in [page(&folder.store(), Kind::Store, false), run_page(&folder.store()).0] {
+        let losses = get(&served, "/api/v1/losses");
+        api.check("get", "/api/v1/losses", &losses);
+        let blind: Vec<_> =
+            losses["losses"].as_array().unwrap().iter().map(|loss| &loss["is_blind"]).collect();
+        assert_eq!(blind, [&json!(true), &json!(false), &json!(true)]);
+    }
+}
+
+#[test]
 fn wrong_requests_are_refused() {
     let (api, folder) = (Api::new(), Folder::new());
     let _sink = filled(&folder.store());
@@ -233,6 +249,24 @@ fn stalled_run_is_reported() {
     let state = get(&run, "/api/v1/state");
     assert_eq!(state["is_ready"], json!(false));
     assert_eq!(get(&run, "/api/v1/overview")["total"], json!(3), "the store answers");
+}
+
+#[test]
+fn run_is_not_ready_while_its_store_is_behind() {
+    let (api, folder) = (Api::new(), Folder::new());
+    let _sink = filled(&folder.store());
+    let (run, live) = run_page(&folder.store());
+    let state = get(&run, "/api/v1/state");
+    assert_eq!((&state["is_ready"], &state["behind_since"]), (&json!(true), &Value::Null));
+    // Figures are used again for half a second.
+    let (run, behind) = run_page(&folder.store());
+    assert!(!live.is_behind.load(Ordering::Relaxed));
+    behind.is_behind.store(true, Ordering::Relaxed);
+    let state = get(&run, "/api/v1/state");
+    api.check("get", "/api/v1/state", &state);
+    assert_eq!(state["is_ready"], json!(false));
+    assert_eq!(state["reasons"], json!(["the store v.db is behind"]));
+    assert_eq!(state["behind_since"], json!((NOW / SECOND - 1) as f64));
 }
 
 #[test]

@@ -147,6 +147,7 @@ pub(crate) fn filled(path: &Path) -> SqliteSink {
 pub(crate) struct FixedRun {
     pub(crate) is_watched: AtomicBool,
     pub(crate) is_stalled: AtomicBool,
+    pub(crate) is_behind: AtomicBool,
 }
 
 impl Live for FixedRun {
@@ -167,6 +168,7 @@ impl Live for FixedRun {
             undecodable: 3,
             publishers: None,
         };
+        let is_behind = self.is_behind.load(Ordering::Relaxed);
         Some(Figures {
             // The clock of the publisher is a day ahead.
             topics: vec![topic("speed", Some(NOW - SECOND)), topic("pose", Some(NOW + 86_400 * SECOND))],
@@ -177,7 +179,8 @@ impl Live for FixedRun {
                 waiting: 5,
                 lost: 1,
             }],
-            reasons: Vec::new(),
+            reasons: is_behind.then(|| "the store v.db is behind".to_owned()).into_iter().collect(),
+            behind_since: is_behind.then_some(NOW - SECOND),
             messages: 200,
             reached: Some(MIDNIGHT + 70 * SECOND),
         })

@@ -18,6 +18,9 @@ pub const TOPICS: usize = 100;
 const PROPERTIES: usize = 8;
 /// The shortest bound on a silence, in nanoseconds.
 const PAUSE: u64 = 100_000_000;
+/// The longest bound on a silence, 100 years in nanoseconds: a specification has durations up to 292 years, and windows are
+/// twice as long.
+const LONGEST: u64 = 100 * 31_557_600 * 1_000_000_000;
 
 /// Options of a draft.
 #[derive(Clone, Debug, Default)]
@@ -259,6 +262,12 @@ impl Writer {
             true => rhythm.longest.saturating_mul(2).max(5 * rhythm.median).max(PAUSE),
             false => rhythm.longest.saturating_add(rhythm.longest / 2),
         };
+        if longest > LONGEST {
+            let silence = duration(rhythm.longest);
+            self.line("");
+            self.comment(&format!("No bound on silences: the times of messages are up to {silence} apart."));
+            return;
+        }
         let (count, unit) = rounded(longest);
         let breaking = rhythm.silences.iter().filter(|silence| silence.length > count.saturating_mul(unit));
         let violated = broken_by(breaking.count(), "silence", "silences");

@@ -547,13 +547,16 @@ impl Check {
         }
     }
 
-    /// The verdicts that sessions emit so that these can be printed: reports need every change, and of what looks ahead
+    /// The verdicts that sessions emit so that these can be printed: reports and the page need every change, and reports of
+    /// what looks ahead
     /// every verdict, as what follows one about an earlier time is known only so.
     fn emitted(&self, printed: rondel_runtime::Emit, specification: &Specification) -> rondel_runtime::Emit {
         let reports = self.draws || !self.report.is_empty();
         match printed {
             _ if reports && look_ahead(specification).contains(&true) => rondel_runtime::Emit::Every,
-            rondel_runtime::Emit::Violations if reports => rondel_runtime::Emit::Change,
+            rondel_runtime::Emit::Violations if reports || self.page.is_some() => {
+                rondel_runtime::Emit::Change
+            }
             emit => emit,
         }
     }

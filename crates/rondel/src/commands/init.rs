@@ -1,7 +1,6 @@
 //! `rondel init`: writes a first specification and deployment for the topics of a network or recording.
 
 use std::collections::BTreeMap;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -16,6 +15,7 @@ use super::check::Check;
 use super::selecting::can_be_read_again;
 use super::topics::{Look, Seen};
 use crate::live::networks::NetworkArguments;
+use crate::output::folder::write_new;
 use crate::output::terminal;
 use crate::schemas::Schemas;
 use crate::{complain, exit, say, warn};
@@ -91,10 +91,9 @@ impl Init {
             (exit::TRACE, format!("cannot write {}: {error}", file.display()))
         };
         std::fs::create_dir_all(&self.folder).map_err(|error| failed(&self.folder, error))?;
-        for (file, text) in files.iter().zip([&written.specification, &written.deployment]) {
-            let made = std::fs::OpenOptions::new().write(true).create_new(true).open(file);
-            made.and_then(|mut made| made.write_all(text.as_bytes())).map_err(|error| failed(file, error))?;
-        }
+        let texts = [written.specification.as_str(), written.deployment.as_str()];
+        write_new(files.iter().map(PathBuf::as_path).zip(texts))
+            .map_err(|(file, error)| failed(file, error))?;
         for _ in 0..ROUNDS {
             let Some(refuted) = self.refuted(&files, &written, &seen) else { break };
             let holds = refuted.is_empty();

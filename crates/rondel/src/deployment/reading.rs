@@ -176,7 +176,7 @@ pub(super) fn deployment(
         audit,
         text: None,
         metrics: sections.metrics.and_then(|item| metrics(item, mistakes)),
-        page: sections.read_page(folder, mistakes),
+        page: sections.read_page(folder, emit, mistakes),
         store,
         driven,
         actions,
@@ -365,11 +365,15 @@ impl<'y> Sections<'y> {
         }
     }
 
-    /// Settings of the page, which a synchronizer does not have.
-    fn read_page(&self, folder: &Path, mistakes: &mut Mistakes) -> Option<PageSettings> {
+    /// Settings of the page, which a synchronizer does not have, and which needs every change of a verdict.
+    fn read_page(&self, folder: &Path, emit: Emit, mistakes: &mut Mistakes) -> Option<PageSettings> {
         let item = self.page?;
         if self.synchronize.is_some() {
             mistakes.at(item, "a synchronizer has no verdicts to show: leave `page` out");
+        }
+        if emit == Emit::Violations {
+            let why = format!("the page would show {NEVER_END}: write `emit: change` in `verdicts`");
+            mistakes.at(item, why);
         }
         page(item, folder, mistakes)
     }

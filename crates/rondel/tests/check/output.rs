@@ -111,6 +111,17 @@ fn a_full_disk_is_reported() {
 }
 
 #[test]
+fn version_that_cannot_be_written_is_an_error() {
+    for arguments in [&["--version"][..], &["--help"], &["check", "--help"]] {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let output = Command::new(RONDEL).args(arguments).stdout(full).output().unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(3), "{stderr}");
+        assert!(stderr.contains("No space left"), "{stderr}");
+    }
+}
+
+#[test]
 fn a_reader_that_goes_away_is_no_error() {
     let folder = Folder::new();
     let trace = folder.file("long.jsonl", GOOD.repeat(200_000));

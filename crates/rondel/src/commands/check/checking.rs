@@ -324,7 +324,9 @@ impl<'a> Checking<'a> {
                     Emit::Change => report.changed(),
                     Emit::Violations => report.changed() && report.verdict() == Verdict::Violated,
                 };
-                if is_printed && let Some(feed) = &mut self.feed {
+                // The page shows when a violation ends, also if that is not printed.
+                let is_kept = is_printed || self.options.page.is_some() && report.changed();
+                if is_kept && let Some(feed) = &mut self.feed {
                     feed.verdict(&report);
                 }
                 if !self.options.draws && !self.options.is_silent && is_printed {

@@ -1,7 +1,7 @@
 //! `rondel demo` on the recording that comes with the program: verdicts with explanations, a picture, and commands to go on.
 
 use std::io::{self, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rondel_event::Timestamp;
 use rondel_report::{Recording, Results};
@@ -10,6 +10,7 @@ use super::vehicle;
 use crate::commands::check::Check;
 use crate::commands::table_arguments::in_shell;
 use crate::output::blocks::{self, Axis};
+use crate::output::folder::write_new;
 use crate::output::terminal;
 use crate::output::time_text::TimeText;
 use crate::specification::Specification;
@@ -74,11 +75,8 @@ fn write(folder: &Path, lines: &str) -> Result<(), (u8, String)> {
     let failed =
         |file: &Path, error: io::Error| (exit::TRACE, format!("cannot write {}: {error}", file.display()));
     std::fs::create_dir_all(folder).map_err(|error| failed(folder, error))?;
-    for (file, text) in files.iter().zip([SPECIFICATION, lines]) {
-        let made = std::fs::OpenOptions::new().write(true).create_new(true).open(file);
-        made.and_then(|mut made| made.write_all(text.as_bytes())).map_err(|error| failed(file, error))?;
-    }
-    Ok(())
+    let texts = [SPECIFICATION, lines];
+    write_new(files.iter().map(PathBuf::as_path).zip(texts)).map_err(|(file, error)| failed(file, error))
 }
 
 /// The verdicts of the properties and the fields that they read, a line for each, on one axis of time.

@@ -12,6 +12,11 @@ use crate::{exit, warn};
 impl Run {
     /// Sets the store of the options, and checks the file.
     pub(super) fn set_store(&self, deployment: &mut Deployment) -> Result<(), u8> {
+        if deployment.page.is_some() && deployment.emit == Emit::Violations {
+            let why =
+                format!("--page: the page would show {NEVER_END}: use --emit change, or leave the page out");
+            return Err(refuse(&why, exit::USAGE));
+        }
         // The deployment is warned of when it is read.
         if deployment.emit == Emit::Violations && self.emit.is_some() {
             for lacks in deployment.driven.iter().filter_map(lacks_ends) {

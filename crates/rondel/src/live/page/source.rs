@@ -1,11 +1,12 @@
 //! Figures and messages of a run, copied for the page.
 
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use rondel_decode::json::JsonForm;
 use rondel_decode::{Encoding, MessageType, MessageWriter};
 use rondel_event::{Timestamp, TopicId};
+use rondel_net::adapter::now;
 use rondel_page::{Figures, Live, Message, NetworkFigures, SinkFigures, TopicFigures};
 use rondel_runtime::{Reason, Summary};
 use serde_json::Value;
@@ -15,9 +16,14 @@ use crate::live::metrics::RunState;
 use crate::live::pipeline::Pipeline;
 use crate::live::running::Running;
 use crate::live::tap::{LARGEST, Seen, Tap};
+use crate::output::time_text::TimeText;
+use crate::sinks::driven::{DestinationState, Role};
+use crate::warn;
 
 /// Time limit for the evaluating thread.
 const LIMIT: Duration = Duration::from_millis(200);
+/// Age of waiting verdicts from which on the page lags behind, in nanoseconds.
+const LAGS: i64 = 1_000_000_000;
 /// Largest message as JSON, in bytes.
 const LARGEST_JSON: usize = 8 * LARGEST;
 
@@ -27,6 +33,31 @@ pub struct RunSource {
     state: Arc<RunState>,
     tap: Arc<Tap>,
     topics: Vec<SourceTopic>,
+    lag: Mutex<Lag>,
+}
+
+/// Lag of the store behind the run.
+#[derive(Debug, Default)]
+struct Lag {
+    /// Time of day since which verdicts have been waiting for the store, in nanoseconds.
+    since: Option<i64>,
+    /// Whether the lag was reported on standard error.
+    is_reported: bool,
+}
+
+impl Lag {
+    /// Notes the state of the store. Returns since when the page has been lagging behind, and whether that is to be
+    /// reported.
+    fn note(&mut self, store: &DestinationState, now: i64) -> Option<(i64, bool)> {
+        self.since = store.behind_since(now, self.since);
+        let is_old = |since: &i64| store.is_down() || now.saturating_sub(*since) >= LAGS;
+        let Some(since) = self.since.filter(is_old) else {
+            // Verdicts wait briefly also in a store that works.
+            self.is_reported &= self.since.is_some();
+            return None;
+        };
+        Some((since, !std::mem::replace(&mut self.is_reported, true)))
+    }
 }
 
 /// A topic of a run.
@@ -91,7 +122,7 @@ impl RunSource {
         let declared = deployment.specification.spec.declared().iter();
         let topics = declared.zip(&deployment.sources).zip(slots);
         let topics = topics.map(|((topic, binding), slot)| SourceTopic::new(&topic.name, binding, slot));
-        RunSource { pipeline, state, tap, topics: topics.collect() }
+        RunSource { pipeline, state, tap, topics: topics.collect(), lag: Mutex::default() }
     }
 
     fn topic(&self, at: usize, topic: &SourceTopic, summary: &Summary) -> TopicFigures {
@@ -126,12 +157,35 @@ impl RunSource {
         run.queues.iter().for_each(|queue| sink(sinks, &queue.sink).waiting += queue.waiting);
         run.spooled.into_iter().for_each(|(name, count)| sink(sinks, &name).waiting += count);
         run.undelivered.into_iter().for_each(|(name, count)| sink(sinks, &name).lost += count);
+        if let Some(store) = run.driven.iter().find(|state| state.role == Role::Store) {
+            self.add_lag(store, figures);
+        }
         for state in run.driven {
             let own = sink(sinks, &state.status.name);
             own.is_connected = Some(!state.is_down());
             own.waiting += state.waiting;
             own.lost += state.lost();
         }
+    }
+
+    /// The lag of the store: the page has no verdict that is not in it.
+    fn add_lag(&self, store: &DestinationState, figures: &mut Figures) {
+        let noted = self.lag.lock().unwrap_or_else(PoisonError::into_inner).note(store, now().as_nanos());
+        let Some((since, is_first)) = noted else { return };
+        // Without figures that change: viewers receive every other state.
+        let mut reason = format!(
+            "the store {} has not accepted verdicts since {}",
+            store.status.name,
+            TimeText::default().text(Timestamp::from_nanos(since))
+        );
+        if let Some(error) = store.status.last_error.as_ref().filter(|_| store.is_down()) {
+            reason += &format!(": {error}");
+        }
+        if is_first {
+            warn(&format!("the page lags behind and shows no later verdicts: {reason}"));
+        }
+        figures.behind_since = Some(since);
+        figures.reasons.push(reason);
     }
 }
 
@@ -182,5 +236,29 @@ impl Live for RunSource {
 
     fn watch(&self, is_watched: bool) {
         self.tap.watch(is_watched);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rondel_sinks::{Condition, Status};
+
+    use super::*;
+
+    #[test]
+    fn lag_is_reported_once_and_again_after_the_store_has_caught_up() {
+        let mut lag = Lag::default();
+        let mut note = |condition, queued_since, now| {
+            let status = Status { condition, queued_since, ..Status::default() };
+            lag.note(&DestinationState::of(Role::Store, status), now)
+        };
+        assert_eq!(note(Condition::Connected, None, 0), None);
+        assert_eq!(note(Condition::Connected, Some(5), 6), None, "it is being written");
+        assert_eq!(note(Condition::Connected, Some(5), 5 + LAGS), Some((5, true)));
+        assert_eq!(note(Condition::Connected, Some(5), 6 + LAGS), Some((5, false)));
+        let failing = Condition::Failing { since: 9, attempts: 1 };
+        assert_eq!(note(failing, Some(9), 9), Some((9, false)), "it has not caught up between");
+        assert_eq!(note(Condition::Connected, None, 10), None);
+        assert_eq!(note(failing, Some(11), 11), Some((9, true)));
     }
 }

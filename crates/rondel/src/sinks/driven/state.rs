@@ -76,15 +76,19 @@ impl DestinationHandle {
     pub fn state(&self) -> DestinationState {
         let status = self.handle.status();
         let (mut waiting, mut dropped, mut in_file) = (status.queued, 0, 0);
+        let mut since = status.queued_since;
         if let Some(Kept { queue, spool }) = &self.kept {
             // The file may have the entries that the sink has accepted and not acknowledged, too.
             in_file = spool.waiting();
             waiting = waiting.max(in_file);
-            waiting += queue.waiting().0 as u64;
+            let (before, oldest) = queue.waiting();
+            waiting += before as u64;
+            let age = oldest.map(|oldest| i64::try_from(oldest.elapsed().as_nanos()).unwrap_or(i64::MAX));
+            since = since.or_else(|| age.map(|age| now().as_nanos().saturating_sub(age)));
             dropped = queue.drops().count();
         }
         let file = self.kept.as_ref().map(|kept| kept.spool.path());
-        DestinationState { role: self.role, status, waiting, dropped, file, in_file }
+        DestinationState { role: self.role, status, waiting, since, dropped, file, in_file }
     }
 
     /// Number of entries that found no room in the file.
@@ -130,6 +134,8 @@ pub struct DestinationState {
     pub status: Status,
     /// Entries that are not written yet.
     pub waiting: u64,
+    /// Time of day since which the oldest of them has been waiting, in nanoseconds, unless it is in the file.
+    since: Option<i64>,
     /// Entries that found no room in the file.
     dropped: u64,
     /// The file for entries that wait for long, if there is one.
@@ -141,13 +147,26 @@ pub struct DestinationState {
 impl DestinationState {
     /// The state of a destination without a file.
     #[cfg(test)]
-    pub(super) fn of(role: Role, status: Status) -> DestinationState {
-        DestinationState { role, waiting: status.queued, status, dropped: 0, file: None, in_file: 0 }
+    pub fn of(role: Role, status: Status) -> DestinationState {
+        let (waiting, since) = (status.queued, status.queued_since);
+        DestinationState { role, waiting, since, status, dropped: 0, file: None, in_file: 0 }
     }
 
     /// Whether it accepts nothing at present.
     pub fn is_down(&self) -> bool {
         is_down(self.status.condition)
+    }
+
+    /// Returns the time of day in nanoseconds since which it has not been written to, as it is down or entries wait for it;
+    /// `None` if it has everything. `known` is the result of the last call: entries in the file have no time.
+    #[cfg_attr(not(feature = "page"), allow(dead_code))]
+    pub fn behind_since(&self, now: i64, known: Option<i64>) -> Option<i64> {
+        let down = match self.status.condition {
+            Condition::Failing { since, .. } | Condition::Broken { since } => Some(since),
+            Condition::Starting | Condition::Connected | Condition::Closed => None,
+        };
+        let in_file = (self.in_file > 0).then(|| known.unwrap_or(now));
+        [down, self.since, in_file].into_iter().flatten().min()
     }
 
     /// Entries that were lost.
@@ -248,7 +267,7 @@ mod tests {
         (status.name, status.stored) = ("v".to_owned(), stored);
         status.last_error = Some("it is down".to_owned());
         let file = (in_file > 0).then(|| PathBuf::from("spool/v.spool"));
-        let state = DestinationState { role, status, waiting, dropped: 0, file, in_file };
+        let state = DestinationState { role, status, waiting, since: None, dropped: 0, file, in_file };
         DestinationSummary { state, is_ended: true }
     }
 
@@ -266,6 +285,23 @@ mod tests {
             "v: 0 verdicts stored; 3 entries wait in spool/v.spool, and the next run writes them: it is down";
         assert_eq!(kept.sentence(), expected);
         assert_eq!(kept.json()["spooled"], 3);
+    }
+
+    #[test]
+    fn destinations_are_behind_while_they_are_down_or_entries_wait() {
+        let state = |condition, queued_since| {
+            DestinationState::of(Role::Store, Status { condition, queued_since, ..Status::default() })
+        };
+        assert_eq!(state(Condition::Connected, None).behind_since(9, Some(1)), None);
+        assert_eq!(state(Condition::Starting, Some(7)).behind_since(9, None), Some(7));
+        let failing = Condition::Failing { since: 5, attempts: 1 };
+        assert_eq!(state(failing, None).behind_since(9, None), Some(5));
+        assert_eq!(state(failing, Some(4)).behind_since(9, None), Some(4), "the first entry that is missing");
+        assert_eq!(state(Condition::Broken { since: 3 }, None).behind_since(9, None), Some(3));
+        let mut spooled = state(Condition::Connected, None);
+        spooled.in_file = 2;
+        assert_eq!(spooled.behind_since(9, None), Some(9));
+        assert_eq!(spooled.behind_since(11, Some(9)), Some(9));
     }
 
     #[test]
