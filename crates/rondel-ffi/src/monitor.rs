@@ -3,7 +3,7 @@
 use std::ffi::{c_char, c_void};
 use std::sync::{Mutex, MutexGuard};
 
-use rondel_event::{NameId, Timestamp, TopicId, Verdict};
+use rondel_event::{NameId, Timestamp, TopicId};
 use rondel_runtime::{Session, SessionPlan, Stamp, StartError, Target, Targets};
 use serde_json::json;
 

@@ -150,6 +150,9 @@ impl RunSource {
                 outages: network.outages,
             })
             .collect();
+        if let Some(store) = run.driven.iter().find(|state| state.role == Role::Store) {
+            self.add_lag(store, figures);
+        }
         let sinks = &mut figures.sinks;
         run.matched
             .into_iter()
@@ -157,9 +160,6 @@ impl RunSource {
         run.queues.iter().for_each(|queue| sink(sinks, &queue.sink).waiting += queue.waiting);
         run.spooled.into_iter().for_each(|(name, count)| sink(sinks, &name).waiting += count);
         run.undelivered.into_iter().for_each(|(name, count)| sink(sinks, &name).lost += count);
-        if let Some(store) = run.driven.iter().find(|state| state.role == Role::Store) {
-            self.add_lag(store, figures);
-        }
         for state in run.driven {
             let own = sink(sinks, &state.status.name);
             own.is_connected = Some(!state.is_down());
@@ -249,7 +249,8 @@ mod tests {
     fn lag_is_reported_once_and_again_after_the_store_has_caught_up() {
         let mut lag = Lag::default();
         let mut note = |condition, queued_since, now| {
-            let status = Status { condition, queued_since, ..Status::default() };
+            let mut status = Status::default();
+            (status.condition, status.queued_since) = (condition, queued_since);
             lag.note(&DestinationState::of(Role::Store, status), now)
         };
         assert_eq!(note(Condition::Connected, None, 0), None);

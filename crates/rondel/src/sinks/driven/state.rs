@@ -290,7 +290,9 @@ mod tests {
     #[test]
     fn destinations_are_behind_while_they_are_down_or_entries_wait() {
         let state = |condition, queued_since| {
-            DestinationState::of(Role::Store, Status { condition, queued_since, ..Status::default() })
+            let mut status = Status::default();
+            (status.condition, status.queued_since) = (condition, queued_since);
+            DestinationState::of(Role::Store, status)
         };
         assert_eq!(state(Condition::Connected, None).behind_since(9, Some(1)), None);
         assert_eq!(state(Condition::Starting, Some(7)).behind_since(9, None), Some(7));
