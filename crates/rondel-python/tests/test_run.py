@@ -333,7 +333,7 @@ def test_slow_consumer_is_reported(live):
     run = live.run(slow_consumer="100ms").start()
     live.publish(60_000)
     next(run)
-    time.sleep(3)
+    time.sleep(6)
     run.stop()
     with pytest.raises(rondel.RunError, match="status 5") as error:
         list(run)
@@ -426,15 +426,19 @@ def test_end_that_is_interrupted_leaves_nothing(fake):
     async def main():
         run = fake("signal.signal(signal.SIGTERM, signal.SIG_IGN)\n" + ENDLESS)
 
+        started = asyncio.Event()
+
         async def consume():
             async with run:
                 async for _ in run:
-                    pass
+                    started.set()
 
         task = asyncio.create_task(consume())
+        # It ignores SIGTERM from its first line on.
+        await asyncio.wait_for(started.wait(), 30)
         for _ in range(2):
-            await asyncio.sleep(0.2)
             task.cancel()
+            await asyncio.sleep(0.2)
         with pytest.raises(asyncio.CancelledError):
             await task
         assert run.exit_status == -signal.SIGKILL
