@@ -25,7 +25,7 @@ pub struct Spot {
 pub fn outcomes(spec: &Spec, trace: &[Timed], now: i64) -> Vec<Vec<Spot>> {
     let chosen: Vec<usize> =
         (0..spec.properties.len()).filter(|&p| spec.properties[p].slice.is_none()).collect();
-    let mut all = of_properties(spec, trace, now, &[], 0, &chosen);
+    let mut all = of_properties(spec, trace, now, &[], 0, &chosen, false);
     (0..spec.properties.len()).map(|p| all.remove(&p).unwrap_or_default()).collect()
 }
 
@@ -38,6 +38,7 @@ pub fn of_properties(
     keys: &[Value],
     begin: usize,
     chosen: &[usize],
+    has_end: bool,
 ) -> BTreeMap<usize, Vec<Spot>> {
     let mut result = BTreeMap::new();
     let mut critical_times: Option<BTreeSet<Clock>> = None;
@@ -52,6 +53,7 @@ pub fn of_properties(
         }
         let none = BTreeSet::new();
         let timeline = Timeline::new(model, trace, now, critical_times.as_ref().unwrap_or(&none));
+        let timeline = if has_end && model == TimeModel::Dense { timeline.with_end() } else { timeline };
         let mut evaluator = Evaluator::new(spec, &timeline, keys);
         evaluator.begin = begin;
         for p in chosen {

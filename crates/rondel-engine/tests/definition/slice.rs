@@ -52,6 +52,12 @@ pub fn refused(spec: &Spec, id: SliceId, trace: &[Timed]) -> usize {
 
 /// All instances of a property, in order of their first events.
 pub fn instances(spec: &Spec, p: usize, trace: &[Timed], now: i64) -> Vec<Instance> {
+    instances_until(spec, p, trace, now, false)
+}
+
+/// The same; with `has_end` in dense time also with verdicts at the time of the last event of the trace, where that is
+/// of another instance.
+pub fn instances_until(spec: &Spec, p: usize, trace: &[Timed], now: i64, has_end: bool) -> Vec<Instance> {
     let slice = &spec.slices[spec.properties[p].slice.unwrap().0 as usize];
     let now = trace.last().map_or(now, |last| last.time.max(now));
     let mut all: Vec<Vec<Value>> = Vec::new();
@@ -61,7 +67,7 @@ pub fn instances(spec: &Spec, p: usize, trace: &[Timed], now: i64) -> Vec<Instan
     let mut result = Vec::new();
     for keys in all {
         let mut from = 0;
-        while let Some(instance) = instance(spec, p, &keys, trace, from, now) {
+        while let Some(instance) = instance(spec, p, &keys, trace, from, now, has_end) {
             from = instance.ended.map_or(trace.len(), |ended| ended + 1);
             result.push(instance);
         }
@@ -78,6 +84,7 @@ fn instance(
     trace: &[Timed],
     from: usize,
     now: i64,
+    has_end: bool,
 ) -> Option<Instance> {
     let property = &spec.properties[p];
     let slice = &spec.slices[property.slice?.0 as usize];
@@ -97,8 +104,9 @@ fn instance(
         ended = (0..origins.len()).find(|&i| origins[i] >= first && over[i]).map(|i| origins[i]);
         origins.retain(|&i| ended.is_none_or(|ended| i <= ended));
     }
+    let has_end = has_end && ended.is_none() && trace.last().is_some_and(|last| last.time == now);
     let now = ended.map_or(now, |ended| trace[ended].time);
-    let mut spots = of_properties(spec, &part(&origins), now, keys, begin, &[p]).remove(&p)?;
+    let mut spots = of_properties(spec, &part(&origins), now, keys, begin, &[p], has_end).remove(&p)?;
     // It knows the events of shared topics before its first event, but has no verdicts there.
     let before = spots.iter().position(|spot| spot.event == Some(begin))?;
     spots.drain(..before);

@@ -84,6 +84,14 @@ impl<'a> Timeline<'a> {
         Timeline { model, trace, samples, now }
     }
 
+    /// Adds a sample at the end without an event of the trace: another event had that time, and none before it follows.
+    pub fn with_end(mut self) -> Timeline<'a> {
+        if let Some(Sample { latest, .. }) = self.samples.last().copied().filter(Sample::is_span) {
+            self.samples.push(Sample { from: self.now, to: self.now, event: None, latest });
+        }
+        self
+    }
+
     /// The samples of the events.
     pub fn events(&self) -> impl Iterator<Item = usize> + '_ {
         (0..self.samples.len()).filter(|&k| self.samples[k].event.is_some())
