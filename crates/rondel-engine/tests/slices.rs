@@ -11,7 +11,7 @@ use definition::drive::config;
 use definition::floor::Floor;
 use definition::outcome::Spot;
 use definition::random::{Generator, TOPICS, recipe_of};
-use definition::slice::{instances, instances_until, refused};
+use definition::slice::{Instance, instances, instances_until, refused};
 use definition::timed::{Case, Palette, case_of, generate_all, sorts, timed_bounds};
 use definition::{Content, spec, write_timed};
 use proptest::collection::vec;
@@ -304,6 +304,18 @@ fn sorted<T: Ord>(all: impl Iterator<Item = T>) -> Vec<T> {
     all
 }
 
+/// The verdicts of the definition by parameters, of instances one after the other.
+fn spots_by_keys(all: Vec<Instance>) -> Vec<(Vec<Value>, Vec<Spot>)> {
+    let mut expected: Vec<(Vec<Value>, Vec<Spot>)> = Vec::new();
+    for instance in all {
+        match expected.iter_mut().find(|(keys, _)| *keys == instance.keys) {
+            Some((_, spots)) => spots.extend(instance.spots),
+            None => expected.push((instance.keys, instance.spots)),
+        }
+    }
+    expected
+}
+
 /// Every verdict is right, and every event of an instance has one.
 fn agree_ahead(case: &Case, floor: &Floor) -> Result<(), TestCaseError> {
     let mut case = case.clone();
@@ -320,17 +332,13 @@ fn agree_ahead(case: &Case, floor: &Floor) -> Result<(), TestCaseError> {
     }
     let all = judged(&case);
     for p in 0..spec.properties.len() {
-        let mut expected: Vec<(Vec<Value>, Vec<Spot>)> = Vec::new();
-        for instance in instances_until(spec, p, trace, *now, true) {
-            match expected.iter_mut().find(|(keys, _)| *keys == instance.keys) {
-                Some((_, spots)) => spots.extend(instance.spots),
-                None => expected.push((instance.keys, instance.spots)),
-            }
-        }
+        let expected = spots_by_keys(instances(spec, p, trace, *now));
+        // What is decided at the last event of the trace, if that is of another instance, may be used or not.
+        let with_end = spots_by_keys(instances_until(spec, p, trace, *now, true));
         let formula = spec.properties[p].formula;
         let of_keys = |judged: &&Judged| expected.iter().any(|(keys, _)| *keys == judged.keys);
         prop_assert!(all.iter().filter(|judged| judged.property == p).all(|judged| of_keys(&judged)));
-        for (keys, spots) in &expected {
+        for ((keys, spots), (_, with_end)) in expected.iter().zip(&with_end) {
             let found = all.iter().filter(|judged| judged.property == p && judged.keys == *keys);
             let known = |spot: &Spot| spot.verdict.unwrap_or(Verdict::Inconclusive).as_str();
             let at_events = spots.iter().filter(|spot| spot.event.is_some());
@@ -342,14 +350,22 @@ fn agree_ahead(case: &Case, floor: &Floor) -> Result<(), TestCaseError> {
                 continue;
             }
             for judged in found {
-                let last = spots.iter().rev().find(|spot| spot.time <= judged.about);
-                let mut here = spots.iter().filter(|spot| spot.time == judged.about).chain(last);
-                let right = here.any(|spot| known(spot) == judged.verdict.as_str());
+                let is_right = |spots: &[Spot]| {
+                    let last = spots.iter().rev().find(|spot| spot.time <= judged.about);
+                    let mut here = spots.iter().filter(|spot| spot.time == judged.about).chain(last);
+                    here.any(|spot| known(spot) == judged.verdict.as_str())
+                };
+                let right = is_right(spots) || is_right(with_end);
                 prop_assert!(right, "{:?} of {:?}: {:?} in {:?}", formula, keys, judged, spots);
             }
             let mut rest = pairs.clone();
-            for event in events {
+            let at_events = |spots: &[Spot]| {
+                let spots = spots.iter().filter(|spot| spot.event.is_some());
+                spots.map(|spot| (spot.time, known(spot))).collect::<Vec<_>>()
+            };
+            for (event, other) in at_events(spots).into_iter().zip(at_events(with_end)) {
                 let at = rest.iter().position(|pair| *pair == event);
+                let at = at.or_else(|| rest.iter().position(|pair| *pair == other));
                 prop_assert!(at.is_some(), "{:?} of {:?}: no {:?} in {:?}", formula, keys, event, pairs);
                 rest.swap_remove(at.unwrap());
             }
