@@ -333,7 +333,7 @@ fn agree_ahead(case: &Case, floor: &Floor) -> Result<(), TestCaseError> {
     let all = judged(&case);
     for p in 0..spec.properties.len() {
         let expected = spots_by_keys(instances(spec, p, trace, *now));
-        // What is decided at the last event of the trace, if that is of another instance, may be used or not.
+        // Decisions at the last event of the trace, if that is of another instance, may be used or not.
         let with_end = spots_by_keys(instances_until(spec, p, trace, *now, true));
         let formula = spec.properties[p].formula;
         let of_keys = |judged: &&Judged| expected.iter().any(|(keys, _)| *keys == judged.keys);
