@@ -49,7 +49,9 @@ pub use actions::action_members;
 pub use feed::DestinationFeed;
 pub use settings::{Filter, MOST_SINKS, SinkSettings};
 pub use state::{DestinationHandle, DestinationState, DestinationSummary, Role};
-pub use store::{IS_AVAILABLE, StoreSettings, UNAVAILABLE, WAIT, default_series, is_same_file};
+#[cfg(feature = "page")]
+pub use store::default_series;
+pub use store::{IS_AVAILABLE, StoreSettings, UNAVAILABLE, WAIT, is_same_file};
 
 use crate::sinks::origin::{host, sha256_text};
 use crate::sinks::queue::{Queue, Queued};
