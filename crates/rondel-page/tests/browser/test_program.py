@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(not PROGRAM, reason="RONDEL_PROGRAM is not set")
 SPECIFICATION = """topic trace { speed: float, brake: bool, mode: string, robot: int }
 
 @severity(critical)
-@requirement(SAF-1)
+@requirement("SAF-1")
 @robust
 property slow = trace.speed <= 10.0
 
