@@ -7,6 +7,7 @@
 //! are distinguished by the time of their publication.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::ptr;
 use std::time::{Duration, Instant};
 
@@ -29,10 +30,11 @@ const POLL: Duration = Duration::from_millis(5);
 /// Limit of remembered publishers.
 const KNOWN: usize = 1024;
 
-/// Times of publication of the last sample of a publisher and of the last fetched one; and its type.
+/// Times of publication of the last sample of a publisher, and of the first and last fetched one; and its type.
 #[derive(Clone, Copy, Debug)]
 struct Times {
     last: i64,
+    fetched_from: i64,
     fetched: i64,
     of_type: TypeIndex,
 }
@@ -43,6 +45,8 @@ pub(super) struct Sources {
     current: dds_instance_handle_t,
     times: Times,
     others: BTreeMap<dds_instance_handle_t, Times>,
+    /// The former handle and the handle of a publisher that sends its kept samples again to the reader itself.
+    returned: Option<(dds_instance_handle_t, dds_instance_handle_t)>,
     /// The state of a publisher before its first sample.
     new: Times,
 }
@@ -50,9 +54,9 @@ pub(super) struct Sources {
 impl Sources {
     /// Creates the publishers of a reader whose samples have this type.
     pub(super) fn new(of_type: TypeIndex) -> Sources {
-        let new = Times { last: i64::MIN, fetched: i64::MIN, of_type };
+        let new = Times { last: i64::MIN, fetched_from: i64::MIN, fetched: i64::MIN, of_type };
         // No publisher has the handle 0.
-        Sources { current: 0, times: new, others: BTreeMap::new(), new }
+        Sources { current: 0, times: new, others: BTreeMap::new(), returned: None, new }
     }
 
     /// Whether a sample of this publisher was received before.
@@ -67,7 +71,7 @@ impl Sources {
         if publisher != self.current {
             self.switch(publisher);
         }
-        if time <= self.times.fetched {
+        if time <= self.times.fetched && time >= self.times.fetched_from {
             return false;
         }
         self.times.last = time;
@@ -83,11 +87,17 @@ impl Sources {
             self.others.insert(self.current, self.times);
         }
         (self.current, self.times) = (publisher, self.others.remove(&publisher).unwrap_or(self.new));
+        if let Some((former, _)) = self.returned.filter(|(_, returned)| *returned == publisher)
+            && let Some(former) = self.others.get(&former)
+            && !self.is_refusing()
+        {
+            self.times.fetched = self.times.fetched.max(former.last);
+        }
     }
 
     /// Refuses all samples of a publisher.
     pub(super) fn refuse(&mut self, publisher: dds_instance_handle_t) {
-        self.fetched(publisher, i64::MAX);
+        self.fetched(publisher, i64::MIN..=i64::MAX);
         self.times.last = i64::MIN;
     }
 
@@ -119,12 +129,21 @@ impl Sources {
         Some(self.times.last).filter(|last| *last > i64::MIN)
     }
 
-    /// Records that the samples of a publisher were fetched up to this time.
-    pub(super) fn fetched(&mut self, publisher: dds_instance_handle_t, time: i64) {
+    /// Records that the samples of a publisher from these times were fetched.
+    pub(super) fn fetched(&mut self, publisher: dds_instance_handle_t, times: RangeInclusive<i64>) {
         if publisher != self.current {
             self.switch(publisher);
         }
-        self.times = Times { last: time, fetched: time, ..self.times };
+        let (fetched_from, fetched) = times.into_inner();
+        self.times = Times { last: fetched, fetched_from, fetched, ..self.times };
+    }
+
+    /// Records that a publisher, which had another handle before, sends its kept samples again: those that were received
+    /// with the former handle until then are refused with this one.
+    pub(super) fn returned(&mut self, former: dds_instance_handle_t, publisher: dds_instance_handle_t) {
+        let Some(last) = self.last(former) else { return };
+        self.fetched(publisher, i64::MIN..=last);
+        self.returned = (former != publisher).then_some((former, publisher));
     }
 }
 
@@ -133,7 +152,8 @@ impl Sources {
 pub(super) struct Fetched {
     /// Their number.
     pub(super) count: u64,
-    /// Time of the last one.
+    /// Times of the first and the last one.
+    pub(super) first: i64,
     pub(super) last: i64,
 }
 
@@ -148,7 +168,7 @@ pub(super) fn fetch(
     find_first: impl Fn() -> Option<i64>,
     mut deliver: impl FnMut(&[(&[u8], Timestamp)]) -> u64,
 ) -> Fetched {
-    let mut fetched = Fetched { count: 0, last: after };
+    let mut fetched = Fetched { count: 0, first: i64::MAX, last: after };
     let (partitions, reliability) = (opened.qos.partitions.clone(), opened.qos.reliability);
     let durability = Some(Durability::TransientLocal);
     let wanted = TopicQos { reliability, durability, partitions, ..TopicQos::default() };
@@ -186,6 +206,7 @@ pub(super) fn fetch(
                 break;
             }
             if time > fetched.last {
+                fetched.first = fetched.first.min(time);
                 fetched.last = time;
                 samples.push((data, Timestamp::from_nanos(time)));
             }
@@ -208,7 +229,7 @@ mod tests {
         assert!(sources.admit(7, 1) && sources.admit(8, 1) && sources.admit(7, 2));
         assert!(sources.knows(7) && sources.knows(8));
         assert_eq!((sources.last(7), sources.last(8), sources.last(9)), (Some(2), Some(1), None));
-        sources.fetched(9, 5);
+        sources.fetched(9, i64::MIN..=5);
         assert!(!sources.admit(9, 4) && !sources.admit(9, 5) && sources.admit(9, 6) && sources.admit(7, 3));
         assert!(!sources.is_refusing());
         sources.refuse(11);
@@ -217,5 +238,31 @@ mod tests {
         assert!(sources.admit(7, 9) && !sources.is_refusing());
         (100..5_000).for_each(|publisher| assert!(sources.admit(publisher, 1)));
         assert!(sources.others.len() <= KNOWN);
+    }
+
+    /// Some of its samples had arrived with the former handle, and wait, when those between were fetched.
+    #[test]
+    fn samples_with_the_former_handle_are_delivered_once() {
+        let mut sources = Sources::new(TypeIndex::default());
+        assert!(sources.admit(7, 10));
+        sources.fetched(8, i64::MIN..=40);
+        sources.fetched(7, 20..=40);
+        // A publisher that keeps few samples did not send this one again.
+        assert!(sources.admit(7, 15));
+        assert!(
+            !sources.admit(7, 20) && !sources.admit(7, 40) && !sources.admit(8, 40) && sources.admit(8, 41)
+        );
+    }
+
+    /// As above, but the reader itself gets the samples again.
+    #[test]
+    fn samples_that_are_sent_again_are_delivered_once() {
+        let mut sources = Sources::new(TypeIndex::default());
+        assert!(sources.admit(7, 10));
+        sources.returned(7, 8);
+        assert!(sources.admit(7, 11) && sources.admit(7, 12));
+        assert!(!sources.admit(8, 10) && !sources.admit(8, 12) && sources.admit(8, 13));
+        sources.returned(8, 8);
+        assert!(!sources.admit(8, 13) && sources.admit(8, 14));
     }
 }

@@ -310,7 +310,11 @@ impl Worker {
             samples.len() as u64
         };
         let fetched = history::fetch(base, opened, publisher.handle, after, find_first, deliver);
-        self.sources.fetched(publisher.handle, fetched.last);
+        self.sources.fetched(publisher.handle, i64::MIN..=fetched.last);
+        if former != publisher.handle && fetched.count > 0 {
+            // Some of them may have arrived with the former handle, and wait.
+            self.sources.fetched(former, fetched.first..=fetched.last);
+        }
         Some(fetched)
     }
 
@@ -451,7 +455,7 @@ impl Worker {
     /// sample are delivered.
     fn await_kept(&mut self, publisher: matches::Match, former: u64, from: Timestamp) {
         if let Some(after) = self.sources.last(former) {
-            self.sources.fetched(publisher.handle, after);
+            self.sources.returned(former, publisher.handle);
             let until = adapter::now().as_nanos();
             self.returning = Some(Returning { publisher: publisher.handle, after, until, from });
         }
