@@ -6,6 +6,7 @@
 mod support;
 
 use std::io::{Read as _, Write as _};
+use std::num::NonZero;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
@@ -140,8 +141,8 @@ fn wrong_usage_and_absent_pages_are_refused() {
 struct Terminal {
     child: Child,
     coming: Receiver<Vec<u8>>,
-    /// Text that was not waited for yet, and whether colours were in the text before.
-    text: String,
+    /// The screen of the terminal: the command writes only the cells that have changed.
+    shown: vt100::Parser,
     is_coloured: bool,
 }
 
@@ -173,28 +174,36 @@ impl Terminal {
                 }
             }
         });
-        Some(Terminal { child, coming, text: String::new(), is_coloured: false })
+        let (rows, columns) = (NonZero::new(24).unwrap(), NonZero::new(80).unwrap());
+        Some(Terminal { child, coming, shown: vt100::Parser::new(rows, columns, 0), is_coloured: false })
     }
 
-    /// Waits for a text after the last one.
+    /// Waits until the terminal shows a text.
     #[track_caller]
     fn wait(&mut self, part: &str) {
+        self.wait_until(part, |screen| screen.contents().contains(part));
+    }
+
+    #[track_caller]
+    fn wait_until(&mut self, what: &str, is_reached: impl Fn(&vt100::Screen) -> bool) {
         let deadline = Instant::now() + LIMIT;
-        loop {
-            if let Some(at) = self.text.find(part) {
-                self.text.drain(..at + part.len());
-                return;
-            }
+        while !is_reached(self.shown.screen()) {
             match self.coming.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
                 Ok(bytes) => {
-                    self.text += &String::from_utf8_lossy(&bytes);
-                    self.is_coloured |= self.text.contains("\x1b[38;5;");
+                    self.shown.process(&bytes);
+                    self.is_coloured |= self.has_colour();
                 }
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
-                    panic!("no {part:?} in {:?}", self.text)
+                    panic!("no {what:?} in\n{}", self.shown.screen().contents())
                 }
             }
         }
+    }
+
+    fn has_colour(&self) -> bool {
+        let screen = self.shown.screen();
+        let mut cells = (0..24).flat_map(|row| (0..80).filter_map(move |column| screen.cell(row, column)));
+        cells.any(|cell| (cell.fgcolor(), cell.bgcolor()) != (vt100::Color::Default, vt100::Color::Default))
     }
 
     fn write(&mut self, keys: &[u8]) {
@@ -218,7 +227,7 @@ fn screen_follows_the_run_and_gives_the_terminal_back() {
         eprintln!("skipped: `script` is not installed");
         return;
     };
-    terminal.wait("\x1b[?1049h");
+    terminal.wait_until("the other screen", vt100::Screen::alternate_screen);
     terminal.wait("[Properties]");
     let feed = feed(&endpoint);
     terminal.wait("violated");
@@ -233,7 +242,7 @@ fn screen_follows_the_run_and_gives_the_terminal_back() {
     terminal.wait("not seen since");
     assert!(!terminal.is_coloured, "no colour with NO_COLOR");
     terminal.write(b"q");
-    terminal.wait("\x1b[?1049l");
+    terminal.wait_until("the first screen", |screen| !screen.alternate_screen());
     // The terminal has lines again.
     terminal.wait(" icanon");
     assert_eq!(std::fs::read_to_string(folder.path("status")).unwrap(), "status 0\n");
