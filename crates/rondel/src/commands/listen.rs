@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use rondel_net::dds;
-use rondel_runtime::{Emit, Input};
+use rondel_runtime::Input;
 
 use super::from_deployment;
-use crate::deployment::{Address, AlignmentSection, Binding, Deployment, Limits, Typing};
+use crate::deployment::{Address, Binding, Deployment, Typing};
 use crate::live::networks::{NetworkArguments, NetworkSettings};
 use crate::schemas::Schemas;
 use crate::specification::{Specification, is_deployment};
@@ -136,37 +136,12 @@ impl Listening<'_> {
         let network = self.network.with_wait();
         let networks = network.settings(sources.iter().map(|binding| &binding.address))?;
         let names = self.sources.iter().cloned();
+        let specification = Specification::of_topics(names).map_err(|_| String::new())?;
         Ok(Deployment {
-            specification: Specification::of_topics(names).map_err(|_| String::new())?,
-            networks,
-            emit: Emit::Change,
-            alignment: AlignmentSection::by_default(
-                &sources.iter().map(|binding| binding.input.clone()).collect::<Vec<_>>(),
-            ),
             synchronized: Some(Vec::new()),
-            sources,
-            sinks: Vec::new(),
             slow_consumer: network.slow_consumer.unwrap_or_default(),
-            spool: None,
-            heartbeat: None,
-            gates: Vec::new(),
-            record: None,
-            audit: None,
-            text: None,
-            metrics: None,
-            page: None,
-            store: None,
-            driven: Vec::new(),
-            actions: Vec::new(),
             exit_on_unreachable: self.network.exit_on_unreachable,
-            missing_after: None,
-            limits: Limits::default(),
-            durability: None,
-            ids: false,
-            blind: Default::default(),
-            reset: Default::default(),
-            clock: None,
-            watch: false,
+            ..Deployment::of(specification, networks, sources)
         })
     }
 }

@@ -170,6 +170,41 @@ pub fn time_unit(text: &str) -> Option<TimeUnit> {
 pub struct Refused;
 
 impl Deployment {
+    /// A deployment with these sources, aligned by default, and nothing else: nothing is published.
+    pub fn of(specification: Specification, networks: NetworkSettings, sources: Vec<Binding>) -> Deployment {
+        let inputs: Vec<Input> = sources.iter().map(|binding| binding.input.clone()).collect();
+        Deployment {
+            networks,
+            sources,
+            alignment: AlignmentSection::by_default(&inputs),
+            synchronized: None,
+            emit: Emit::Change,
+            sinks: vec![Vec::new(); specification.program.properties().len()],
+            slow_consumer: SLOW_CONSUMER_WAIT,
+            spool: None,
+            heartbeat: None,
+            gates: Vec::new(),
+            record: None,
+            audit: None,
+            text: None,
+            metrics: None,
+            page: None,
+            store: None,
+            driven: Vec::new(),
+            actions: Vec::new(),
+            exit_on_unreachable: true,
+            missing_after: None,
+            limits: Limits::default(),
+            durability: None,
+            ids: false,
+            blind: Blind::default(),
+            reset: Reset::default(),
+            clock: None,
+            watch: false,
+            specification,
+        }
+    }
+
     /// Returns all addresses that it reads or publishes on.
     pub fn addresses(&self) -> impl Iterator<Item = &Address> + Clone {
         let sources = self.sources.iter().map(|binding| &binding.address);

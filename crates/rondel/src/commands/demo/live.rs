@@ -8,9 +8,9 @@ use rondel_event::{Path, TimeUnit};
 use rondel_net::adapter::Publisher;
 use rondel_net::zenoh;
 use rondel_runtime::alignment::Policy;
-use rondel_runtime::{Alignment, Clock, Emit, Input, SystemClock, TimeSource};
+use rondel_runtime::{Alignment, Clock, Input, SystemClock, TimeSource};
 
-use crate::deployment::{Address, AlignmentSection, Binding, Deployment, Encoding, Limits};
+use crate::deployment::{Address, AlignmentSection, Binding, Deployment, Encoding};
 use crate::live::networks::{self, NetworkSettings};
 use crate::live::pipeline::Stop;
 use crate::live::running::{END_WITHIN, Options, Running};
@@ -39,39 +39,15 @@ fn deployment(specification: Specification, addresses: &[Address], networks: Net
         },
     };
     let sources: Vec<Binding> = addresses.iter().map(binding).collect();
+    let sinks = vec![vec![Address::Stdout]; specification.program.properties().len()];
     Deployment {
         // The vehicle publishes in order.
         alignment: AlignmentSection {
             alignment: Alignment::new(Policy::Arrival),
             ..AlignmentSection::by_default(&[])
         },
-        synchronized: None,
-        sources,
-        networks,
-        emit: Emit::Change,
-        sinks: vec![vec![Address::Stdout]; specification.program.properties().len()],
-        slow_consumer: crate::deployment::SLOW_CONSUMER_WAIT,
-        spool: None,
-        heartbeat: None,
-        gates: Vec::new(),
-        record: None,
-        audit: None,
-        text: None,
-        metrics: None,
-        page: None,
-        store: None,
-        driven: Vec::new(),
-        actions: Vec::new(),
-        exit_on_unreachable: true,
-        missing_after: None,
-        limits: Limits::default(),
-        durability: None,
-        ids: false,
-        blind: Default::default(),
-        reset: Default::default(),
-        clock: None,
-        watch: false,
-        specification,
+        sinks,
+        ..Deployment::of(specification, networks, sources)
     }
 }
 

@@ -6,8 +6,7 @@ use rondel_spec::Topic;
 
 use super::Run;
 use crate::deployment::{
-    self, Address, AlignmentSection, Binding, Deployment, Typing, Unheard, check_time_field, spread,
-    time_source, unheard,
+    self, Address, Binding, Deployment, Typing, Unheard, check_time_field, spread, time_source, unheard,
 };
 use crate::output::Emit;
 use crate::specification::Specification;
@@ -51,36 +50,12 @@ impl Run {
         let network = self.network.with_wait();
         let networks = network.settings(used).map_err(wrong)?;
         Ok(Deployment {
-            networks,
-            specification,
             emit: self.emit.unwrap_or(Emit::Change).into(),
-            alignment: AlignmentSection::by_default(
-                &bindings.iter().map(|binding| binding.input.clone()).collect::<Vec<_>>(),
-            ),
-            synchronized: None,
-            sources: bindings,
             sinks,
             slow_consumer: network.slow_consumer.unwrap_or_default(),
-            spool: None,
-            heartbeat: None,
-            gates: Vec::new(),
-            record: None,
-            audit: None,
-            text: None,
-            metrics: None,
-            page: None,
-            store: None,
-            driven: Vec::new(),
-            actions: Vec::new(),
             exit_on_unreachable: self.network.exit_on_unreachable,
             missing_after: Some(deployment::MISSING_AFTER),
-            limits: deployment::Limits::default(),
-            durability: None,
-            ids: false,
-            blind: Default::default(),
-            reset: Default::default(),
-            clock: None,
-            watch: false,
+            ..Deployment::of(specification, networks, bindings)
         })
     }
 
