@@ -88,6 +88,11 @@ fn zenoh_connects(folder: &Folder, server: &str, client: &str, ca: &str) -> bool
     connected
 }
 
+/// Whether they connect at last: an attempt lasts a second, which a busy machine may need for more than a handshake.
+fn zenoh_connects_at_last(folder: &Folder, name: &str) -> bool {
+    (0..20).any(|_| zenoh_connects(folder, name, name, "ca.pem"))
+}
+
 #[test]
 fn zenoh_refuses_certificates_that_are_not_valid() {
     let (folder, authority) = (Folder::new(), Authority::new());
@@ -95,7 +100,7 @@ fn zenoh_refuses_certificates_that_are_not_valid() {
     for (name, valid) in [("good", Valid::Now), ("old", Valid::Before), ("new", Valid::Later)] {
         authority.write(&folder, name, valid);
     }
-    assert!(zenoh_connects(&folder, "good", "good", "ca.pem"));
+    assert!(zenoh_connects_at_last(&folder, "good"));
     for bad in ["old", "new"] {
         assert!(!zenoh_connects(&folder, "good", bad, "ca.pem"), "a client whose certificate is {bad}");
         assert!(!zenoh_connects(&folder, bad, "good", "ca.pem"), "a server whose certificate is {bad}");
@@ -108,7 +113,7 @@ fn zenoh_refuses_certificates_that_are_not_valid() {
     assert!(!zenoh_connects(&folder, "good", "stranger", "ca.pem"));
     folder.file("ca.pem", &other.pem);
     assert!(!zenoh_connects(&folder, "good", "good", "ca.pem"));
-    assert!(zenoh_connects(&folder, "stranger", "stranger", "ca.pem"));
+    assert!(zenoh_connects_at_last(&folder, "stranger"));
 }
 
 #[test]

@@ -54,10 +54,14 @@ fn a_broker_that_comes_later_holds_up_no_other_network_and_gets_every_verdict() 
     broker.resume();
     // Both directions work as soon as the broker is there.
     let mut reader = broker
-        .client("mosquitto_sub", &["-q", "1", "-t", "verdict/#", "-C", "1", "-W", "60"])
+        .client("mosquitto_sub", &["-q", "1", "-t", "verdict/#", "-t", "ready", "-W", "60"])
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
+    let mut lines = BufReader::new(reader.stdout.take().unwrap()).lines().map(Result::unwrap);
+    // It has subscribed when its own retained message comes; verdicts that waited may come before.
+    let published = broker.client("mosquitto_pub", &["-t", "ready", "-r", "-m", "{}"]).status();
+    assert!(published.unwrap().success() && lines.any(|line| line == "{}"));
     run.wait_stderr("was lost from");
     loop {
         let mut publisher =
@@ -70,8 +74,9 @@ fn a_broker_that_comes_later_holds_up_no_other_network_and_gets_every_verdict() 
             break;
         }
     }
-    let line = BufReader::new(reader.stdout.take().unwrap()).lines().next().unwrap().unwrap();
+    let line = lines.next().unwrap();
     assert!(line.contains("\"property\""), "{line}");
+    reader.kill().unwrap();
     reader.wait().unwrap();
     feed.close_input();
     run.terminate();

@@ -37,13 +37,16 @@ fn check(options: &[&str]) -> Finished {
     rondel([&["check"], options].concat())
 }
 
-/// A text without the times that checks took.
+/// A text without the time that the check took, such as ` in 0.012 s`.
 fn without_durations(text: &str) -> String {
-    let text = text.split('\n').map(|line| match line.split_once(" in 0.") {
-        Some((before, after)) => format!("{before}{}", after.split_once(" s").map_or("", |(_, rest)| rest)),
-        None => line.to_owned(),
-    });
-    text.collect::<Vec<_>>().join("\n")
+    let without = |line: &str| -> Option<String> {
+        let (before, after) = line.split_once(" checked against ")?;
+        let (claims, duration) = after.split_once(" in ")?;
+        let (_, rest) = duration.split_once(" s")?;
+        Some(format!("{before} checked against {claims}{rest}"))
+    };
+    let lines = text.split('\n').map(|line| without(line).unwrap_or_else(|| line.to_owned()));
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 #[test]

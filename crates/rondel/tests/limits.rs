@@ -73,12 +73,13 @@ fn messages_with_impossible_times_are_counted_and_stop_no_deadline() {
 fn limits_are_settings() {
     let (folder, endpoint) = (Folder::new(), free_endpoint());
     let further = "alignment: { policy: arrival, ahead: never }\nlimits: { message: 100 B }\n";
-    let monitor = monitor(&folder, &endpoint, further);
+    let mut monitor = monitor(&folder, &endpoint, further);
     let long = "x".repeat(100);
     let lines = format!(
         "{{\"t\":\"2100-01-01T00:00:00Z\",\"request\":false,\"answer\":false}}\n{{\"t\":1,\"request\":true,\"more\":\"{long}\"}}\n"
     );
     publish(&endpoint, &lines);
+    monitor.wait_stderr("is larger than the limit");
     monitor.terminate();
     monitor.finish().expect_status(0).expect_stderr(&[
         "door: a message of 132 bytes is larger than the limit of 100 B; it was refused",

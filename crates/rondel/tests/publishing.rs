@@ -60,8 +60,9 @@ fn verdicts_that_a_stopped_broker_has_not_confirmed_are_counted() {
     let domain = dds_domain();
     let network = [at(&broker), dds(&domain)].concat();
     for format in ["json", "text"] {
-        let own = ["run", "-f", "v", "--emit", "every", "--topic", "dds:state", "--publish", "mqtt:verdict"];
-        let mut run = start_rondel(arguments(&[&own[..], &["--summary", format]].concat(), &network));
+        let own = ["run", "-f", "v", "--emit", "every", "--topic", "dds:state", "--summary", format];
+        let to = ["--publish", "mqtt:verdict", "--publish", "stdout"];
+        let mut run = start_rondel(arguments(&[&own[..], &to].concat(), &network));
         run.wait_stderr("ready");
         broker.freeze();
         let input = "{\"v\":true}\n".repeat(20);
@@ -70,6 +71,7 @@ fn verdicts_that_a_stopped_broker_has_not_confirmed_are_counted() {
             input.as_bytes(),
         )
         .expect_status(0);
+        run.take_stdout(20);
         run.terminate();
         let ended = run.finish();
         let expected = match format {

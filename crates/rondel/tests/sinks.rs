@@ -174,6 +174,7 @@ fn next_run_publishes_verdicts_that_waited_for_a_killed_broker() {
     let (Some(mut broker), folder) = (Broker::start(test), Folder::new()) else { return };
     let mut net = Net::start(&broker, &folder, "");
     net.check();
+    assert!(net.take_mqtt(COUNT).into_iter().eq(0..COUNT as u64));
     broker.kill();
     net.check();
     let (status, summary) = net.end();

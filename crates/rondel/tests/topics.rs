@@ -10,7 +10,7 @@ use rondel_testkit::Process;
 use support::network::{
     arguments, dds, dds_domain, free_endpoint, independent, python, zenoh, zenoh_listening,
 };
-use support::{Folder, rondel, rondel_with_input, start_rondel};
+use support::{Folder, rondel, start_rondel};
 
 fn example(name: &str) -> String {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(name).to_str().unwrap().to_owned()
@@ -20,11 +20,14 @@ fn json(text: &str) -> serde_json::Value {
     serde_json::from_str(text).expect("JSON")
 }
 
-/// Publishes once somebody subscribes, and stays.
-fn publisher(topic: &str, network: &[String]) -> Process {
-    let mut publisher = start_rondel(arguments(&["publish", "--to", topic, "--wait", "60"], network));
-    let lines: String = (0..400).map(|i| format!("{{\"speed\": {}.5, \"on\": true}}\n", i % 10)).collect();
+/// Publishes so many lines on DDS once somebody subscribes, and stays. It has joined the domain, so that its start takes
+/// nothing of the time for looking.
+fn publisher(topic: &str, count: u32, more: &[&str], network: &[String]) -> Process {
+    let own = ["--log", "info", "publish", "--to", topic, "--wait", "60"];
+    let mut publisher = start_rondel(arguments(&[&own[..], more].concat(), network));
+    let lines: String = (0..count).map(|i| format!("{{\"speed\": {}.5, \"on\": true}}\n", i % 10)).collect();
     publisher.write(lines.as_bytes());
+    publisher.wait_stderr("joined the DDS domain");
     publisher
 }
 
@@ -195,13 +198,17 @@ fn an_empty_search_names_its_topics_and_duration() {
 #[test]
 fn topics_on_zenoh_become_a_deployment() {
     let (folder, endpoint) = (Folder::new(), free_endpoint());
-    let own = ["init", "--for", "5", "--folder", &folder.path("")];
-    let mut init = start_rondel(arguments(&own, &zenoh_listening("router", &endpoint)));
-    init.wait_stderr("looking at zenoh:**");
-    let lines: String = (0..40).map(|i| format!("{{\"v\": {}.5}}\n", i % 10)).collect();
+    // The publisher waits for the router, so that its start takes nothing of the time for looking.
     let own = ["publish", "--to", "zenoh:demo/speed", "--wait", "60"];
-    rondel_with_input(arguments(&own, &zenoh("client", &endpoint)), lines.as_bytes()).expect_status(0);
-    init.finish().expect_status(0).expect_stderr(&["1 topic", "next: rondel run"]);
+    let mut publisher = start_rondel(arguments(&own, &zenoh("client", &endpoint)));
+    let lines: String = (0..40).map(|i| format!("{{\"v\": {}.5}}\n", i % 10)).collect();
+    publisher.write(lines.as_bytes());
+    publisher.close_input();
+    publisher.wait_stderr("trying again");
+    let own = ["init", "--for", "5", "--folder", &folder.path("")];
+    let init = rondel(arguments(&own, &zenoh_listening("router", &endpoint)));
+    init.expect_status(0).expect_stderr(&["1 topic", "next: rondel run"]);
+    publisher.finish().expect_status(0);
     let deployment = folder.path("rondel.yaml");
     rondel(["validate", &deployment]).expect_status(0);
     rondel(["test", &folder.path("first.rondel")]).expect_status(0);
@@ -215,7 +222,7 @@ fn topics_on_zenoh_become_a_deployment() {
 fn topics_on_dds_have_types_and_publishers() {
     let domain = dds_domain();
     let network = dds(&domain);
-    let publisher = publisher("dds:plant/state", &network);
+    let publisher = publisher("dds:plant/state", 400, &[], &network);
     let by_parameter = ["topics", "dds:{place}/state", "--for", "3", "--format", "json"];
     let mut found = start_rondel(arguments(&by_parameter, &network));
     found.wait_stderr("looking at dds:{place}/state for 3 seconds");
@@ -257,18 +264,24 @@ fn late_publishers_on_dds_are_drafted_with_their_fields() {
     rondel(["validate", &folder.path("rondel.yaml")]).expect_status(0);
 }
 
+/// A node with a publisher on `/battery`, whose type it describes; it is there before the others, and their router.
+fn described_node(python: &Path, endpoint: &str) -> Process {
+    let network = ["--domain", "9", "--mode", "router", "--listen", endpoint];
+    let options = [&["/battery"], &network[..], &["--count", "2000", "--pause", "0.05"]].concat();
+    let mut node = independent(python, "ros2_zenoh_described.py", &options);
+    node.wait_stdout("ready");
+    node
+}
+
 /// A type without a public definition is described by the node of its publisher.
 #[test]
 fn types_of_ros_2_over_zenoh_are_resolved() {
     let Some(python) = python("types_of_ros_2_over_zenoh_are_resolved") else { return };
     let (endpoint, folder) = (free_endpoint(), Folder::new());
     let written = folder.path("new");
+    let _node = described_node(&python, &endpoint);
     let own = ["init", "zenoh:9/**", "--for", "4", "--folder", &written];
-    let mut init = start_rondel(arguments(&own, &zenoh_listening("router", &endpoint)));
-    init.wait_stderr("looking at zenoh:9/**");
-    let options = ["/battery", "--domain", "9", "--connect", &endpoint, "--count", "2000", "--pause", "0.05"];
-    let _node = independent(&python, "ros2_zenoh_described.py", &options);
-    init.finish().expect_status(0);
+    rondel(arguments(&own, &zenoh("client", &endpoint))).expect_status(0);
     let text = std::fs::read_to_string(folder.path("new/first.rondel")).unwrap();
     assert!(text.contains("charge: float") && text.contains("battery.charge"), "{text}");
     let deployment = std::fs::read_to_string(folder.path("new/rondel.yaml")).unwrap();
@@ -283,16 +296,15 @@ fn topics_of_ros_2_over_zenoh_have_their_names() {
     let Some(python) = python("topics_of_ros_2_over_zenoh_have_their_names") else { return };
     let endpoint = free_endpoint();
     let folder = Folder::new();
-    let network = zenoh_listening("router", &endpoint);
     for command in [&["topics", "--format", "json"][..], &["init", "--folder", &folder.path("")]] {
-        let own = [command, &["--for", "5"]].concat();
-        let mut looking = start_rondel(arguments(&own, &network));
-        looking.wait_stderr("looking at zenoh:**");
-        let options = ["/fleet/chatter", "--count", "8", "--stay", "--connect", &endpoint];
+        // It sends as soon as somebody subscribes.
+        let options = ["/fleet/chatter", "--count", "8", "--stay", "--mode", "router", "--listen", &endpoint];
         let mut publisher = independent(&python, "ros2_zenoh_publish.py", &options);
-        publisher.wait_stdout("sent 8");
-        let seen = looking.finish();
+        publisher.wait_stdout("early 0");
+        let own = [command, &["--for", "5"]].concat();
+        let seen = rondel(arguments(&own, &zenoh("client", &endpoint)));
         seen.expect_status(0);
+        publisher.wait_stdout("sent 8");
         publisher.finish().expect_status(0);
         if command[0] == "topics" {
             let topic = &json(&seen.stdout)["topics"][0];
@@ -322,13 +334,9 @@ fn in_ros2(implementation: &str, domain: &str, own: &[&str], network: &[String])
 fn topics_of_ros_2_over_dds_are_found_by_their_names() {
     let (folder, domain) = (Folder::new(), dds_domain());
     let network = ["--dds-interface".to_owned(), "lo".to_owned()];
-    let _publishers = ["dds:rt/fleet/chatter", "dds:fleet/chatter"].map(|topic| {
-        let own = ["publish", "--to", topic, "--wait", "60", "--rate", "20"];
-        let mut publisher = start_rondel(arguments(&own, &dds(&domain)));
-        let lines: String = (0..600).map(|i| format!("{{\"speed\": {}.5}}\n", i % 10)).collect();
-        publisher.write(lines.as_bytes());
-        publisher
-    });
+    // For longer than four commands take that look for three seconds each.
+    let _publishers = ["dds:rt/fleet/chatter", "dds:fleet/chatter"]
+        .map(|topic| publisher(topic, 2000, &["--rate", "20"], &dds(&domain)));
     let implementation = "rmw_cyclonedds_cpp";
     let own = folder.path("own");
     for (pattern, found) in [("ros2:/**", 1), ("ros2:/fleet/{name}", 1), ("ros2:/*", 0)] {
@@ -363,12 +371,9 @@ fn topics_of_ros_2_over_zenoh_are_found_by_their_names() {
     let Some(python) = python("topics_of_ros_2_over_zenoh_are_found_by_their_names") else { return };
     let (endpoint, folder) = (free_endpoint(), Folder::new());
     let own = folder.path("own");
+    let _node = described_node(&python, &endpoint);
     let init = ["init", "ros2:/**", "--for", "4", "--folder", &own];
-    let mut init = in_ros2("rmw_zenoh_cpp", "9", &init, &zenoh_listening("router", &endpoint));
-    init.wait_stderr("looking at ros2:/**");
-    let options = ["/battery", "--domain", "9", "--connect", &endpoint, "--count", "2000", "--pause", "0.05"];
-    let _node = independent(&python, "ros2_zenoh_described.py", &options);
-    init.finish().expect_status(0);
+    in_ros2("rmw_zenoh_cpp", "9", &init, &zenoh("client", &endpoint)).finish().expect_status(0);
     let deployment = std::fs::read_to_string(format!("{own}/rondel.yaml")).unwrap();
     assert!(deployment.contains("battery: { source: \"ros2:/battery\" }"), "{deployment}");
     let run = ["run", &format!("{own}/rondel.yaml"), "--count", "5"];

@@ -252,7 +252,17 @@ fn stopped_while_a_type_is_waited_for() {
         waiting.wait_stderr(ready);
         waiting.wait_stderr("never, to resolve its type for ");
         waiting.signal("INT");
-        waiting.finish().expect_status(if strict { 4 } else { 0 }).expect_stderr(&[end]);
+        let ended = waiting.finish();
+        // A busy machine may not let a recorder run for a while; its recording is not complete then.
+        let is_complete = !ended.stderr.contains("the recorder did not run for");
+        let status = if strict {
+            4
+        } else if is_complete {
+            0
+        } else {
+            5
+        };
+        ended.expect_status(status).expect_stderr(&[end]);
     }
 }
 

@@ -74,7 +74,8 @@ fn a_frozen_broker_blocks_no_offer() {
         };
         assert!(matches!(refused, PublishError::Slow), "{refused}");
         assert!((20..20_000).contains(&accepted), "{accepted}");
-        assert!(longest < Duration::from_millis(100), "{longest:?}");
+        // One that waited for the broker would take until its silence is noticed.
+        assert!(longest < LIMIT / 10, "{longest:?}");
         assert_eq!(publisher.drops().unwrap().count(), 0, "it is the caller's");
         broker.unfreeze();
         while accepted < 20_000 {

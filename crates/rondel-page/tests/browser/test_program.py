@@ -36,6 +36,18 @@ def free_port():
         return s.getsockname()[1]
 
 
+def wait_until_served(url, process):
+    """Waits until a process serves the page."""
+    end = time.monotonic() + 60
+    while True:
+        try:
+            urllib.request.urlopen(f"{url}api/v1/state", timeout=1).close()
+            return
+        except OSError:
+            assert process.poll() is None and time.monotonic() < end, "the page is not served"
+            time.sleep(0.1)
+
+
 class Run:
     """`rondel run` with a page, and a publisher of 10 messages a second."""
 
@@ -56,14 +68,7 @@ page: {{ listen: "127.0.0.1:{self.port}" }}
 
     def start(self):
         self.monitor = subprocess.Popen([PROGRAM, "run", "--explain", "rondel.yaml"], cwd=self.folder, stdout=subprocess.DEVNULL, stderr=(self.folder / "monitor.log").open("w"))
-        end = time.monotonic() + 20
-        while time.monotonic() < end:
-            try:
-                urllib.request.urlopen(f"{self.url}api/v1/state", timeout=1).close()
-                break
-            except OSError:
-                assert self.monitor.poll() is None, (self.folder / "monitor.log").read_text()
-                time.sleep(0.1)
+        wait_until_served(self.url, self.monitor)
         self.publisher = subprocess.Popen([PROGRAM, "publish", "--to", "zenoh:test/trace", "--zenoh-connect", self.endpoint], stdin=subprocess.PIPE, text=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         return self
 
@@ -134,7 +139,7 @@ def test_page_of_the_store(open_page, run):
     port = free_port()
     server = subprocess.Popen([PROGRAM, "page", "verdicts.db", "--listen", f"127.0.0.1:{port}"], cwd=run.folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        time.sleep(2)
+        wait_until_served(f"http://127.0.0.1:{port}/", server)
         page = open_page(f"http://127.0.0.1:{port}/")
         wait_rows(page, 3)
         expect(page.locator("#connection")).to_have_text("store")

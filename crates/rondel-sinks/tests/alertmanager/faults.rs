@@ -106,7 +106,8 @@ fn alerts_are_bounded_and_those_left_out_are_counted() {
     let server = Server::start(|request| if is_post(request) { OK } else { NONE });
     let mut sink = sink(server.url());
     let all = |truth| (0..10_007).map(move |i| entry(1, instance(i), truth)).collect::<Vec<_>>();
-    let progress = sink.write_some(&all(Violated), LIMIT);
+    // Ten thousand alerts take seconds in an unoptimised build.
+    let progress = sink.write_some(&all(Violated), 4 * LIMIT);
     assert_eq!((progress.done, progress.rejected), (10_007, 7));
     assert!(progress.failure.unwrap().message.contains("left out"));
     let alerts: usize = posted(&server).iter().map(Vec::len).sum();

@@ -1,6 +1,6 @@
 //! Verdicts arrive once, with ids and subjects.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rondel_sinks::nats::{NatsOptions, NatsSink};
 use rondel_sinks::{End, Entry, FailureKind, RunKey, Sink, VerdictEntry, Written};
@@ -67,14 +67,15 @@ fn missing_stream_is_named_until_it_exists() {
 
 #[test]
 fn connection_without_verdicts_stays() {
-    let ping = |_: &_| "ping_interval: \"300ms\"\nping_max: 2\n".to_owned();
+    let ping = |_: &_| "ping_interval: \"1s\"\nping_max: 2\n".to_owned();
     let Some(server) = Server::with("connection_without_verdicts_stays", ping) else { return };
     server.client("", "create", STREAM);
     let mut sink = server.sink();
     let samples = Sample::all(0..2);
     assert_eq!(sink.write(&entries(&samples[..1]), LIMIT).unwrap().stored, 1);
-    // Each call serves the connection for some milliseconds.
-    for _ in 0..300 {
+    // Each call serves the connection for some milliseconds. The server closes it after three seconds without an answer.
+    let began = Instant::now();
+    while began.elapsed() < Duration::from_secs(4) {
         assert!(!sink.maintain(0, Duration::from_millis(100)).unwrap());
     }
     assert_eq!(sink.write(&entries(&samples[1..]), LIMIT).unwrap().stored, 1);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use rondel_sinks::sqlite::{Filter, Format, Reader, SqliteSink, StoreOptions};
 use rondel_sinks::{Begin, Entry, PropertyEntry, RunKey, RunKind, Sink, Truth, VerdictEntry, Written};
 
-pub(crate) const LIMIT: Duration = Duration::from_secs(10);
+pub(crate) const LIMIT: Duration = Duration::from_secs(30);
 /// 2026-11-29 00:00:00 UTC.
 pub(crate) const MIDNIGHT: i64 = 1_795_910_400_000_000_000;
 pub(crate) const SECOND: i64 = 1_000_000_000;

@@ -2,12 +2,13 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use crate::support::network::{arguments, dds_domain, free_endpoint, independent, python, router, zenoh};
 use crate::support::{Folder, rondel, rondel_with_input, start_rondel};
-use crate::{topics, wait};
+use crate::{topics, wait, written};
 
 /// A deployment on Zenoh with a flight recorder.
 pub(super) fn deployment(folder: &Folder, endpoint: &str, record: &str) -> String {
@@ -51,7 +52,7 @@ fn a_violation_leaves_a_file() {
     let endpoint = free_endpoint();
     let _router = router(&endpoint);
     let (folder, network) = (Folder::new(), zenoh("client", &endpoint));
-    let deployment = deployment(&folder, &endpoint, "on: violation, before: 60 s, after: 300 ms, keep: 2");
+    let deployment = deployment(&folder, &endpoint, "on: violation, before: 60 s, after: 1 s, keep: 2");
     let evidence = folder.path("evidence");
     std::fs::create_dir(&evidence).unwrap();
     folder.file("evidence/notes.mcap", "mine");
@@ -115,6 +116,7 @@ with open(sys.argv[1], 'rb') as file:
     // SIGTERM within `after`.
     wait(|| !first.exists());
     speeds(&network, &[1, 14]);
+    (0..5).for_each(|_| drop(run.wait_stdout("violated      limited")));
     run.terminate();
     let finished = run.finish();
     finished.expect_status(0);
@@ -144,6 +146,9 @@ fn silence_is_recorded() {
     record.wait_stderr("ready");
     speeds(&network, &[1, 2]);
     run.wait_stdout("violated");
+    // The recorder may have received the messages later than the run: for it, too, nothing comes for a second.
+    wait(|| written(&all, "t/speed") == 2);
+    std::thread::sleep(Duration::from_millis(1100));
     record.terminate();
     record.finish().expect_status(0);
     run.terminate();

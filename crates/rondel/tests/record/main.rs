@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use rondel_testkit::{Broker, Process};
+use rondel_testkit::{Broker, LIMIT, Process};
 use serde_json::{Value, json};
 use support::network::{
     arguments, dds, dds_domain, free_endpoint, independent, python, router, zenoh, zenoh_listening,
@@ -149,7 +149,7 @@ fn mqtt_is_recorded_as_it_is_checked() {
     let mut record = start_rondel(arguments(&own, &network));
     record.wait_stderr("ready");
     send(&network, "mqtt", &messages(200));
-    wait(|| std::fs::metadata(&file).is_ok_and(|metadata| metadata.len() > 1500));
+    wait(|| written(&file, "t/gear") == 100 && written(&file, "t/speed") == 100);
     record.terminate();
     record
         .finish()
@@ -161,11 +161,19 @@ fn mqtt_is_recorded_as_it_is_checked() {
 
 /// Waits for a condition.
 fn wait(is: impl Fn() -> bool) {
-    let end = Instant::now() + Duration::from_secs(30);
+    let end = Instant::now() + LIMIT;
     while !is() {
         assert!(Instant::now() < end, "it takes too long");
         std::thread::sleep(Duration::from_millis(20));
     }
+}
+
+/// The number of messages on a topic that a recording has so far: a recorder writes once a second.
+fn written(file: &str, topic: &str) -> u64 {
+    let listed = rondel(["topics", file, "--format", "json"]);
+    let seen: Value = serde_json::from_str(&listed.stdout).unwrap_or_default();
+    let topics = seen["topics"].as_array().into_iter().flatten();
+    topics.filter(|of| of["name"] == topic).filter_map(|of| of["messages"].as_u64()).sum()
 }
 
 #[test]
@@ -278,6 +286,8 @@ fn offers_of_dds_publishers_are_recorded_and_replayed() {
     let options = ["rt/rover/battery", "--kind", "battery", "--domain", &domain, "--transient-local", "3"];
     let mut publisher =
         independent(&python, "dds_typed.py", &[&options[..], &["--deadline", "0.5"]].concat());
+    // A recorder waits two seconds for a publisher that describes the type, and then begins without it.
+    publisher.wait_stdout("ready");
     let known = ["--type", "rover_msgs/msg/Battery", "--schemas", &folder.path(".")];
     let record = |file: &str, own: &[&str]| {
         let own = [&["record", "dds+cdr:rt/rover/battery", "-o", file, "--count", "3"], own].concat();
@@ -430,13 +440,12 @@ fn a_failing_disk_is_reported_and_counted() {
     let file = folder.path("full.mcap");
     let limited = format!("trap '' XFSZ; ulimit -f 8; exec '{}' \"$@\"", support::RONDEL);
     let mut command = Command::new("sh");
-    let own = ["record", "zenoh:t/*", "-o", &file, "--compression", "none"];
+    let own = ["record", "zenoh:t/*", "-o", &file, "--compression", "none", "--count", "200"];
     command.args(["-c", &limited, "sh"]).args(arguments(&own, &network));
     let mut record = Process::start(command);
     record.wait_stderr("ready");
     send(&network, "zenoh", &messages(200));
     record.wait_stderr("cannot write");
-    record.terminate();
     record.finish().expect_status(3).expect_stderr(&["received 200 messages", "lost"]);
     // The rest of the recording does not pass for the whole.
     let checked = rondel(["check", "-f", "true or v > 0", "--topics", "t/speed", &file]);
@@ -450,13 +459,13 @@ fn a_failing_disk_is_reported_and_counted() {
     let gone = folder.path("gone");
     std::fs::create_dir(&gone).unwrap();
     let file = format!("{gone}/drive.mcap");
-    let mut record = start_rondel(arguments(&["record", "zenoh:t/*", "-o", &file], &network));
+    let own = ["record", "zenoh:t/*", "-o", &file, "--count", "20"];
+    let mut record = start_rondel(arguments(&own, &network));
     record.wait_stderr("ready");
     wait(|| Path::new(&file).exists());
     std::fs::remove_dir_all(&gone).unwrap();
     send(&network, "zenoh", &messages(20));
     record.wait_stderr("was removed or moved");
-    record.terminate();
     record.finish().expect_status(3).expect_stderr(&["received 20 messages", "lost"]);
 }
 

@@ -287,8 +287,9 @@ fn live(deployment: &Deployment<'_>, messages: &[Message]) -> Live {
     };
     let publishers: BTreeMap<&str, _> = topics.into_iter().map(publisher).collect();
     assert!(publishers.values().all(|publisher| publisher.wait_matched(Duration::from_secs(30))));
-    // One is there; so that the others are found too.
-    std::thread::sleep(Duration::from_millis(400));
+    // One is there; so that the others are found too. On DDS each of them answers to the new participant by itself.
+    let is_dds = deployment.networks().iter().any(|network| network.name() == "dds");
+    std::thread::sleep(Duration::from_millis(if is_dds { 2000 } else { 400 }));
     let mut before = "";
     for Message { topic, payload, .. } in messages {
         // Messages of another topic that are held back go first, to keep the order of the messages.

@@ -79,7 +79,10 @@ fn json_is_replayed(python: &Path, network: &Network<'_>, subscriber: impl Fn(us
     record.wait_stderr("ready");
     let fast = arguments(&["replay", &deployment, &file], &pace("--as-fast-as-possible --wait 60"));
     rondel(&fast).expect_status(0).expect_stderr(&["replayed 200 messages of 0.995 s in"]);
-    record.finish().expect_status(0);
+    let recorded = record.finish();
+    // A busy machine may not let the recorder run for a while; its recording is not complete then.
+    let is_complete = !recorded.stderr.contains("the recorder did not run for");
+    recorded.expect_status(if is_complete { 0 } else { 5 });
     for (name, replay) in [
         ("foreign", fast),
         // To the addresses that were recorded, faster than it was.

@@ -82,11 +82,13 @@ fn a_run_is_ready_once_it_is_connected_and_announces_its_end() {
     assert!(!manager.receive("READY=1", Duration::from_secs(2)), "there is no router: {:?}", manager.seen);
     let _router = router(&endpoint);
     manager.wait("READY=1");
-    let began = Instant::now();
-    for _ in 0..5 {
-        manager.wait("WATCHDOG=1");
-    }
-    assert!(began.elapsed() > Duration::from_millis(300), "keep-alive notifications come too often");
+    // After a pause of this process several have come, and are received at once.
+    let is_slow = (0..10).any(|_| {
+        let began = Instant::now();
+        (0..5).for_each(|_| manager.wait("WATCHDOG=1"));
+        began.elapsed() > Duration::from_millis(300)
+    });
+    assert!(is_slow, "keep-alive notifications come too often");
     run.terminate();
     manager.wait("STOPPING=1");
     run.finish().expect_status(0);

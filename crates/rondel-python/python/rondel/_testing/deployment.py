@@ -156,8 +156,12 @@ class JudgedDeployment:
         """
         __tracebackhide__ = True
         deadline = time.monotonic() + within
-        while (property, verdict) not in self.verdicts(property):
-            if not self.is_running:
+        while True:
+            # Before the verdicts: a run that has ended may have had it.
+            is_running = self.is_running
+            if (property, verdict) in self.verdicts(property):
+                return
+            if not is_running:
                 raise AssertionError(f"{self._deployment.name}: the monitor has ended{self._last()}")
             if time.monotonic() > deadline:
                 had = ", ".join(each for _, each in self.verdicts(property)) or "no verdict"
