@@ -248,7 +248,13 @@ fn stalled_run_is_reported() {
     assert_eq!(ask(&run, Request::get("/api/v1/topics")).0, 503);
     let state = get(&run, "/api/v1/state");
     assert_eq!(state["is_ready"], json!(false));
+    assert_eq!(state["reasons"], json!(["the evaluating thread does not answer"]));
+    let behind = get(&run, "/api/v1/state");
+    assert!(behind["behind_since"].is_number(), "verdicts in the store may be old: {behind}");
     assert_eq!(get(&run, "/api/v1/overview")["total"], json!(3), "the store answers");
+    live.is_stalled.store(false, Ordering::Relaxed);
+    let state = get(&run, "/api/v1/state");
+    assert_eq!((&state["is_ready"], &state["behind_since"]), (&json!(true), &Value::Null));
 }
 
 #[test]

@@ -87,6 +87,8 @@ pub struct RunState {
     pub is_ready: bool,
     /// Why it is not.
     pub reasons: Vec<String>,
+    /// Time of day in seconds since which verdicts are missing in all answers; `None` while they have all.
+    pub behind_since: Option<f64>,
 }
 
 /// Order of topics.
@@ -235,6 +237,7 @@ impl RunState {
             name: text(value, "name"),
             is_ready: value["is_ready"].as_bool().unwrap_or(false),
             reasons: list(value, "reasons", |reason| reason.as_str().unwrap_or_default().to_owned()),
+            behind_since: value["behind_since"].as_f64(),
         }
     }
 }
