@@ -347,7 +347,6 @@ impl Page {
             "late": topic.late,
             "lost": topic.lost,
             "undecodable": topic.undecodable,
-            "publishers": topic.publishers,
         })
     }
 

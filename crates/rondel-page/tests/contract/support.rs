@@ -166,7 +166,6 @@ impl Live for FixedRun {
             late: 1,
             lost: 2,
             undecodable: 3,
-            publishers: None,
         };
         let is_behind = self.is_behind.load(Ordering::Relaxed);
         Some(Figures {

@@ -72,8 +72,6 @@ pub struct TopicRow {
     pub lost: u64,
     /// Undecodable messages.
     pub undecodable: u64,
-    /// Publishers, where the network has them.
-    pub publishers: Option<u64>,
 }
 
 /// State of the run, or of the store.
@@ -201,7 +199,6 @@ impl TopicRow {
             late: count(value, "late"),
             lost: count(value, "lost"),
             undecodable: count(value, "undecodable"),
-            publishers: value["publishers"].as_u64(),
         }
     }
 

@@ -306,7 +306,7 @@ fn topics_are_ordered_and_marked() {
     assert_eq!(shown.model.wanted().topics.as_deref(), Some(""));
     let topic = |name: &str, rate: Value, age: Value, lost: u64| {
         json!({"name": name, "address": name, "network": "zenoh", "type": null, "messages": 12_345, "rate": rate,
-               "size": 10.0, "age": age, "late": 0, "lost": lost, "undecodable": 0, "publishers": null})
+               "size": 10.0, "age": age, "late": 0, "lost": lost, "undecodable": 0})
     };
     let topics = json!({"topics": [
         topic("slow", json!(0.5), json!(7), 3), topic("fast", json!(1000.0), json!(0.1), 0),
