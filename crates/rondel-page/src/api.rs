@@ -1,6 +1,7 @@
 //! From paths to answers: the functions of the API.
 
 use std::cmp::Reverse;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -411,15 +412,23 @@ fn known<'b>(base: &'b Base, name: &str) -> Result<(&'b PropertyText, &'b Summar
 fn filtered<'b>(base: &'b Base, query: &Query) -> Result<Vec<&'b Summary>, Problem> {
     let (search, verdict) = (query.text("search").map(str::to_lowercase), verdict(query)?);
     let (severity, requirement) = (query.text("severity"), query.text("requirement"));
-    let network = query.text("network");
+    let (network, names) = (query.text("network"), names(query)?);
     let is_found = |summary: &&Summary| {
         search.as_deref().is_none_or(|search| summary.name.to_lowercase().contains(search))
             && verdict.is_none_or(|verdict| summary.verdict == verdict)
             && severity.is_none_or(|severity| summary.severity == severity)
             && requirement.is_none_or(|own| summary.requirement.split(", ").any(|one| one == own))
             && network.is_none_or(|network| summary.networks.iter().any(|own| own == network))
+            && names.as_ref().is_none_or(|names| names.contains(&summary.name))
     };
     Ok(base.summaries.iter().filter(is_found).collect())
+}
+
+/// The names of the properties that a request selects.
+fn names(query: &Query) -> Result<Option<HashSet<String>>, Problem> {
+    let Some(text) = query.text("properties") else { return Ok(None) };
+    let names = serde_json::from_str(text);
+    names.map(Some).map_err(|_| Problem::wrong("`properties` is a JSON array of names such as [\"braking\"]"))
 }
 
 /// The verdict that a request names; [`NONE`] for `none`.

@@ -295,7 +295,8 @@ class Fake:
         rows = [self.summary(p, self.timeline(p, begin, end) if width else None) for p in self.scene.properties.values()]
         counts = {key or "none": sum(p.verdict == key for p in self.scene.properties.values()) for key in VERDICTS}
         values = lambda key: sorted({row[key] for row in rows} - {""})
-        return {**self.page(query, "properties", rows), "reached": self.now(), "counts": counts, "severities": values("severity"), "requirements": values("requirement"), "networks": sorted({n for row in rows for n in row["networks"]}), "event": "1-0"}
+        shown = [row for row in rows if row["name"] in json.loads(query["properties"][0])] if "properties" in query else rows
+        return {**self.page(query, "properties", shown), "reached": self.now(), "counts": counts, "severities": values("severity"), "requirements": values("requirement"), "networks": sorted({n for row in rows for n in row["networks"]}), "event": "1-0"}
 
     def property(self, prop, rest, query):
         now = self.now()

@@ -101,6 +101,8 @@ fn overview_counts_sorts_and_filters() {
         ("requirement=SYS-1", 1),
         ("network=mqtt", 0),
         ("search=in", 2),
+        ("properties=%5B%22quiet%22%2C%22inside%22%2C%22removed%22%5D", 2),
+        ("properties=%5B%5D", 0),
     ] {
         let found = get(&page, &format!("/api/v1/overview?{filter}"));
         assert_eq!(found["total"], json!(expected), "{filter}");
@@ -156,6 +158,8 @@ fn wrong_requests_are_refused() {
         ("/api/v1/properties/%ff", 400),
         ("/api/v1/overview?limit=100000", 400),
         ("/api/v1/overview?sort=best", 400),
+        ("/api/v1/overview?properties=braking", 400),
+        ("/api/v1/overview?properties=%5B1%5D", 400),
         ("/api/v1/properties/braking/verdicts?from=5&until=5", 400),
         ("/api/v1/properties/inside/verdicts?parameters=7", 400),
         ("/api/v1/violations/0", 400),
