@@ -11,7 +11,6 @@ use crate::assets;
 use crate::describe::{PropertyText, spans, value_at};
 use crate::live::{Figures, TopicFigures, shorten};
 use crate::page::{Base, Page, lock};
-use crate::playground;
 use crate::request::{Query, Request};
 use crate::sampling::StoredSignal;
 use crate::store::{HistoryQuery, InstanceQuery, Summary, ViolationQuery, summary_json};
@@ -78,17 +77,9 @@ impl Page {
             (false, ["v1", "losses"]) => self.losses(&query, now),
             (false, ["v1", "specification"]) => self.base(now).map(|base| base.described.json()),
             (false, ["v1", "state"]) => self.state(now),
-            (false, ["v1", "playground"]) => self.playground().map(|()| playground::examples()),
-            (true, ["v1", "playground"]) => self.playground().and_then(|()| {
-                let body = body(request)?;
-                let Ok(_checking) = self.checking.try_lock() else {
-                    return Err(Problem::new(
-                        429,
-                        "the playground checks for another viewer: try again in a second",
-                    ));
-                };
-                playground::check(member(&body, "specification")?, member(&body, "messages")?)
-            }),
+            (false, ["v1", "playground"]) => self.playground(),
+            (true, ["v1", "playground"]) => self.attempt(&body(request)?, now),
+            (true, ["v1", "playground", "file"]) => self.save(&body(request)?, now),
             (true, ["v1", "violations", id, "acknowledgement"]) => {
                 self.acknowledge(number(id)?, &body(request)?, now)
             }
@@ -385,16 +376,6 @@ impl Page {
         match (self.live(), self.figures(now)) {
             (Some(_), None) => Err(Problem::unavailable("the evaluating thread does not answer")),
             (_, figures) => Ok(figures),
-        }
-    }
-
-    fn playground(&self) -> Result<(), Problem> {
-        match self.settings.has_playground {
-            true => Ok(()),
-            false => Err(Problem::new(
-                403,
-                "there is no playground here: `rondel page` and `rondel check --page` have one",
-            )),
         }
     }
 }

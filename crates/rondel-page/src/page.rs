@@ -11,6 +11,7 @@ use crate::describe::Described;
 use crate::events::Hub;
 use crate::guard::{Access, Guard};
 use crate::live::{Figures, Live};
+use crate::playground::Checker;
 use crate::sampling::{Rates, Samples, StoredSignal};
 use crate::store::{RunRow, Store, Summary};
 
@@ -47,8 +48,8 @@ pub struct Settings {
     pub series: Option<String>,
     /// Access to it.
     pub access: Access,
-    /// Whether messages may be checked against any specification.
-    pub has_playground: bool,
+    /// The checks of the playground, if there is one.
+    pub playground: Option<Arc<dyn Checker>>,
     /// Version of the program.
     pub version: String,
     /// Features of the program.
@@ -302,7 +303,7 @@ impl Page {
             "networks": networks,
             "sinks": sinks,
             "may_act": self.guard.may_act(),
-            "has_playground": self.settings.has_playground,
+            "has_playground": self.settings.playground.is_some(),
             "build": {"version": self.settings.version, "features": self.settings.features},
         }))
     }
