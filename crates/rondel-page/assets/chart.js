@@ -1,7 +1,8 @@
 // Charts on one time axis: verdicts, robustness as a band, signals. uPlot draws them; cursors and zoom are common to all.
 
+import { ApiError } from "./api.js";
 import { el, plain } from "./dom.js";
-import { followLive, range, setRange, zoom } from "./route.js";
+import { followLive, range, setRange } from "./route.js";
 import { number, ticks } from "./time.js";
 import { BY_NUMBER, colours, drawBar, drawBlind } from "./verdicts.js";
 
@@ -10,6 +11,16 @@ const SYNC = "time";
 
 /** Left and right margin of every chart, in pixels. */
 export const MARGINS = { left: GUTTER, right: 8 };
+
+let library = null;
+
+/** Loads uPlot with the first view that draws charts. */
+export function loadLibrary() {
+  library ??= new Promise((resolve, reject) => {
+    document.head.append(el("script", { src: "vendor/uplot-1.6.32.min.js", onload: resolve, onerror: () => reject(new ApiError(0, "the charts cannot be loaded")) }));
+  });
+  return library;
+}
 
 const AXIS_FONT = "12px system-ui, sans-serif";
 
@@ -66,7 +77,10 @@ class Chart {
     this.frame.addEventListener("wheel", (event) => {
       if (!event.ctrlKey || !this.plot) return;
       event.preventDefault();
-      zoom(event.deltaY > 0 ? 1.25 : 0.8, this.plot.posToVal(event.clientX - this.plot.over.getBoundingClientRect().left, "x"));
+      const at = this.plot.posToVal(event.clientX - this.plot.over.getBoundingClientRect().left, "x");
+      const [from, until] = this.extent();
+      const factor = event.deltaY > 0 ? 1.25 : 0.8;
+      setRange(at - (at - from) * factor, at + (until - at) * factor);
     }, { passive: false });
   }
 
@@ -197,8 +211,8 @@ const NO_SERIES = { show: true, stroke: "transparent", points: { show: false } }
 
 /** The verdicts of a property or an instance. */
 export class VerdictChart extends Chart {
-  constructor() {
-    super("Verdict", "verdicts", 46);
+  constructor(title = "Verdict") {
+    super(title, "verdicts", 46);
   }
 
   data() {

@@ -18,7 +18,7 @@ const MEANINGS = {
   satisfied: "a line at the bottom of timelines",
 };
 
-const KEYS = [["/", "search"], ["↑ ↓, Enter", "choose a row, open it"], ["1 … 5", "Overview, Incidents, Topics, Losses, Specification"], ["+ −", "zoom in, zoom out"], ["← →", "earlier, later"],
+const KEYS = [["/", "search"], ["↑ ↓, Enter", "choose a row, open it"], ["1 … 6", "Overview, Incidents, Topics, Losses, Specification, Playground"], ["+ −", "zoom in, zoom out"], ["← →", "earlier, later"],
   ["0", "follow live"], ["t", "colours: as the system, light, dark"], ["u", "local time or UTC"], ["?", "this dialog"]];
 
 export function helpContent(close) {

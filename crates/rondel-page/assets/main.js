@@ -7,6 +7,7 @@ import { incidents } from "./incidents.js";
 import { losses } from "./losses.js";
 import { behindSince, connect, isSeen, model, onChange, retryNow } from "./model.js";
 import { overview } from "./overview.js";
+import { playground } from "./playground.js";
 import { keep, recall } from "./preferences.js";
 import { property } from "./property.js";
 import { current, followLive, go, link, onRoute, pan, zoom } from "./route.js";
@@ -15,8 +16,8 @@ import { clock, duration, getZone, now, setZone, stamp, zoneName } from "./time.
 import { topics } from "./topics.js";
 import { forgetColours } from "./verdicts.js";
 
-const VIEWS = { overview, property, topics, incidents, losses, specification };
-const NAVIGATION = [["overview", "Overview"], ["incidents", "Incidents"], ["topics", "Topics"], ["losses", "Losses"], ["specification", "Specification"]];
+const VIEWS = { overview, property, topics, incidents, losses, specification, playground };
+const NAVIGATION = [["overview", "Overview"], ["incidents", "Incidents"], ["topics", "Topics"], ["losses", "Losses"], ["specification", "Specification"], ["playground", "Playground"]];
 
 const byId = (id) => document.getElementById(id);
 const main = byId("main");
@@ -59,6 +60,8 @@ function showNumbers() {
 const SIGNS = { connecting: "none", live: "satisfied", lost: "violated", denied: "inconclusive", ended: "none" };
 
 function showConnection() {
+  // Runs have none.
+  anchors.get("playground").hidden = !model.state?.has_playground;
   const { state, since, problem } = model.connection;
   const kind = model.state?.kind;
   const isOld = !isSeen();
@@ -168,7 +171,7 @@ const KEYS = {
   ArrowRight: () => pan(0.25),
   t: nextTheme,
   u: nextZone,
-  ...Object.fromEntries(NAVIGATION.map(([target], i) => [i + 1, () => go(link(target))])),
+  ...Object.fromEntries(NAVIGATION.map(([target], i) => [i + 1, () => anchors.get(target).hidden || go(link(target))])),
 };
 
 window.addEventListener("keydown", (event) => {

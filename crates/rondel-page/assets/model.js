@@ -84,23 +84,47 @@ async function loadRows(query, take) {
   setReached(first.reached);
   model.overview = { ...first, properties: null };
   model.properties = rows;
+  wholeAt = performance.now();
   emit("properties");
   return first.event;
 }
 
+const WHOLE = 30_000; // milliseconds, after which an owner, a silence or a cause may have changed without a verdict
+const MOST_NAMES = 6000; // characters in an address
+const changed = new Set(); // names of properties with changes since the last load
+let wholeAt = -Infinity;
 let refreshing = null;
 
-/** Loads the present rows without timelines, at most once in a while. */
+/** Loads the present rows of changed properties without timelines, at most once in a while. */
 function refresh() {
   refreshing ??= new Promise((resolve) => setTimeout(resolve, model.properties.size > 200 ? 3000 : 700))
-    .then(() => loading ?? loadRows({ width: 0 }, (row, before) => {
-      if (before?.timeline && row.verdict !== before.verdict) extend(before.timeline, row.verdict, row.since);
-      return { ...row, timeline: before?.timeline ?? null };
-    }))
-    .catch(() => {}) // The next change, or the connection, brings it up again.
+    .then(() => loading)
+    .then(loadChanged)
+    .catch(() => {
+      wholeAt = -Infinity; // The next change, or the connection, brings all of it up again.
+    })
     .finally(() => {
       refreshing = null;
+      if (changed.size) refresh();
     });
+}
+
+async function loadChanged() {
+  const names = JSON.stringify([...changed]);
+  changed.clear();
+  if (performance.now() - wholeAt > WHOLE || encodeURIComponent(names).length > MOST_NAMES) return loadRows({ width: 0 }, keepTimeline);
+  const page = await get("overview", { width: 0, limit: PAGE, properties: names });
+  setReached(page.reached);
+  model.overview = { ...page, properties: null };
+  for (const row of page.properties) model.properties.set(row.name, keepTimeline(row, model.properties.get(row.name)));
+  emit("properties");
+  return null;
+}
+
+/** A row with the timeline of the one before. */
+function keepTimeline(row, before) {
+  if (before?.timeline && row.verdict !== before.verdict) extend(before.timeline, row.verdict, row.since);
+  return { ...row, timeline: before?.timeline ?? null };
 }
 
 /** Loads the losses of the present range. */
@@ -127,6 +151,7 @@ function takeState(state) {
 function takeChanges(changes) {
   setReached(changes.reached);
   for (const change of changes.changes ?? []) {
+    changed.add(change.property);
     const row = model.properties.get(change.property);
     if (!row || row.verdict === change.verdict) continue;
     const isWhole = row.instances.total <= 1 && !Object.keys(change.parameters).length;

@@ -2,7 +2,7 @@
 
 import { ApiError, get } from "./api.js";
 import { merged } from "./axis.js";
-import { BandChart, TextChart, VerdictChart } from "./chart.js";
+import { BandChart, TextChart, VerdictChart, loadLibrary } from "./chart.js";
 import { debounced, el, fill, perFrame, plain, setText } from "./dom.js";
 import { Instances } from "./instances.js";
 import { isConnected, isSeen, model } from "./model.js";
@@ -14,15 +14,6 @@ import { clock, stamp } from "./time.js";
 import { marksFor, violationList } from "./violations.js";
 
 const MOST_SIGNALS = 12;
-let library = null;
-
-/** Loads uPlot with the first view that draws charts. */
-function loadLibrary() {
-  library ??= new Promise((resolve, reject) => {
-    document.head.append(el("script", { src: "vendor/uplot-1.6.32.min.js", onload: resolve, onerror: () => reject(new ApiError(0, "the charts cannot be loaded")) }));
-  });
-  return library;
-}
 
 class PropertyView {
   constructor(main, route) {

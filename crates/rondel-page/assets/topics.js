@@ -20,7 +20,7 @@ function bytes(n) {
 function buildRow() {
   const name = el("a", { class: "name" });
   const address = el("span", { class: "notes" });
-  const cells = Object.fromEntries(["rate", "age", "size", "messages", "late", "lost", "bad", "publishers", "type"].map((key) => [key, el("span")]));
+  const cells = Object.fromEntries(["rate", "age", "size", "messages", "late", "lost", "bad", "type"].map((key) => [key, el("span")]));
   const update = (topic) => {
     if (!topic) return;
     setText(name, plain(topic.name));
@@ -36,8 +36,6 @@ function buildRow() {
       setText(cells[key], value ? `▲ ${count(value)}` : "0");
       setAttribute(cells[key], "class", value ? "bad" : null);
     }
-    setText(cells.publishers, topic.publishers === null ? "–" : count(topic.publishers));
-    setAttribute(cells.publishers, "class", topic.publishers === 0 ? "bad" : null);
     setText(cells.type, topic.type === null ? "–" : plain(topic.type, 60));
   };
   return { cells: [["title", [name, address]], ...Object.entries(cells)], update };
@@ -89,7 +87,7 @@ export function topics(main, route) {
   const grid = new Grid({
     label: "Topics",
     className: "topics",
-    columns: [["title", "topic"], ["rate", "rate"], ["age", "age"], ["size", "size"], ["messages", "messages"], ["late", "late"], ["lost", "lost"], ["bad", "undecodable"], ["publishers", "publishers"], ["type", "type"]],
+    columns: [["title", "topic"], ["rate", "rate"], ["age", "age"], ["size", "size"], ["messages", "messages"], ["late", "late"], ["lost", "lost"], ["bad", "undecodable"], ["type", "type"]],
     build: buildRow,
     item: (index) => rows[index] ?? null,
     key: (topic) => topic.name,

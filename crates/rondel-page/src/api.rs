@@ -1,6 +1,7 @@
 //! From paths to answers: the functions of the API.
 
 use std::cmp::Reverse;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -10,7 +11,6 @@ use crate::assets;
 use crate::describe::{PropertyText, spans, value_at};
 use crate::live::{Figures, TopicFigures, shorten};
 use crate::page::{Base, Page, lock};
-use crate::playground;
 use crate::request::{Query, Request};
 use crate::sampling::StoredSignal;
 use crate::store::{HistoryQuery, InstanceQuery, Summary, ViolationQuery, summary_json};
@@ -77,17 +77,9 @@ impl Page {
             (false, ["v1", "losses"]) => self.losses(&query, now),
             (false, ["v1", "specification"]) => self.base(now).map(|base| base.described.json()),
             (false, ["v1", "state"]) => self.state(now),
-            (false, ["v1", "playground"]) => self.playground().map(|()| playground::examples()),
-            (true, ["v1", "playground"]) => self.playground().and_then(|()| {
-                let body = body(request)?;
-                let Ok(_checking) = self.checking.try_lock() else {
-                    return Err(Problem::new(
-                        429,
-                        "the playground checks for another viewer: try again in a second",
-                    ));
-                };
-                playground::check(member(&body, "specification")?, member(&body, "messages")?)
-            }),
+            (false, ["v1", "playground"]) => self.playground(),
+            (true, ["v1", "playground"]) => self.attempt(&body(request)?, now),
+            (true, ["v1", "playground", "file"]) => self.save(&body(request)?, now),
             (true, ["v1", "violations", id, "acknowledgement"]) => {
                 self.acknowledge(number(id)?, &body(request)?, now)
             }
@@ -347,7 +339,6 @@ impl Page {
             "late": topic.late,
             "lost": topic.lost,
             "undecodable": topic.undecodable,
-            "publishers": topic.publishers,
         })
     }
 
@@ -387,16 +378,6 @@ impl Page {
             (_, figures) => Ok(figures),
         }
     }
-
-    fn playground(&self) -> Result<(), Problem> {
-        match self.settings.has_playground {
-            true => Ok(()),
-            false => Err(Problem::new(
-                403,
-                "there is no playground here: `rondel page` and `rondel check --page` have one",
-            )),
-        }
-    }
 }
 
 /// The text and the state of a property.
@@ -412,15 +393,23 @@ fn known<'b>(base: &'b Base, name: &str) -> Result<(&'b PropertyText, &'b Summar
 fn filtered<'b>(base: &'b Base, query: &Query) -> Result<Vec<&'b Summary>, Problem> {
     let (search, verdict) = (query.text("search").map(str::to_lowercase), verdict(query)?);
     let (severity, requirement) = (query.text("severity"), query.text("requirement"));
-    let network = query.text("network");
+    let (network, names) = (query.text("network"), names(query)?);
     let is_found = |summary: &&Summary| {
         search.as_deref().is_none_or(|search| summary.name.to_lowercase().contains(search))
             && verdict.is_none_or(|verdict| summary.verdict == verdict)
             && severity.is_none_or(|severity| summary.severity == severity)
             && requirement.is_none_or(|own| summary.requirement.split(", ").any(|one| one == own))
             && network.is_none_or(|network| summary.networks.iter().any(|own| own == network))
+            && names.as_ref().is_none_or(|names| names.contains(&summary.name))
     };
     Ok(base.summaries.iter().filter(is_found).collect())
+}
+
+/// The names of the properties that a request selects.
+fn names(query: &Query) -> Result<Option<HashSet<String>>, Problem> {
+    let Some(text) = query.text("properties") else { return Ok(None) };
+    let names = serde_json::from_str(text);
+    names.map(Some).map_err(|_| Problem::wrong("`properties` is a JSON array of names such as [\"braking\"]"))
 }
 
 /// The verdict that a request names; [`NONE`] for `none`.

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::answer::Problem;
+use crate::playground;
 use crate::request::Request;
 
 /// Maximum number of viewers that receive events at once.
@@ -35,6 +36,7 @@ pub(crate) struct Guard {
     access: Access,
     requests: Bucket,
     refused: Bucket,
+    attempts: Bucket,
     viewers: Arc<AtomicUsize>,
 }
 
@@ -85,6 +87,7 @@ impl Guard {
             access,
             requests: Bucket::new(RATE, BURST),
             refused: Bucket::new(WRONG_RATE, WRONG_BURST),
+            attempts: Bucket::new(playground::RATE, playground::BURST),
             viewers: Arc::default(),
         }
     }
@@ -124,6 +127,14 @@ impl Guard {
         match self.requests.take(now) {
             true => Ok(()),
             false => Err(Problem::new(429, "too many requests: wait a second")),
+        }
+    }
+
+    /// Admits a check or a save of the playground.
+    pub(crate) fn attempt(&self, now: i64) -> Result<(), Problem> {
+        match self.attempts.take(now) {
+            true => Ok(()),
+            false => Err(Problem::new(429, "too many checks: wait a second")),
         }
     }
 

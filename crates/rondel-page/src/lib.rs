@@ -16,7 +16,7 @@
 //! | `thin` | timelines and bands of values, thinned to a width |
 //! | `describe` | the text of a specification, with the fields that its properties read |
 //! | `live`, `sampling` | figures of a run; rates; samples of fields while a viewer requests them |
-//! | `playground` | messages checked against a text |
+//! | `playground` | specifications of viewers, checked by the program |
 //! | `assets` | the files of the page, as bytes |
 
 mod answer;
@@ -40,6 +40,7 @@ pub use describe::{Described, Field, Place, PropertyText};
 pub use guard::{Access, MOST_VIEWERS};
 pub use live::{Figures, Live, Message, NetworkFigures, SinkFigures, TopicFigures};
 pub use page::{Kind, Page, Settings, check_store};
+pub use playground::{Checker, Trace, diagnostics_json};
 pub use request::Request;
 pub use sampling::StoredSignal;
 pub use server::{keep, router};

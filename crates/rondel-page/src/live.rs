@@ -56,8 +56,6 @@ pub struct TopicFigures {
     pub lost: u64,
     /// Messages that could not be decoded.
     pub undecodable: u64,
-    /// Publishers, where the network reports them.
-    pub publishers: Option<u64>,
 }
 
 /// Figures of a network.

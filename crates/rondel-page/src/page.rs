@@ -11,6 +11,7 @@ use crate::describe::Described;
 use crate::events::Hub;
 use crate::guard::{Access, Guard};
 use crate::live::{Figures, Live};
+use crate::playground::Checker;
 use crate::sampling::{Rates, Samples, StoredSignal};
 use crate::store::{RunRow, Store, Summary};
 
@@ -20,6 +21,8 @@ const FRESH: u64 = 250_000_000;
 const FIGURES: u64 = 500_000_000;
 /// Time after the last request for which a viewer counts as watching, in nanoseconds.
 const WATCHES: u64 = 10_000_000_000;
+/// Time without figures from which on the page lags behind, in nanoseconds: a long step of the evaluating thread is no stall.
+const STALLS: u64 = 1_000_000_000;
 
 /// Subject of the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,8 +48,8 @@ pub struct Settings {
     pub series: Option<String>,
     /// Access to it.
     pub access: Access,
-    /// Whether messages may be checked against any specification.
-    pub has_playground: bool,
+    /// The checks of the playground, if there is one.
+    pub playground: Option<Arc<dyn Checker>>,
     /// Version of the program.
     pub version: String,
     /// Features of the program.
@@ -66,12 +69,42 @@ pub struct Page {
     live: RwLock<Option<Arc<dyn Live>>>,
     base: Mutex<Option<(i64, Arc<Base>)>>,
     figures: Mutex<Option<(i64, Option<Arc<Figures>>)>>,
+    stall: Mutex<Stall>,
     pub(crate) rates: Mutex<Rates>,
     pub(crate) samples: Mutex<Samples>,
     /// Time of day of the last request, and whether the run copies messages since.
     watched: Mutex<(i64, bool)>,
     /// Held while the playground checks.
     pub(crate) checking: Mutex<()>,
+}
+
+/// Answers of the evaluating thread.
+#[derive(Debug, Default)]
+struct Stall {
+    /// Time of day of the last answer, in nanoseconds.
+    answered: Option<i64>,
+    /// Time of day since which the verdicts are not known to be present; `None` while it answers.
+    since: Option<i64>,
+    /// Time of day of the first request without an answer.
+    missed: i64,
+}
+
+impl Stall {
+    /// Notes whether the thread has answered a request.
+    fn note(&mut self, has_answered: bool, now: i64) {
+        if has_answered {
+            *self = Stall { answered: Some(now), ..Stall::default() };
+        } else if self.since.is_none() {
+            // An older answer says when a viewer looked last, and not when the thread stopped.
+            let recent = self.answered.filter(|answered| now.abs_diff(*answered) < WATCHES);
+            (self.since, self.missed) = (Some(recent.unwrap_or(now)), now);
+        }
+    }
+
+    /// Returns since when the page has been lagging behind, if it does.
+    fn since(&self, now: i64) -> Option<i64> {
+        self.since.filter(|_| now.abs_diff(self.missed) >= STALLS)
+    }
 }
 
 /// Present states of all properties, which requests of several viewers share.
@@ -102,7 +135,7 @@ impl Page {
     /// Creates a page.
     pub fn new(settings: Settings) -> Page {
         let (described, live, base, figures) = Default::default();
-        let (rates, samples, watched, checking) = Default::default();
+        let (stall, rates, samples, watched, checking) = Default::default();
         Page {
             guard: Guard::new(settings.access.clone()),
             store: Store::new(settings.store.clone(), settings.series.clone()),
@@ -112,6 +145,7 @@ impl Page {
             live,
             base,
             figures,
+            stall,
             rates,
             samples,
             watched,
@@ -128,6 +162,7 @@ impl Page {
         }
         *lock(&self.base) = None;
         *lock(&self.figures) = None;
+        *lock(&self.stall) = Stall::default();
         self.hub.reset();
     }
 
@@ -184,6 +219,7 @@ impl Page {
         }
         let figures = live.figures().map(Arc::new);
         *slot = Some((now, figures.clone()));
+        lock(&self.stall).note(figures.is_some(), now);
         if let Some(figures) = &figures {
             lock(&self.rates).note(figures, now);
         }
@@ -229,6 +265,10 @@ impl Page {
         if is_live && figures.is_none() {
             reasons.push("the evaluating thread does not answer".to_owned());
         }
+        let behind_since = match &figures {
+            Some(figures) => figures.behind_since,
+            None => lock(&self.stall).since(now).filter(|_| is_live),
+        };
         let networks: Vec<Value> = (figures.iter().flat_map(|figures| &figures.networks))
             .map(|network| {
                 json!({"name": network.name, "is_connected": network.is_connected, "outages": network.outages})
@@ -258,12 +298,12 @@ impl Page {
             "reached": self.reached(&base, now).map(seconds),
             "is_ready": reasons.is_empty(),
             "reasons": reasons,
-            "behind_since": figures.as_ref().and_then(|figures| figures.behind_since).map(seconds),
+            "behind_since": behind_since.map(seconds),
             "messages": figures.as_ref().map(|figures| figures.messages),
             "networks": networks,
             "sinks": sinks,
             "may_act": self.guard.may_act(),
-            "has_playground": self.settings.has_playground,
+            "has_playground": self.settings.playground.is_some(),
             "build": {"version": self.settings.version, "features": self.settings.features},
         }))
     }
@@ -275,5 +315,28 @@ impl Base {
         let all: BTreeSet<&str> =
             self.summaries.iter().flat_map(of).filter(|value| !value.is_empty()).collect();
         all.into_iter().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const S: i64 = 1_000_000_000;
+
+    #[test]
+    fn stall_begins_with_the_last_answer_if_a_viewer_watched() {
+        let mut stall = Stall::default();
+        stall.note(false, 5 * S);
+        assert_eq!(stall.since(5 * S), None, "a long step");
+        assert_eq!(stall.since(6 * S), Some(5 * S), "there was no answer before");
+        stall.note(true, 7 * S);
+        assert_eq!(stall.since(70 * S), None);
+        stall.note(false, 8 * S);
+        stall.note(false, 9 * S);
+        assert_eq!((stall.since(8 * S), stall.since(9 * S)), (None, Some(7 * S)));
+        stall.note(true, 10 * S);
+        stall.note(false, 3600 * S);
+        assert_eq!(stall.since(3601 * S), Some(3600 * S), "no viewer watched between");
     }
 }

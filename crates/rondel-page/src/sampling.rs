@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use rondel_runtime::Signal;
 use serde_json::{Value as Json, json};
 
 use crate::describe::{Field, PropertyText, value_at};
@@ -204,10 +205,18 @@ impl Samples {
 }
 
 impl StoredSignal {
-    /// The signal in a time range.
-    pub(crate) fn json(&self, from: i64, until: i64, width: usize) -> Json {
+    /// The signal in a time range in nanoseconds as the API describes it, thinned to a width.
+    pub fn json(&self, from: i64, until: i64, width: usize) -> Json {
         let values = self.values.iter().map(|(time, value)| (*time, Sampled::stored(value.as_ref())));
         signal(&self.name, &self.thresholds, &values.collect::<Vec<_>>(), from, until, width)
+    }
+}
+
+impl From<Signal> for StoredSignal {
+    fn from(signal: Signal) -> StoredSignal {
+        let Signal { name, thresholds, values, .. } = signal;
+        let values = values.into_iter().map(|(time, value)| (time.as_nanos(), value)).collect();
+        StoredSignal { name, thresholds, values }
     }
 }
 

@@ -28,8 +28,8 @@ def bound(query, name, default):
 class Fake:
     """`now` is the server's time of day: `shift` seconds from that of this machine, or standing still at `at`."""
 
-    def __init__(self, scene, shift=0.0, at=None, token=None, may_act=False):
-        self.shift, self.at, self.token, self.may_act = shift, at, token, may_act
+    def __init__(self, scene, shift=0.0, at=None, token=None, may_act=False, playground=None):
+        self.shift, self.at, self.token, self.may_act, self.playground = shift, at, token, may_act, playground
         self.lock = threading.RLock()
         self.scene = scene(self.now()) if callable(scene) else scene
         self.streams = set()
@@ -213,6 +213,8 @@ class Fake:
         handler.close_connection = True
 
     def act(self, handler, parts, body):
+        if parts[0] == "playground":
+            return self.reply(handler, *self.playground.answer(parts, body))
         if not self.may_act:
             return self.reply(handler, 403, {"error": "actions are not allowed"})
         if parts[-1] == "acknowledgement":
@@ -246,6 +248,8 @@ class Fake:
                 return 200, {**self.page(query, "incidents", [v for v in self.violations() if v["status"] != "ended"]), "silences": self.scene.silences, "actions": self.scene.actions, "may_act": self.may_act}
             case ["specification"]:
                 return 200, self.specification()
+            case ["playground"] if self.playground:
+                return 200, self.playground.description()
             case ["violations"]:
                 return 200, self.page(query, "violations", self.violations(query.get("property", [None])[0], bound(query, "from", now - 600), bound(query, "until", now)))
             case ["properties", name, *rest] if name in self.scene.properties:
@@ -261,7 +265,7 @@ class Fake:
     def state(self):
         now = self.now()
         return {"now": now, "kind": self.kind, "name": self.scene.name, "began": now - HISTORY, "ended": None, "reached": now, "is_ready": not self.reasons, "reasons": self.reasons, "behind_since": self.behind_since, "messages": 1_482_113, "networks": [{"name": "zenoh", "is_connected": True, "outages": 1}],
-                "sinks": [], "may_act": self.may_act, "has_playground": False, "build": {"version": "0.1.0", "features": []}}
+                "sinks": [], "may_act": self.may_act, "has_playground": self.playground is not None, "build": {"version": "0.1.0", "features": []}}
 
     # --- properties
 
@@ -295,7 +299,8 @@ class Fake:
         rows = [self.summary(p, self.timeline(p, begin, end) if width else None) for p in self.scene.properties.values()]
         counts = {key or "none": sum(p.verdict == key for p in self.scene.properties.values()) for key in VERDICTS}
         values = lambda key: sorted({row[key] for row in rows} - {""})
-        return {**self.page(query, "properties", rows), "reached": self.now(), "counts": counts, "severities": values("severity"), "requirements": values("requirement"), "networks": sorted({n for row in rows for n in row["networks"]}), "event": "1-0"}
+        shown = [row for row in rows if row["name"] in json.loads(query["properties"][0])] if "properties" in query else rows
+        return {**self.page(query, "properties", shown), "reached": self.now(), "counts": counts, "severities": values("severity"), "requirements": values("requirement"), "networks": sorted({n for row in rows for n in row["networks"]}), "event": "1-0"}
 
     def property(self, prop, rest, query):
         now = self.now()

@@ -64,7 +64,7 @@ class Scene:
 
 def topic(name, address, type_, frequency, length, **more):
     row = {"name": name, "address": address, "network": "zenoh", "type": type_, "messages": int(frequency * 5000), "rate": frequency, "bytes_per_second": frequency * length, "size": length,
-           "age": 0.4 / frequency if frequency else None, "late": 0, "lost": 0, "undecodable": 0, "publishers": 1}
+           "age": 0.4 / frequency if frequency else None, "late": 0, "lost": 0, "undecodable": 0}
     return {**row, **more}
 
 
@@ -136,9 +136,9 @@ def fleet(now):
     lines = ["// Requirements of the fleet, release 4.2.", "", 'topic velocity "fleet/{robot}/velocity" { speed: float }     // m/s', 'topic scan     "fleet/{robot}/scan"     { distance: float }  // m', 'topic brake    "fleet/{robot}/brake"    { pressed: bool }',
              'topic gear     "fleet/{robot}/gear"     { report: int }', 'topic load     "fleet/{robot}/load"     { kind: string }', 'topic battery  "fleet/{robot}/battery"  { charge: float }    // percent', 'topic dock     "fleet/{robot}/dock"     { request: bool, done: bool, connected: bool }', "", "const REVERSE = 20", ""]
     text = "\n".join(lines) + "\n" + "\n\n".join(prop.text for prop in properties.values()) + "\n"
-    topics = [topic("velocity", "fleet/*/velocity", "JSON", 480.2, 182, publishers=48), topic("scan", "fleet/*/scan", "sensor_msgs/msg/LaserScan", 719.4, 5902, publishers=48, lost=211, late=3), topic("brake", "fleet/*/brake", "JSON", 96.1, 44, publishers=48),
-              topic("gear", "fleet/*/gear", "JSON", 4.8, 41, publishers=48), topic("load", "fleet/*/load", "JSON", 1.2, 66, publishers=48, undecodable=2), topic("battery", "plant/battery", "CBOR", 48.0, 58, network="mqtt", publishers=None), topic("dock", "plant/dock", "JSON", 3.1, 95, network="mqtt", publishers=None),
-              topic("joints", "/joint_states", "sensor_msgs/msg/JointState", 100.0, 512, network="dds", age=21.4, publishers=0, rate=0.0), topic("pose", "/localisation/pose", "geometry_msgs/msg/PoseWithCovarianceStamped", 50.1, 392, network="dds"), topic("emergency", "fleet/*/emergency", "JSON", 0, 0, rate=None, size=None, bytes_per_second=None, age=None, messages=0, publishers=0)]
+    topics = [topic("velocity", "fleet/*/velocity", "JSON", 480.2, 182), topic("scan", "fleet/*/scan", "sensor_msgs/msg/LaserScan", 719.4, 5902, lost=211, late=3), topic("brake", "fleet/*/brake", "JSON", 96.1, 44),
+              topic("gear", "fleet/*/gear", "JSON", 4.8, 41), topic("load", "fleet/*/load", "JSON", 1.2, 66, undecodable=2), topic("battery", "plant/battery", "CBOR", 48.0, 58, network="mqtt"), topic("dock", "plant/dock", "JSON", 3.1, 95, network="mqtt"),
+              topic("joints", "/joint_states", "sensor_msgs/msg/JointState", 100.0, 512, network="dds", age=21.4, rate=0.0), topic("pose", "/localisation/pose", "geometry_msgs/msg/PoseWithCovarianceStamped", 50.1, 392, network="dds"), topic("emergency", "fleet/*/emergency", "JSON", 0, 0, rate=None, size=None, bytes_per_second=None, age=None, messages=0)]
     losses = [{"reason": "lost", "subject": "scan", "count": 138, "from": blind[0][0], "until": blind[0][1], "is_blind": True}, {"reason": "network outage", "subject": "scan", "count": 73, "from": blind[1][0], "until": blind[1][1], "is_blind": True},
               {"reason": "late", "subject": "scan", "count": 3, "from": now - 300.2, "until": now - 299.7, "is_blind": True}, {"reason": "queue full", "subject": "kafka", "count": 41, "from": now - 640, "until": now - 628, "is_blind": False}]
     messages = {"velocity": {"robot": 7, "speed": 1.482, "header": {"stamp": {"sec": int(now), "nanosec": 250_000_000}, "frame_id": "base_link"}}, "scan": {"robot": 31, "header": {"frame_id": "lidar_front"}, "distance": 0.274, "ranges": [round(1 + 0.4 * math.sin(i / 9), 3) for i in range(256)], "is_valid": True, "intensities": []}}

@@ -9,6 +9,7 @@ import pytest
 import scenes
 import yaml
 from conftest import ROOT
+from play import Play
 
 CONTRACT = yaml.safe_load((ROOT / "docs/reference/openapi.yaml").read_text())
 
@@ -33,6 +34,12 @@ def get(fake, path):
         return json.load(answer)
 
 
+def post(fake, path, body):
+    request = urllib.request.Request(f"{fake.url}api/v1/{path}", json.dumps(body).encode(), {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request) as answer:
+        return json.load(answer)
+
+
 def check(value, schema):
     jsonschema.Draft202012Validator({"$ref": f"#/components/schemas/{schema}", "components": CONTRACT["components"]}).validate(value)
 
@@ -43,6 +50,14 @@ def test_answers_keep_to_the_contract(serve, scene, path, schema):
     fake = serve(scene)
     prop, topic = next(iter(fake.scene.properties)), fake.scene.topics[0]["name"]
     check(get(fake, path.format(property=urllib.parse.quote(prop, safe=""), topic=urllib.parse.quote(topic, safe=""))), schema)
+
+
+def test_playground_keeps_to_the_contract(serve):
+    fake = serve(playground=Play(file="a.rondel"))
+    check(get(fake, "playground"), "Playground")
+    for text in ("topic speed { value: float }\nproperty p = speed.value <= 10", "property p = nothing", ""):
+        check(post(fake, "playground", {"specification": text, "recording": "drive.jsonl"}), "Result")
+    check(post(fake, "playground/file", {"specification": ""}), "Saved")
 
 
 def test_events_keep_to_the_contract(serve):

@@ -4,7 +4,7 @@ import re
 import urllib.parse
 
 import pytest
-from conftest import VIEWS, names, rows, wait_rows
+from conftest import VIEWS, names, rows, settle, wait_rows
 from playwright.sync_api import expect
 
 
@@ -31,6 +31,21 @@ def test_new_violation_comes_to_the_top(open_page, serve):
     fake.set("speed_limit", "violated")
     page.wait_for_function("() => [...document.querySelectorAll('.rows .row')].find((r) => r.getAttribute('aria-rowindex') === '2').textContent.includes('speed_limit')")
     expect(page.locator("#open-incidents")).to_have_text("2")
+
+
+def test_change_loads_the_rows_of_its_property_only(open_page, serve):
+    fake = serve()
+    page = open_page(fake.url)
+    settle(page)
+    fake.requests.clear()
+    for verdict in ("violated", "satisfied", "violated"):
+        fake.set("lidar_alive", verdict)
+        page.wait_for_timeout(1000)
+    row = page.locator(".rows .row", has_text="lidar_alive")
+    expect(row).to_contain_text("3×")  # once before
+    queries = [urllib.parse.parse_qs(path.partition("?")[2]) for path in fake.requests if "overview" in path and "width=0" in path]
+    assert queries and all(query["properties"] == ['["lidar_alive"]'] for query in queries)
+    expect(page.get_by_label("Severity").locator("option")).to_have_count(5)  # the values of all properties
 
 
 def test_filters_stay_in_the_address(open_page, serve):

@@ -58,18 +58,70 @@ fn answers_are_as_described() {
         }
     }
     api.check("get", "/api/v1/playground", &get(&store, "/api/v1/playground"));
-    let body = json!({"specification": "topic a { x: int }\nproperty p = a.x > 0 and a.y", "messages": ""});
-    let (_, answer) = ask(&store, Request::post("/api/v1/playground", &body.to_string()));
-    api.check("post", "/api/v1/playground", &answer);
-    let body = json!({"specification": "topic a { x: int }\nproperty p = a.x > 0", "messages": "{\"time\":0,\"x\":0}\nno"});
-    let (_, answer) = ask(&store, Request::post("/api/v1/playground", &body.to_string()));
-    api.check("post", "/api/v1/playground", &answer);
     let tested: Vec<&str> = READING.iter().map(|(path, _)| *path).collect();
     for (method, path) in api.operations() {
         let is_tested = method == "post" || tested.contains(&path.as_str());
         let others = ["/api/v1/events", "/api/v1/openapi.yaml", "/api/v1/playground"];
         assert!(is_tested || others.contains(&path.as_str()), "{method} {path} is not tested");
     }
+}
+
+#[test]
+fn playground_checks_recordings_and_messages() {
+    let (api, folder) = (Api::new(), Folder::new());
+    let _sink = filled(&folder.store());
+    let store = page(&folder.store(), Kind::Store, false);
+    assert_eq!(get(&store, "/api/v1/state")["has_playground"], json!(true));
+    let attempt = |body: Value| ask(&store, Request::post("/api/v1/playground", &body.to_string()));
+    for (body, checked) in [
+        (json!({"specification": "", "recording": "two.mcap"}), "Recording(1)"),
+        (json!({"specification": "", "recording": null, "messages": "{}"}), "Messages(\"{}\")"),
+    ] {
+        let (status, result) = attempt(body);
+        assert_eq!((status, &result["error"]), (200, &json!(checked)));
+        api.check("post", "/api/v1/playground", &result);
+    }
+    for (body, expected) in [
+        (json!({"specification": "", "recording": "/etc/passwd"}), 404),
+        (json!({"specification": "", "recording": 1}), 404),
+        (json!({"specification": ""}), 400),
+        (json!({"messages": ""}), 400),
+        (json!({"specification": "#".repeat(100_001), "recording": "one.jsonl"}), 413),
+        (json!({"specification": "", "messages": " ".repeat((1 << 20) + 1)}), 413),
+        (json!({"specification": "endless", "recording": "one.jsonl"}), 422),
+    ] {
+        let (status, answer) = attempt(body);
+        assert_eq!(status, expected, "{answer}");
+        api.check_named("Error", &answer);
+    }
+    let save = |text: &str| {
+        let body = json!({"specification": text}).to_string();
+        ask(&store, Request::post("/api/v1/playground/file", &body))
+    };
+    let (status, saved) = save("property p = true");
+    assert_eq!((status, &saved), (200, &json!({"file": "a.rondel"})));
+    api.check("post", "/api/v1/playground/file", &saved);
+    assert_eq!(save("full").0, 500);
+    assert_eq!(save(&"#".repeat(100_001)).0, 413);
+    // A run has none.
+    let (run, _) = run_page(&folder.store());
+    for path in ["/api/v1/playground", "/api/v1/playground/file"] {
+        let body = json!({"specification": "", "recording": "one.jsonl"}).to_string();
+        assert_eq!(ask(&run, Request::post(path, &body)).0, 403, "{path}");
+    }
+}
+
+#[test]
+fn checks_of_the_playground_are_rare() {
+    let folder = Folder::new();
+    let store = page(&folder.store(), Kind::Store, false);
+    let body = json!({"specification": "", "recording": "one.jsonl"}).to_string();
+    let request =
+        Request { host: Some("localhost".to_owned()), ..Request::post("/api/v1/playground", &body) };
+    let statuses: Vec<u16> = (0..12).map(|_| store.answer(&request, NOW).status).collect();
+    assert_eq!(statuses.iter().filter(|status| **status == 200).count(), 10, "{statuses:?}");
+    assert_eq!(statuses[11], 429);
+    assert_eq!(store.answer(&request, NOW + SECOND).status, 200);
 }
 
 #[test]
@@ -101,6 +153,8 @@ fn overview_counts_sorts_and_filters() {
         ("requirement=SYS-1", 1),
         ("network=mqtt", 0),
         ("search=in", 2),
+        ("properties=%5B%22quiet%22%2C%22inside%22%2C%22removed%22%5D", 2),
+        ("properties=%5B%5D", 0),
     ] {
         let found = get(&page, &format!("/api/v1/overview?{filter}"));
         assert_eq!(found["total"], json!(expected), "{filter}");
@@ -156,6 +210,8 @@ fn wrong_requests_are_refused() {
         ("/api/v1/properties/%ff", 400),
         ("/api/v1/overview?limit=100000", 400),
         ("/api/v1/overview?sort=best", 400),
+        ("/api/v1/overview?properties=braking", 400),
+        ("/api/v1/overview?properties=%5B1%5D", 400),
         ("/api/v1/properties/braking/verdicts?from=5&until=5", 400),
         ("/api/v1/properties/inside/verdicts?parameters=7", 400),
         ("/api/v1/violations/0", 400),
@@ -248,7 +304,13 @@ fn stalled_run_is_reported() {
     assert_eq!(ask(&run, Request::get("/api/v1/topics")).0, 503);
     let state = get(&run, "/api/v1/state");
     assert_eq!(state["is_ready"], json!(false));
+    assert_eq!(state["reasons"], json!(["the evaluating thread does not answer"]));
+    let behind = get(&run, "/api/v1/state");
+    assert!(behind["behind_since"].is_number(), "verdicts in the store may be old: {behind}");
     assert_eq!(get(&run, "/api/v1/overview")["total"], json!(3), "the store answers");
+    live.is_stalled.store(false, Ordering::Relaxed);
+    let state = get(&run, "/api/v1/state");
+    assert_eq!((&state["is_ready"], &state["behind_since"]), (&json!(true), &Value::Null));
 }
 
 #[test]

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
 use std::time::Duration;
 
 use rondel_page::{
-    Access, Described, Figures, Kind, Live, Message, NetworkFigures, Page, Reply, Request, Settings,
-    SinkFigures, TopicFigures,
+    Access, Checker, Described, Figures, Kind, Live, Message, NetworkFigures, Page, Reply, Request, Settings,
+    SinkFigures, TopicFigures, Trace,
 };
 use rondel_sinks::sqlite::{SqliteSink, StoreOptions};
 use rondel_sinks::{Begin, Entry, Loss, PropertyEntry, Reached, RunKey, RunKind, Sink, Truth, VerdictEntry};
@@ -166,7 +166,6 @@ impl Live for FixedRun {
             late: 1,
             lost: 2,
             undecodable: 3,
-            publishers: None,
         };
         let is_behind = self.is_behind.load(Ordering::Relaxed);
         Some(Figures {
@@ -199,6 +198,37 @@ impl Live for FixedRun {
     }
 }
 
+/// A checker whose result names what was checked.
+#[derive(Debug)]
+pub(crate) struct FixedChecker;
+
+impl Checker for FixedChecker {
+    fn recordings(&self) -> Vec<String> {
+        vec!["one.jsonl".to_owned(), "two.mcap".to_owned()]
+    }
+
+    fn file(&self) -> Option<String> {
+        Some("a.rondel".to_owned())
+    }
+
+    fn check(&self, specification: &str, trace: Trace<'_>) -> Result<Value, String> {
+        match specification {
+            "endless" => Err("the check was cut off".to_owned()),
+            _ => Ok(json!({
+                "diagnostics": [], "error": format!("{trace:?}"), "remarks": [], "events": 0, "begin": null, "end": null,
+                "properties": [], "signals": [],
+            })),
+        }
+    }
+
+    fn save(&self, specification: &str) -> Result<(), String> {
+        match specification {
+            "full" => Err("cannot write a.rondel: no space left".to_owned()),
+            _ => Ok(()),
+        }
+    }
+}
+
 /// A page of a store.
 pub(crate) fn page(store: &Path, kind: Kind, actions: bool) -> Page {
     let access = Access { actions, ..Access::local("127.0.0.1:0".parse().unwrap()) };
@@ -208,7 +238,7 @@ pub(crate) fn page(store: &Path, kind: Kind, actions: bool) -> Page {
         store: store.to_owned(),
         series: None,
         access,
-        has_playground: kind != Kind::Run,
+        playground: (kind != Kind::Run).then(|| Arc::new(FixedChecker) as Arc<dyn Checker>),
         version: "0.1.0".to_owned(),
         features: vec!["sqlite".to_owned()],
         signals: Vec::new(),

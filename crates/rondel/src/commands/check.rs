@@ -1,6 +1,8 @@
 //! `rondel check`: checks recordings against a specification.
 
 mod ahead;
+#[cfg(feature = "page")]
+pub(super) mod attempt;
 mod checking;
 mod choice;
 mod kept;
@@ -141,6 +143,14 @@ pub struct Check {
     /// explain violations; for one recording
     #[arg(long, value_name = "ADDRESS", num_args = 0..=1, require_equals = true, default_missing_value = "127.0.0.1:8080", value_parser = page_address)]
     page: Option<SocketAddr>,
+    /// Permit viewers of the page to save the specification of its playground to this file
+    #[cfg_attr(not(feature = "page"), allow(dead_code))]
+    #[arg(long, value_name = "FILE", requires = "page")]
+    save_to: Option<PathBuf>,
+    /// Check the text on standard input for the page, and write the result to standard output.
+    #[cfg_attr(not(feature = "page"), allow(dead_code))]
+    #[arg(long, hide = true)]
+    attempt: bool,
     /// Results that the page shows beside the store.
     #[arg(skip)]
     paged: Arc<Paged>,
@@ -221,6 +231,8 @@ impl Check {
     /// Checks, serves the page if there is one, and returns the exit status of the check.
     pub fn run(self) -> u8 {
         match self.page {
+            #[cfg(feature = "page")]
+            _ if self.attempt => self.attempted(),
             Some(listen) => self.with_page(listen),
             None => self.checked(),
         }

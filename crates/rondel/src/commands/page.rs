@@ -33,6 +33,12 @@ pub struct Page {
     /// Permit to acknowledge violations and to silence properties, as `rondel ack` and `rondel silence` do
     #[arg(long)]
     actions: bool,
+    /// A recording for the playground, in which viewers check specifications that they edit (may be repeated)
+    #[arg(long, value_name = "FILE")]
+    recording: Vec<PathBuf>,
+    /// Permit viewers to save the specification of the playground to this file
+    #[arg(long, value_name = "FILE", requires = "recording")]
+    save_to: Option<PathBuf>,
 }
 
 const EXIT_STATUS: &str = "\
@@ -55,8 +61,9 @@ mod serving {
     use rondel_page::{Kind, check_store};
 
     use super::Page;
+    use crate::commands::check::attempt::offer;
     use crate::deployment::{PageSettings, Token};
-    use crate::live::page::{PageServer, Subject};
+    use crate::live::page::{PageServer, Playground, Subject};
     use crate::live::signals::End;
     use crate::{complain, exit};
 
@@ -83,6 +90,14 @@ mod serving {
             };
             settings.check().map_err(|why| misused(format!("--listen: {why}")))?;
             check_store(&self.store, self.series.as_deref()).map_err(|why| (why, exit::TRACE))?;
+            let mut playground = Playground::new(self.save_to);
+            for recording in &self.recording {
+                if let Err(error) = recording.metadata() {
+                    let why = format!("--recording: cannot read {}: {error}", recording.display());
+                    return Err((why, exit::TRACE));
+                }
+                offer(&mut playground, recording);
+            }
             let subject = Subject {
                 kind: Kind::Store,
                 store: self.store,
@@ -90,6 +105,7 @@ mod serving {
                 described: None,
                 signals: Vec::new(),
                 state: None,
+                playground: Some(playground).filter(|_| !self.recording.is_empty()),
             };
             let server = PageServer::start(&settings, subject).map_err(misused)?;
             // The sender lives as long as this function.

@@ -2,16 +2,21 @@
 //!
 //! | module | contents |
 //! |---|---|
+//! | `playground` | checks of specifications that viewers edit, in processes of their own |
 //! | `served` | the page on its HTTP server |
 //! | `source` | figures and messages of a run, copied for the page |
 //! | [`temporary`] | the store of a run or a check that keeps none |
 
+#[cfg(feature = "page")]
+mod playground;
 #[cfg(feature = "page")]
 mod served;
 #[cfg(feature = "page")]
 mod source;
 pub mod temporary;
 
+#[cfg(feature = "page")]
+pub use playground::Playground;
 #[cfg(feature = "page")]
 pub use served::{PageServer, Subject};
 

@@ -2,6 +2,8 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+#[cfg(feature = "page")]
+use std::collections::HashSet;
 use std::path::{Component, Path, PathBuf};
 
 use rondel_spec::{ImportedFile, Imports, Sources};
@@ -14,6 +16,40 @@ pub fn load(path: &Path, name: &str, text: String) -> Sources {
     let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let main = ImportedFile { path: real.clone(), name: name.to_owned() };
     Sources::load(main, text, &Files { opened: RefCell::new(HashMap::from([(real, path.to_owned())])) })
+}
+
+/// Loads the imports of a text in the place of a file, among those that the file itself imports: who edits the text
+/// reads no other files, and does not see which there are.
+#[cfg(feature = "page")]
+pub fn load_edited(path: &Path, name: &str, text: String) -> Sources {
+    let original = read_text(path).map(|original| load(path, name, original));
+    let known =
+        original.iter().flat_map(|sources| sources.files().map(|(path, _)| path.to_owned())).collect();
+    let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let main = ImportedFile { path: real.clone(), name: name.to_owned() };
+    let files = Files { opened: RefCell::new(HashMap::from([(real, path.to_owned())])) };
+    Sources::load(main, text, &Known { files, known })
+}
+
+/// Files that a specification imports already.
+#[cfg(feature = "page")]
+struct Known {
+    files: Files,
+    known: HashSet<PathBuf>,
+}
+
+#[cfg(feature = "page")]
+impl Imports for Known {
+    fn find(&self, from: &ImportedFile, written: &str) -> Result<ImportedFile, String> {
+        let found = self.files.find(from, written).ok().filter(|file| self.known.contains(&file.path));
+        found.ok_or_else(|| {
+            "only files that the specification imports already can be imported here".to_owned()
+        })
+    }
+
+    fn read(&self, file: &ImportedFile) -> Result<String, String> {
+        self.files.read(file)
+    }
 }
 
 /// Files of the file system.

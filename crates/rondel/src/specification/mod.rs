@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use rondel_engine::Program;
 #[cfg(feature = "repl")]
-use rondel_spec::{Diagnostic, Span};
-use rondel_spec::{Outcome, ParseOptions, SourcePlace, Sources};
+use rondel_spec::Span;
+use rondel_spec::{Diagnostic, Outcome, ParseOptions, SourcePlace, Sources};
 
 use crate::schemas::Schemas;
 use crate::schemas::text_files::{read_text, text_of};
@@ -152,9 +152,25 @@ pub struct Mistakes {
     pub further: Vec<String>,
 }
 
+/// A text that is edited.
+#[cfg(feature = "page")]
+#[derive(Debug)]
+pub struct Edited {
+    /// The specification; `None` if it cannot be used, or has no property yet.
+    pub specification: Option<Specification>,
+    /// Mistakes and warnings, in order.
+    pub diagnostics: Vec<Diagnostic>,
+    /// Refusals of the engine for reasons without a place in the text.
+    pub further: Vec<String>,
+}
+
 /// The specification cannot be used; the reasons have been shown.
 #[derive(Debug)]
 pub struct Refused;
+
+/// Outcome of parsing and compiling a text: the specification if it can be used, mistakes and warnings
+/// in order, and refusals of the engine without a place.
+type Judgement = (Option<rondel_runtime::Specification>, Vec<Diagnostic>, Vec<String>);
 
 impl Specification {
     /// Reads a file; `.rye` or [`Syntax::Rye`] is one Reelay expression.
@@ -301,8 +317,22 @@ impl Specification {
         self.checked.clone()
     }
 
-    fn build(outcome: Outcome, sources: Sources, is_formula: bool) -> Result<Specification, Refused> {
-        let source = sources.name().to_owned();
+    /// Takes a text that is edited, with its mistakes; nothing is shown.
+    #[cfg(feature = "page")]
+    pub fn edited(sources: Sources, reading: &Reading, schemas: Schemas) -> Edited {
+        let outcome = rondel_spec::parse_sources(&sources, &reading.options(), Some(&schemas));
+        let (checked, diagnostics, further) = Specification::judge(reading.complete(outcome), false);
+        let checked = checked.filter(|checked| !checked.spec.properties.is_empty());
+        let specification = checked.map(|checked| Specification {
+            checked,
+            schemas: Arc::new(schemas),
+            source: sources.name().to_owned(),
+            sources: Arc::new(sources),
+        });
+        Edited { specification, diagnostics, further }
+    }
+
+    fn judge(outcome: Outcome, is_formula: bool) -> Judgement {
         let Outcome { spec, mut diagnostics } = outcome;
         let program = spec.as_ref().and_then(|spec| Program::compile(spec).ok());
         let mut further = Vec::new();
@@ -311,23 +341,31 @@ impl Specification {
                 match refusal.diagnose(spec) {
                     Some(diagnostic) if diagnostics.contains(&diagnostic) => {}
                     Some(diagnostic) => diagnostics.push(diagnostic),
-                    None => further.push(format!("{source}: {refusal}")),
+                    None => further.push(refusal.to_string()),
                 }
             }
         }
         diagnostics.sort_by_key(|diagnostic| diagnostic.span);
+        let checked = spec.zip(program).map(|(spec, program)| {
+            let (spec, program) = (Arc::new(spec), Arc::new(program));
+            rondel_runtime::Specification { spec, program, is_formula }
+        });
+        (checked, diagnostics, further)
+    }
+
+    fn build(outcome: Outcome, sources: Sources, is_formula: bool) -> Result<Specification, Refused> {
+        let source = sources.name().to_owned();
+        let (checked, diagnostics, further) = Specification::judge(outcome, is_formula);
         let colour = crate::output::terminal::colours_stderr();
         for diagnostic in &diagnostics {
             crate::say(diagnostic.render_in(&sources, colour).trim_end());
         }
-        further.iter().for_each(|refusal| crate::complain(refusal));
-        let (spec, program) = spec.zip(program).ok_or(Refused)?;
-        if spec.properties.is_empty() {
+        further.iter().for_each(|refusal| crate::complain(&format!("{source}: {refusal}")));
+        let checked = checked.ok_or(Refused)?;
+        if checked.spec.properties.is_empty() {
             crate::complain(&format!("{source} has no property, so there is nothing to check"));
             return Err(Refused);
         }
-        let (spec, program) = (Arc::new(spec), Arc::new(program));
-        let checked = rondel_runtime::Specification { spec, program, is_formula };
         Ok(Specification { checked, schemas: Arc::default(), source, sources: Arc::new(sources) })
     }
 }

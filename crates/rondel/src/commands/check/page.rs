@@ -72,6 +72,12 @@ impl Check {
         let Some(store) = self.store.clone().or(own) else { return exit::TRACE };
         self.store = Some(store.clone());
         let paged = Arc::clone(&self.paged);
+        let playground = self.playground();
+        if self.save_to.is_some() && playground.is_none() {
+            let why = "--save-to: this check has no playground, which needs a specification and a recording in files, without \
+                       --resume";
+            return refuse(why, exit::USAGE);
+        }
         let status = self.checked();
         if matches!(status, exit::USAGE | exit::TRACE) {
             return status;
@@ -80,7 +86,8 @@ impl Check {
             paged.specification.get().map(|(sources, spec)| Described::of(sources, spec, &|_| None));
         let signals = std::mem::take(&mut *paged.signals.lock().unwrap_or_else(PoisonError::into_inner));
         let signals = signals.into_iter().map(StoredSignal::from).collect();
-        let subject = Subject { kind: Kind::Check, store, series: None, described, signals, state: None };
+        let subject =
+            Subject { kind: Kind::Check, store, series: None, described, signals, state: None, playground };
         let served = End::on_signal().and_then(|end| Ok((PageServer::start(&settings, subject)?, end)));
         match served {
             Ok((server, End { stopped, stop: _stop, .. })) => {

@@ -81,7 +81,10 @@ impl Check {
         self.draws = true;
         self.be_silent();
         self.emit = robustness.then_some(Emit::Every);
-        let (plan, printed) = self.plan_of(specification)?;
+        let (mut plan, printed) = self.plan_of(specification)?;
+        if let Some(reset) = self.reset {
+            plan.set_reset(reset.into());
+        }
         let reports = Reports::kept(specification, robustness);
         let schemas = Arc::clone(&specification.schemas);
         Ok(Checking::new(self, plan, printed, schemas, Some(reports)).results())

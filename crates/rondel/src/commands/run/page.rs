@@ -59,6 +59,7 @@ impl Run {
             described: None,
             signals: Vec::new(),
             state: state.cloned(),
+            playground: None,
         };
         PageServer::start(settings, subject).map(Some).map_err(|why| refuse(&why, exit::USAGE))
     }

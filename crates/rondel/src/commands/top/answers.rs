@@ -72,8 +72,6 @@ pub struct TopicRow {
     pub lost: u64,
     /// Undecodable messages.
     pub undecodable: u64,
-    /// Publishers, where the network has them.
-    pub publishers: Option<u64>,
 }
 
 /// State of the run, or of the store.
@@ -87,6 +85,8 @@ pub struct RunState {
     pub is_ready: bool,
     /// Why it is not.
     pub reasons: Vec<String>,
+    /// Time of day in seconds since which verdicts are missing in all answers; `None` while they have all.
+    pub behind_since: Option<f64>,
 }
 
 /// Order of topics.
@@ -199,7 +199,6 @@ impl TopicRow {
             late: count(value, "late"),
             lost: count(value, "lost"),
             undecodable: count(value, "undecodable"),
-            publishers: value["publishers"].as_u64(),
         }
     }
 
@@ -235,6 +234,7 @@ impl RunState {
             name: text(value, "name"),
             is_ready: value["is_ready"].as_bool().unwrap_or(false),
             reasons: list(value, "reasons", |reason| reason.as_str().unwrap_or_default().to_owned()),
+            behind_since: value["behind_since"].as_f64(),
         }
     }
 }

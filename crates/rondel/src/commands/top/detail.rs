@@ -178,7 +178,6 @@ pub fn topic(answer: &Value) -> Vec<DetailLine> {
     lines.member("rate", &row.rate.map_or(String::new(), |rate| format!("{}/s", figure(rate))));
     lines.member("size", &row.size.map_or(String::new(), |size| format!("{} bytes", figure(size))));
     lines.member("age", &row.age.map_or("no message yet".to_owned(), duration));
-    lines.member("publishers", &row.publishers.map_or(String::new(), grouped));
     if row.missed() > 0 {
         let [late, lost, undecodable] = [row.late, row.lost, row.undecodable].map(grouped);
         lines.add(Tone::Warning, format!("late {late}, lost {lost}, undecodable {undecodable}"));
@@ -262,7 +261,7 @@ mod tests {
         let text = texts(&topic(&json!({
             "now": 1_800_000_000.0,
             "topic": {"name": "door", "address": "a/door", "network": "zenoh", "type": "JSON", "messages": 1234,
-                      "rate": 12.34, "age": 0.5, "late": 0, "lost": 3, "undecodable": 0, "publishers": null},
+                      "rate": 12.34, "age": 0.5, "late": 0, "lost": 3, "undecodable": 0},
             "message": {"received": 1_799_999_997.0, "bytes": 12, "is_cut": true, "error": null,
                         "value": {"id": "a"}},
         })));

@@ -9,7 +9,7 @@ use ratatui::text::Span;
 use rondel_event::{Timestamp, Verdict};
 use rondel_runtime::text::grouped;
 
-use super::answers::{PropertyRow, TopicRow};
+use super::answers::{PropertyRow, RunState, TopicRow};
 use super::detail::{Tone, verdict_name};
 use super::model::{Link, Model, Tab};
 use super::text::{duration, escaped, figure, since, wrapped};
@@ -145,7 +145,7 @@ pub fn draw(model: &mut Model, buffer: &mut Buffer, now: Instant, look: Look) {
     buffer.reset();
     model.set_rows(usize::from(area.height.saturating_sub(AROUND)));
     let link = model.link(now);
-    let is_lost = link != Link::Live || model.has_ended;
+    let is_lost = link != Link::Live || model.has_ended || model.behind_since().is_some();
     let mut canvas = Canvas { buffer, look, is_lost };
     draw_title(&mut canvas, model, &link);
     draw_counts(&mut canvas, model);
@@ -166,13 +166,16 @@ pub fn draw(model: &mut Model, buffer: &mut Buffer, now: Instant, look: Look) {
     draw_foot(&mut canvas, model, &link);
 }
 
+/// A time of day in whole seconds.
+fn second_of_day(nanos: i64) -> Option<String> {
+    TimeText::default().time_of_day(Timestamp::from_nanos(nanos - nanos.rem_euclid(1_000_000_000)))
+}
+
 /// Text about the connection, for the title.
 fn link_text(model: &Model, link: &Link) -> (String, Tone) {
     match link {
         Link::Lost(at, unseen, _) => {
-            let of_day =
-                TimeText::default().time_of_day(Timestamp::from_nanos(at - at.rem_euclid(1_000_000_000)));
-            let at = of_day.unwrap_or_else(|| "the start".to_owned());
+            let at = second_of_day(*at).unwrap_or_else(|| "the start".to_owned());
             let what = if model.has_ended { "ended" } else { "connection lost" };
             (format!("{what}, not seen since {at} ({})", duration(unseen.as_secs_f64().floor())), Tone::Head)
         }
@@ -180,6 +183,10 @@ fn link_text(model: &Model, link: &Link) -> (String, Tone) {
         Link::Live => match model.loaded.as_ref().map(|loaded| &loaded.state) {
             None => ("loading".to_owned(), Tone::Plain),
             Some(state) if state.kind != "run" => (state.kind.clone(), Tone::Plain),
+            Some(RunState { behind_since: Some(since), .. }) => {
+                let at = second_of_day((since * 1e9) as i64).unwrap_or_default();
+                (format!("lags behind since {at}"), Tone::Head)
+            }
             Some(state) if !state.is_ready => ("not ready".to_owned(), Tone::Warning),
             Some(_) => ("live".to_owned(), Tone::Plain),
         },

@@ -187,6 +187,11 @@ impl Model {
         }
     }
 
+    /// Time of day in seconds since which the answers lack verdicts; `None` while they have all.
+    pub fn behind_since(&self) -> Option<f64> {
+        self.loaded.as_ref()?.state.behind_since
+    }
+
     /// Time of day of the server in seconds. It stands still while the monitor is not seen.
     pub fn server_now(&self, now: Instant) -> f64 {
         let at = self.loaded.as_ref().map_or(0.0, |loaded| loaded.overview.now);

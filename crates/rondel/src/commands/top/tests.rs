@@ -179,6 +179,23 @@ fn run_that_is_not_ready_has_its_reasons() {
 }
 
 #[test]
+fn run_whose_verdicts_are_missing_has_no_colours() {
+    let mut shown = Shown::new(80, 24, &[row("a", "satisfied")]);
+    shown.lines_after(0, COLOURED);
+    assert!(shown.has(Color::Green));
+    let mut loaded = answer(&shown.model, &[row("a", "satisfied")]);
+    (loaded.state.is_ready, loaded.state.behind_since) = (false, Some(NOW));
+    loaded.state.reasons = vec!["the store v.db has not accepted verdicts".to_owned()];
+    shown.model.load(loaded, shown.began, WALL);
+    let lines = shown.lines_after(0, COLOURED);
+    assert!(lines[0].contains("lags behind since ") && lines[23].starts_with("the store v.db"), "{lines:#?}");
+    assert!(!shown.has(Color::Green) && !shown.has(Color::Yellow));
+    shown.load(&[row("a", "satisfied")]);
+    shown.lines_after(0, COLOURED);
+    assert!(shown.has(Color::Green));
+}
+
+#[test]
 fn hostile_texts_are_escaped() {
     let hostile = "a\x1b]0;owned\x07\u{9b}2J\n\u{202e}b";
     let mut shown = Shown::new(140, 24, &[row(hostile, "violated")]);
@@ -289,7 +306,7 @@ fn topics_are_ordered_and_marked() {
     assert_eq!(shown.model.wanted().topics.as_deref(), Some(""));
     let topic = |name: &str, rate: Value, age: Value, lost: u64| {
         json!({"name": name, "address": name, "network": "zenoh", "type": null, "messages": 12_345, "rate": rate,
-               "size": 10.0, "age": age, "late": 0, "lost": lost, "undecodable": 0, "publishers": null})
+               "size": 10.0, "age": age, "late": 0, "lost": lost, "undecodable": 0})
     };
     let topics = json!({"topics": [
         topic("slow", json!(0.5), json!(7), 3), topic("fast", json!(1000.0), json!(0.1), 0),

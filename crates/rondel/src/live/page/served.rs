@@ -5,8 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rondel_net::adapter::Listener as Shown;
-use rondel_page::{Access, Described, Kind, MOST_VIEWERS, Page, Settings, StoredSignal, keep, router};
+use rondel_page::{
+    Access, Checker, Described, Kind, MOST_VIEWERS, Page, Settings, StoredSignal, keep, router,
+};
 
+use super::playground::Playground;
 use super::source::RunSource;
 use crate::deployment::{Deployment, PageSettings, Token};
 use crate::live::http::{Bound, HttpServer, Limits};
@@ -54,6 +57,8 @@ pub struct Subject {
     pub signals: Vec<StoredSignal>,
     /// The state of a run.
     pub state: Option<Arc<RunState>>,
+    /// The playground, which a run does not have: it must not wait for the checks of viewers.
+    pub playground: Option<Playground>,
 }
 
 /// A page that is served until it is dropped.
@@ -73,7 +78,7 @@ impl PageServer {
         let token = settings.token.as_ref().map(Token::read).transpose()?;
         let bound = Bound::listen("the page", settings.listen)?;
         let authenticated = token.is_some();
-        let Subject { kind, store, series, described, signals, state } = subject;
+        let Subject { kind, store, series, described, signals, state, playground } = subject;
         let access =
             Access { listen: bound.address, token, hosts: settings.hosts.clone(), actions: settings.actions };
         let features =
@@ -84,8 +89,7 @@ impl PageServer {
             store,
             series,
             access,
-            // A run must not wait for the checks of viewers.
-            has_playground: kind != Kind::Run,
+            playground: playground.map(|own| Arc::new(own) as Arc<dyn Checker>),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             features,
             signals,
