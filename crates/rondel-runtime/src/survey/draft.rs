@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use rondel_event::terminal::escaped;
+
 use super::declare::{self, Drafted, Listed, key, written};
 use super::fields::Field;
 use super::lengths::{bound, duration, rounded};
@@ -128,8 +130,7 @@ impl Writer {
 
     /// A comment on one line, whatever it holds.
     fn comment(&mut self, text: &str) {
-        let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-        self.line(format!("// {text}"));
+        self.line(format!("// {}", escaped(text)));
     }
 
     fn head(&mut self, survey: &Survey, options: &DraftOptions, omitted: &[String]) {
@@ -447,10 +448,9 @@ fn broken_by(count: usize, one: &str, many: &str) -> String {
 }
 
 fn deployment(drafted: &[Drafted<'_>], options: &DraftOptions, omitted: &[String]) -> String {
-    let one_line = |text: &str| text.replace(char::is_control, " ");
-    let mut text = format!("# A first deployment, from {}.\n", one_line(&options.origin));
+    let mut text = format!("# A first deployment, from {}.\n", escaped(&options.origin));
     for omission in omitted {
-        text.push_str(&format!("# Left out: {}.\n", one_line(omission)));
+        text.push_str(&format!("# Left out: {}.\n", escaped(omission)));
     }
     text.push_str(&format!("specification: {}\n", quoted(&options.specification)));
     text.push_str(&options.networks);

@@ -1,5 +1,6 @@
 //! The fields of messages that describe themselves: their types, and the values that were seen.
 
+use rondel_event::terminal::is_obeyed;
 use serde_json::{Map, Value};
 
 use super::pace::RecordedTime;
@@ -358,7 +359,7 @@ fn is_shown(text: &str) -> bool {
     text.chars().count() <= LONGEST
         && !text.is_empty()
         && !text.contains(['"', '\\'])
-        && !text.contains(char::is_control)
+        && !text.contains(is_obeyed)
 }
 
 #[cfg(test)]
