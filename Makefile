@@ -169,9 +169,10 @@ bench: setup ## run the benchmarks on this machine (file, Zenoh, DDS)
 	.venv/bin/python3 bench/plot.py $(BENCH_OUT)
 
 # The wheel is built with all optimisations.
-bench-peers: wheel .venv/peers ## measure the cost of a sample in Python: rondel.compat.rtamt and RTAMT
+bench-peers: wheel .venv/peers ## measure the cost of a message in Python: Monitor.push and rondel.compat.rtamt, RTAMT and Reelay
 	.venv/bin/python3 -m pip install --quiet --disable-pip-version-check --no-deps --force-reinstall out/wheels/rondel-*.whl
 	.venv/bin/python3 $(PYTHON_PACKAGE)/tests/peers/cost.py
+	.venv/bin/python3 $(PYTHON_PACKAGE)/tests/peers/push.py
 
 bench-containers: setup image ## run the Timescales benchmark through container networks
 	scripts/bench-containers

@@ -3,6 +3,7 @@
 
 use std::fmt::Write as _;
 
+use rondel_event::terminal::is_obeyed;
 use rondel_event::{Block, Quantifier, Slot};
 
 use crate::fields::Alternatives;
@@ -284,7 +285,7 @@ impl Witness {
         for c in text.chars().take(Witness::SHOWN) {
             match c {
                 '"' | '\\' => quoted.extend(['\\', c]),
-                c if c.is_control() => _ = write!(quoted, "\\u{{{:x}}}", u32::from(c)),
+                c if is_obeyed(c) => _ = write!(quoted, "\\u{{{:x}}}", u32::from(c)),
                 c => quoted.push(c),
             }
         }

@@ -14,6 +14,7 @@ mod projection;
 pub mod snapshot;
 mod stable_hash;
 mod table;
+pub mod terminal;
 mod time;
 mod topic_event;
 mod value;

@@ -1,5 +1,6 @@
 //! Actions of operators: acknowledging and silencing, by the functions of `rondel ack` and `rondel silence`.
 
+use rondel_event::terminal::is_obeyed;
 use rondel_sinks::sqlite::{Acknowledgement, Action, NewSilence};
 use serde_json::{Value, json};
 
@@ -66,7 +67,7 @@ impl Page {
 /// The name of the operator and the comment.
 fn operator(body: &Value) -> Result<(&str, &str), Problem> {
     let name = member(body, "operator")?.trim();
-    if name.is_empty() || name.chars().count() > LONGEST_NAME || name.contains(char::is_control) {
+    if name.is_empty() || name.chars().count() > LONGEST_NAME || name.contains(is_obeyed) {
         return Err(Problem::wrong(format!(
             "`operator` is a name of at most {LONGEST_NAME} characters, without control characters"
         )));

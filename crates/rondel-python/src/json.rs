@@ -56,7 +56,7 @@ fn within(py: Python<'_>, name: &str, error: PyErr) -> PyErr {
 
 fn write_value(value: &Bound<'_, PyAny>, out: &mut Vec<u8>, depth: u32) -> PyResult<()> {
     if let Ok(number) = value.cast_exact::<PyFloat>() {
-        write_float(number.extract()?, out);
+        write_float(number.value(), out);
     } else if let Ok(flag) = value.cast_exact::<PyBool>() {
         out.extend_from_slice(if flag.is_true() { b"true" } else { b"false" });
     } else if let Ok(number) = value.cast_exact::<PyInt>() {
@@ -83,7 +83,7 @@ fn write_other(value: &Bound<'_, PyAny>, out: &mut Vec<u8>, depth: u32) -> PyRes
         return write_integer(value, out);
     }
     if let Ok(number) = value.cast::<PyFloat>() {
-        write_float(number.extract()?, out);
+        write_float(number.value(), out);
         return Ok(());
     }
     if depth <= DEPTH && value.hasattr("tolist")? {

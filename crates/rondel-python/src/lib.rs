@@ -1,7 +1,7 @@
 //! The extension module `rondel._native`: monitors for Python, as a thin layer over `rondel-runtime`.
 //!
-//! Nothing is evaluated in Python. A message that is a `dict` is written as JSON and decoded like any other; columns of a
-//! table are written row by row without the interpreter.
+//! Nothing is evaluated in Python. A message that is a `dict` of numbers is read field by field; any other is written as
+//! JSON and decoded. Columns of a table are written row by row without the interpreter.
 
 mod error;
 mod json;
@@ -12,6 +12,7 @@ mod report;
 mod state;
 mod table;
 mod time;
+mod values;
 
 use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;

@@ -3,7 +3,8 @@
 use std::cell::Cell;
 
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyString};
+use pyo3::types::{PyBytes, PyDict, PyString};
+use rondel_event::{Timestamp, TopicId};
 use rondel_runtime::{Emit, Encoding, Input, Options, Session, SessionPlan, Target, Targets};
 use rondel_spec::Spec;
 
@@ -13,6 +14,7 @@ use crate::outcome::{self, Summary};
 use crate::report::Report;
 use crate::state::{Shared, State};
 use crate::table::{Batch, Reads, TimeColumn};
+use crate::values::Fields;
 use crate::{json, table, time};
 
 /// The name of a specification that is given as text.
@@ -36,6 +38,8 @@ thread_local! {
 pub(crate) struct Monitor {
     plan: SessionPlan,
     topics: Targets,
+    /// The fields of each topic, where messages need no text.
+    fields: Vec<Option<Fields>>,
     names: Vec<String>,
     /// The text of the specification, for pickles.
     text: String,
@@ -68,8 +72,11 @@ impl Monitor {
         })?;
         outcome::keep_restarted(&mut session);
         let topics = Targets::new(&plan);
+        let all = (0..spec.topics.len() as u32).map(TopicId);
+        let fields = all.map(|topic| Fields::of(py, &session, topic)).collect();
         let names = plan.properties().iter().map(|property| property.name.clone()).collect();
-        Ok(Monitor { topics, names, text: text.to_owned(), settings, state: Shared::new(session), plan })
+        let (text, state) = (text.to_owned(), Shared::new(session));
+        Ok(Monitor { topics, fields, names, text, settings, state, plan })
     }
 
     /// Returns the topic with this name or address, and the number of the name where the address has parameters.
@@ -83,6 +90,28 @@ impl Monitor {
         let mut state = self.state.lock(py)?;
         work(state.running()?)?;
         Ok(state.take_reports())
+    }
+
+    /// Evaluates a message of numbers, and returns its reports; `None` if it must be written as text.
+    ///
+    /// Neither this nor the evaluation of any other single message releases the interpreter: that takes longer than most
+    /// evaluations. Batches of rows release it.
+    #[inline]
+    fn push_values(
+        &self,
+        target: Target,
+        time: Timestamp,
+        message: &Bound<'_, PyAny>,
+    ) -> PyResult<Option<Vec<Report>>> {
+        let Some(Some(fields)) = self.fields.get(target.topic.index()) else { return Ok(None) };
+        let Ok(message) = message.cast_exact::<PyDict>() else { return Ok(None) };
+        let mut state = self.state.lock(message.py())?;
+        let (session, values) = state.running_with_values()?;
+        if !fields.read(message, values) || !session.push_values(target.topic, target.stamp(time), values) {
+            return Ok(None);
+        }
+        session.flush();
+        Ok(Some(state.take_reports()))
     }
 
     /// Evaluates the rows of a batch, and keeps their reports in the state.
@@ -167,6 +196,9 @@ impl Monitor {
         let target = self.topic(topic)?;
         let time = time::read(time, time_ns)?;
         let time = time.ok_or_else(|| error::value("give the time of the message: `time` or `time_ns`"))?;
+        if let Some(reports) = self.push_values(target, time, message)? {
+            return Ok(reports);
+        }
         // Objects of Python may call back while they are written: no lock is held.
         let mut buffer = BUFFER.take();
         buffer.clear();

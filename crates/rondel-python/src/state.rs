@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use rondel_runtime::Session;
+use rondel_runtime::{MessageValues, Session};
 
 use crate::error;
 use crate::report::Report;
@@ -43,9 +43,15 @@ pub(crate) struct State {
     session: Option<Session>,
     is_finished: bool,
     kept: Vec<Report>,
+    /// Space for the values of a message.
+    values: MessageValues,
 }
 
 impl State {
+    fn new(session: Option<Session>) -> State {
+        State { session, is_finished: false, kept: Vec::new(), values: MessageValues::default() }
+    }
+
     /// The session.
     ///
     /// # Errors
@@ -65,6 +71,18 @@ impl State {
             return Err(error::finished());
         }
         self.session()
+    }
+
+    /// The session, before its end, and the space for the values of a message.
+    ///
+    /// # Errors
+    /// As [`State::running`].
+    #[inline]
+    pub(crate) fn running_with_values(&mut self) -> PyResult<(&mut Session, &mut MessageValues)> {
+        if self.is_finished {
+            return Err(error::finished());
+        }
+        Ok((self.session.as_mut().ok_or_else(error::closed)?, &mut self.values))
     }
 
     /// Ends the trace. A second call does nothing.
@@ -92,7 +110,7 @@ impl State {
 
     /// Frees the session.
     pub(crate) fn close(&mut self) {
-        *self = State { session: None, is_finished: false, kept: Vec::new() };
+        *self = State::new(None);
     }
 }
 
@@ -125,7 +143,7 @@ impl DerefMut for Locked<'_> {
 impl Shared {
     /// Wraps a session.
     pub(crate) fn new(session: Session) -> Shared {
-        let state = State { session: Some(session), is_finished: false, kept: Vec::new() };
+        let state = State::new(Some(session));
         Shared { state: Mutex::new(state), locked_in: AtomicU32::new(FORKS.load(Ordering::Relaxed)) }
     }
 

@@ -32,7 +32,7 @@ pub(crate) fn read(time: Option<&Bound<'_, PyAny>>, time_ns: Option<i64>) -> PyR
 /// Reads seconds, or a `datetime`.
 fn of(time: &Bound<'_, PyAny>) -> PyResult<Timestamp> {
     if let Ok(seconds) = time.cast_exact::<PyFloat>() {
-        return of_seconds(seconds.extract()?);
+        return of_seconds(seconds.value());
     }
     // Integers of NumPy as well.
     if time.is_instance_of::<PyInt>() || time.hasattr("__index__")? {

@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rondel_event::terminal::escaped;
 use rondel_event::{Timestamp, ValueType};
 
 use crate::{CutOffs, SplitPart};
@@ -222,15 +223,10 @@ pub struct Progress {
     pub bytes_read: u64,
 }
 
-/// Returns a path in one line and without control characters, which a terminal would obey: they are written as
+/// Returns a path in one line and without characters that a terminal obeys: they are written as
 /// `\u{1b}`.
 pub fn shown(path: &Path) -> String {
-    let text = path.display().to_string();
-    if !text.contains(char::is_control) {
-        return text;
-    }
-    let character = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
-    text.chars().map(character).collect()
+    escaped(&path.display().to_string()).into_owned()
 }
 
 /// Reason why a recording cannot be read, or not further.

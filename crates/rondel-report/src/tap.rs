@@ -1,5 +1,6 @@
 //! The Test Anything Protocol, version 14: a line for each property of each recording.
 
+use rondel_event::terminal;
 use serde_json::json;
 
 use crate::results::Results;
@@ -48,5 +49,5 @@ pub fn write(results: &Results, strict: bool) -> String {
 
 /// A description in one line, in which `#` begins no directive.
 fn escaped(text: &str) -> String {
-    text.replace('\\', "\\\\").replace('#', "\\#").replace(['\n', '\r'], " ")
+    terminal::escaped(&text.replace(['\n', '\r'], " ")).replace('\\', "\\\\").replace('#', "\\#")
 }

@@ -56,6 +56,7 @@ pub use session::snapshot::saved::StartError;
 pub use session::targets::{Target, Targets, UnknownTopic};
 pub use session::testing;
 pub use session::time::simulation::{SimulatedClock, Simulation, Step};
+pub use session::values::{FieldValue, MessageValues, ValueField};
 pub use session::{Edited, Session, SessionPlan, Stamp, Succession};
 pub use specification::formula;
 pub use specification::input::{Input, PublisherType, TimeSource};

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use rondel_event::terminal::{escaped, escaped_lines};
+
 use crate::diagnostic::{Diagnostic, Severity, Span};
 use crate::sources::Sources;
 
@@ -83,11 +85,17 @@ impl Diagnostic {
             out,
             "{}{}",
             paint.with(heading.1, &format!("{}[{}]", heading.0, self.code)),
-            paint.with("1", &format!(": {}", self.message)),
+            paint.with("1", &format!(": {}", escaped_lines(&self.message))),
         );
         let bar = paint.with("1;34", &format!("{:margin$} |", ""));
-        let _ =
-            writeln!(out, "{:margin$}{} {source_name}:{line}:{}", "", paint.with("1;34", "-->"), column + 1);
+        let _ = writeln!(
+            out,
+            "{:margin$}{} {}:{line}:{}",
+            "",
+            paint.with("1;34", "-->"),
+            escaped(source_name),
+            column + 1
+        );
         let _ = writeln!(out, "{bar}");
         let mut previous = None;
         let mut window = Window { from: 0 };
@@ -95,7 +103,8 @@ impl Diagnostic {
             if underline.file.1 != begin {
                 begin = underline.file.1;
                 let mark = paint.with("1;34", ":::");
-                let place = format!("{}:{}:{}", underline.file.0, underline.line, underline.column + 1);
+                let name = escaped(underline.file.0);
+                let place = format!("{name}:{}:{}", underline.line, underline.column + 1);
                 let _ = writeln!(out, "{bar}\n{:margin$}{mark} {place}\n{bar}", "");
                 previous = None;
             }
@@ -111,13 +120,13 @@ impl Diagnostic {
             }
             let (indent, width) = window.mark(underline);
             let mark = if underline.primary { "^" } else { "-" }.repeat(width);
-            let mark = format!("{mark} {}", underline.label);
+            let mark = format!("{mark} {}", escaped_lines(underline.label));
             let colour = if underline.primary { heading.1 } else { "1;34" };
             let _ = writeln!(out, "{bar} {:indent$}{}", "", paint.with(colour, mark.trim_end()));
         }
         if let Some(help) = &self.help {
             let _ = writeln!(out, "{bar}");
-            for (i, part) in help.lines().enumerate() {
+            for (i, part) in escaped_lines(help).lines().enumerate() {
                 let lead = if i == 0 { "= help:" } else { "       " };
                 let _ = writeln!(out, "{:margin$} {} {part}", "", paint.with("1;34", lead));
             }
@@ -213,18 +222,9 @@ fn floor(text: &str, at: usize) -> usize {
     at
 }
 
-/// Returns the text with tabs as spaces and without other control characters, which would move the cursor of a
-/// terminal.
+/// Returns the text with tabs as spaces, and other characters escaped that a terminal obeys.
 fn visible(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '\t' => out.push_str("    "),
-            c if c.is_control() => out.push(char::REPLACEMENT_CHARACTER),
-            c => out.push(c),
-        }
-    }
-    out
+    escaped(&text.replace('\t', "    ")).into_owned()
 }
 
 struct Paint {
@@ -255,6 +255,18 @@ mod tests {
              |         ^\n  |             - used\n  |\n  = help: rename\n          one of them\n"
         );
         assert!(d.render("x", text, true).contains("\x1b[1;31merror[E0204]\x1b[0m"));
+    }
+
+    #[test]
+    fn obeyed_characters_are_escaped_and_marks_stay_aligned() {
+        let text = "a \u{202e}\u{1b}b";
+        let d = Diagnostic::new(Code::DuplicateName, Span::new(6, 7), "\u{2066}twice");
+        let shown = d.render("s\u{7}.rondel", text, false);
+        let lines: Vec<&str> = shown.lines().collect();
+        assert!(lines[0].ends_with(": \\u{2066}twice"), "{shown}");
+        assert!(lines[1].contains("s\\u{7}.rondel:1:5"), "{shown}");
+        assert_eq!(lines[3], "1 | a \\u{202e}\\u{1b}b");
+        assert_eq!(lines[4].find('^'), lines[3].rfind('b'), "{shown}");
     }
 
     #[test]

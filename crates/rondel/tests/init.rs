@@ -235,6 +235,33 @@ fn ranges_have_evidence() {
     assert!(text.contains("A message every 100 ms, at most 100 ms apart (from +"), "{text}");
 }
 
+/// Every line that `check` reads is in the draft, and a name that is no address is named as such.
+#[test]
+fn infinite_numbers_and_odd_names_are_read() {
+    let folder = Folder::new();
+    let value = |i: u32| match i {
+        30 => "\"v\": 1e999, \"--\": {\"x\": 1}".to_owned(),
+        _ => format!("\"v\": {}, \"--\": [{}, 2]", i % 7, i % 2),
+    };
+    for topic in ["null", "a//b", " a", "\\u202ea"] {
+        let file = folder.file("a.jsonl", lines(topic, 100, value));
+        let own = folder.path(&format!("own{}", topic.len()));
+        rondel(["init", &file, "--folder", &own])
+            .expect_status(0)
+            .expect_stderr(&["values of several types in `\"--\"` (arrays, objects)"]);
+        std::fs::remove_dir_all(&own).unwrap();
+        let text = holds(&[file], &own, topic);
+        assert!(text.contains(": 100 messages of "), "{text}");
+        let deployment = std::fs::read_to_string(format!("{own}/rondel.yaml")).unwrap();
+        let is_address = topic == "null" || topic.contains("202e");
+        assert_eq!(deployment.contains("is no address of a network"), !is_address, "{deployment}");
+    }
+    let file = folder.file("a.jsonl", lines("a/${x}", 100, value));
+    rondel(["init", &file, "--folder", &folder.path("braces")])
+        .expect_status(2)
+        .expect_stderr(&["nothing to write about"]);
+}
+
 #[test]
 fn little_and_damaged_input() {
     let folder = Folder::new();

@@ -2,6 +2,8 @@
 
 use std::io::Write as _;
 
+use rondel_event::terminal::is_obeyed;
+
 /// Options of the JSON of messages in another encoding, for values that JSON cannot represent.
 ///
 /// Integers are numbers with all their digits, bytes an array of numbers, points in time objects of seconds and
@@ -22,17 +24,21 @@ impl JsonForm {
     pub const EXACT: JsonForm = JsonForm { names: false, infinite: true };
 }
 
-/// Appends a text in quotes. Characters that could control a terminal are escaped.
+/// Appends a text in quotes. Characters that a terminal obeys are escaped.
 pub(crate) fn quoted(text: &str, out: &mut Vec<u8>) {
     out.push(b'"');
     let mut rest = text;
-    while let Some(at) = rest.find(|c: char| c == '"' || c == '\\' || c.is_control()) {
+    while let Some(at) = rest.find(|c: char| c == '"' || c == '\\' || is_obeyed(c)) {
         out.extend_from_slice(&rest.as_bytes()[..at]);
         let special = rest[at..].chars().next().unwrap_or_default();
         // Writing to a vector does not fail.
         match special {
             '"' | '\\' => out.extend_from_slice(&[b'\\', special as u8]),
-            control => _ = write!(out, "\\u{:04x}", u32::from(control)),
+            obeyed => {
+                for unit in obeyed.encode_utf16(&mut [0; 2]) {
+                    _ = write!(out, "\\u{unit:04x}");
+                }
+            }
         }
         rest = &rest[at + special.len_utf8()..];
     }

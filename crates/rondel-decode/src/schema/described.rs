@@ -1,6 +1,8 @@
 //! Descriptions of types by nodes of ROS 2: the answer of the service `get_type_description`
 //! (`type_description_interfaces/srv/GetTypeDescription`), in CDR.
 
+use rondel_event::terminal;
+
 use super::library::filed_name;
 use super::{Definition, Library, MAX_TYPES, Member, Primitive, SchemaError, Struct, Type};
 
@@ -14,7 +16,7 @@ pub(super) fn parse(library: &mut Library, answer: &[u8]) -> Result<String, Sche
     let mut reader = Reader::new(answer)?;
     let (is_successful, reason) = (reader.bytes::<1>()? != [0], reader.text()?);
     if !is_successful {
-        let reason: String = reason.chars().filter(|c| !c.is_control()).take(300).collect();
+        let reason = terminal::escaped_beginning(&reason, 300);
         return Err(SchemaError::new(format!("the node does not describe it: {reason}")));
     }
     let name = structure(library, &mut reader)?;

@@ -13,6 +13,7 @@ pub(crate) mod snapshot;
 pub(crate) mod targets;
 pub mod testing;
 pub(crate) mod time;
+pub(crate) mod values;
 
 use rondel_event::{NameId, Origin, Timestamp, TypeIndex};
 use rondel_spec::Spec;

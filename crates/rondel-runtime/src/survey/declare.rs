@@ -58,6 +58,8 @@ pub(super) struct Drafted<'s> {
     pub(super) topic: &'s Topic,
     /// Whether its messages are of a type whose definition is known by name.
     pub(super) is_typed: bool,
+    /// Whether its name is no address of a network, so that the source only stands for one.
+    pub(super) lacks_address: bool,
 }
 
 impl Drafted<'_> {
@@ -86,8 +88,14 @@ pub(super) fn topics(
 ) -> (Vec<Drafted<'_>>, Vec<String>) {
     let (mut usable, mut omitted) = (Vec::new(), Vec::new());
     for (source, topic) in survey.topics() {
-        match unusable(topic, &knows) {
-            Some(reason) => omitted.push(format!("{}: {reason}", topic.name.as_deref().unwrap_or(source))),
+        let name = topic.name.as_deref().unwrap_or(source);
+        let reason = if name.contains(['{', '}']) {
+            Some("braces in an address stand for parameters, so that no specification can name it".to_owned())
+        } else {
+            unusable(topic, &knows)
+        };
+        match reason {
+            Some(reason) => omitted.push(format!("{name}: {reason}")),
             None => usable.push((source, topic)),
         }
     }
@@ -104,8 +112,9 @@ pub(super) fn topics(
     let names =
         names::topics(usable.iter().map(|(source, topic)| topic.name.as_deref().unwrap_or(plain(source))));
     let drafted = usable.iter().zip(names).map(|(&(source, topic), name)| Drafted {
+        lacks_address: with_network(source).is_none(),
+        source: with_network(source).unwrap_or_else(|| format!("zenoh:unknown/{name}")),
         name,
-        source: with_network(source),
         seen: source,
         address: topic.name.as_deref().unwrap_or(plain(source)),
         topic,
@@ -142,18 +151,37 @@ fn plain(source: &str) -> &str {
     }
 }
 
-/// An address with a network; a recording does not always name one.
-fn with_network(source: &str) -> String {
+/// A sentence on the fields of a topic with values of several types, which no declaration lists; `None` without any.
+pub(super) fn several_types(drafted: &Drafted<'_>) -> Option<String> {
+    const MOST: usize = 5;
+    let mixed = if drafted.is_typed { Vec::new() } else { drafted.topic.fields.mixed() };
+    let (first, more) = mixed.split_at(mixed.len().min(MOST));
+    let mut fields: Vec<String> =
+        first.iter().map(|(path, kinds)| format!("`{}` ({kinds})", written(path))).collect();
+    if !more.is_empty() {
+        fields.push(counted(more.len() as u64, "further field", "further fields"));
+    }
+    (!mixed.is_empty())
+        .then(|| format!("{}: values of several types in {}", drafted.address, fields.join(", ")))
+}
+
+/// An address with a network, which a recording does not always name; `None` if no network has this address.
+fn with_network(source: &str) -> Option<String> {
     if plain(source).len() < source.len() {
-        return source.to_owned();
+        return is_address(plain(source)).then(|| source.to_owned());
     }
     let source = source.trim_matches('/');
     if sparkplug::Address::names_node(source) {
-        return format!("mqtt:{source}");
+        return Some(format!("mqtt:{source}"));
     }
     // A key has no empty parts and no wildcards.
-    let is_key = !source.is_empty() && !source.contains("//") && !source.contains(['*', '$', '#', '?']);
-    format!("zenoh:{}", if is_key { source.to_owned() } else { names::name_like(source) })
+    let is_key = is_address(source) && !source.contains("//") && !source.contains(['*', '$', '#', '?']);
+    is_key.then(|| format!("zenoh:{source}"))
+}
+
+/// Whether a text may be the address of a topic.
+fn is_address(text: &str) -> bool {
+    !text.is_empty() && text.trim() == text && !text.contains(char::is_control)
 }
 
 /// The declaration of a topic.

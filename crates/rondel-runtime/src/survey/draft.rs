@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use rondel_event::terminal::escaped;
+
 use super::declare::{self, Drafted, Listed, key, written};
 use super::fields::Field;
 use super::lengths::{bound, duration, rounded};
@@ -69,10 +71,11 @@ struct About {
 /// Writes a specification that a run like those in the survey satisfies, and a deployment. `knows` returns whether the
 /// definition of a message type is known. `None` if there is nothing to write about.
 pub fn draft(survey: &Survey, options: &DraftOptions, knows: impl Fn(&str) -> bool) -> Option<Draft> {
-    let (drafted, omitted) = declare::topics(survey, TOPICS, knows);
+    let (drafted, mut omitted) = declare::topics(survey, TOPICS, knows);
     if drafted.is_empty() {
         return None;
     }
+    omitted.extend(drafted.iter().filter_map(declare::several_types));
     let written = |promotes: bool| {
         let mut writer = Writer { promotes, refuted: options.refuted.clone(), ..Writer::default() };
         writer.head(survey, options, &omitted);
@@ -128,8 +131,7 @@ impl Writer {
 
     /// A comment on one line, whatever it holds.
     fn comment(&mut self, text: &str) {
-        let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-        self.line(format!("// {text}"));
+        self.line(format!("// {}", escaped(text)));
     }
 
     fn head(&mut self, survey: &Survey, options: &DraftOptions, omitted: &[String]) {
@@ -447,10 +449,9 @@ fn broken_by(count: usize, one: &str, many: &str) -> String {
 }
 
 fn deployment(drafted: &[Drafted<'_>], options: &DraftOptions, omitted: &[String]) -> String {
-    let one_line = |text: &str| text.replace(char::is_control, " ");
-    let mut text = format!("# A first deployment, from {}.\n", one_line(&options.origin));
+    let mut text = format!("# A first deployment, from {}.\n", escaped(&options.origin));
     for omission in omitted {
-        text.push_str(&format!("# Left out: {}.\n", one_line(omission)));
+        text.push_str(&format!("# Left out: {}.\n", escaped(omission)));
     }
     text.push_str(&format!("specification: {}\n", quoted(&options.specification)));
     text.push_str(&options.networks);
@@ -463,6 +464,14 @@ fn deployment(drafted: &[Drafted<'_>], options: &DraftOptions, omitted: &[String
     text.push_str("\n# Times are those of arrival. If messages carry their own, add `time: PATH.TO.THE.FIELD` to a topic.\ntopics:\n");
     for drafted in drafted {
         let Drafted { name, source, topic, .. } = drafted;
+        if drafted.lacks_address {
+            text.push_str(&format!(
+                "  # {} is no address of a network: write the one of these messages.\n",
+                quoted(drafted.seen)
+            ));
+        }
+        // A word of YAML for nothing.
+        let name = if name.eq_ignore_ascii_case("null") { quoted(name) } else { name.clone() };
         let texts = if drafted.has_number_texts() { ", texts: numbers" } else { "" };
         let encoding = match topic.kind() {
             Some(kind) if kind.is_stated() || matches!(kind, PayloadKind::Cbor | PayloadKind::Msgpack) => {
@@ -554,6 +563,44 @@ mod tests {
         assert_eq!(spec.tests.len(), 2);
         assert!(draft.specification.contains("Left out: zenoh:text: its payloads (text) cannot be decoded."));
         assert_eq!(draft.omitted.len(), 2, "{:?}", draft.omitted);
+    }
+
+    #[test]
+    fn odd_names_and_values_of_several_types_compile() {
+        let mut survey = Survey::new(50);
+        for i in 0..60 {
+            let value = ["[1, 2]", "[2]", "{\"x\": 1}"]
+                [usize::from(i == 30) * 2 + i as usize % 2 * usize::from(i != 30)];
+            let text = if i == 40 { "\"1.5\"" } else { "\"\u{202e}\"" };
+            let payload = format!(
+                "{{\"--\": {value}, \"/*\": {text}, \"\u{202e}\": 1, \"a\\u001bb\": 1, \"state\": {}}}",
+                [i64::MAX, i64::MIN][i as usize % 2]
+            );
+            for source in
+                ["", " a", "a//b", "${x}", "{", "a/{id}", "null", "zenoh:", "a*b", "a\u{202e}b", "0"]
+            {
+                survey.message(source, at(i * 100), payload.as_bytes(), None);
+            }
+        }
+        survey.end();
+        let draft = draft(&survey, &options(), |_| false).unwrap();
+        let parsed = rondel_spec::parse(&draft.specification);
+        assert!(parsed.diagnostics.is_empty(), "{}\n{:?}", draft.specification, parsed.diagnostics);
+        assert!(!draft.specification.contains('\u{202e}') && !draft.deployment.contains('\u{202e}'));
+        for name in ["${x}", "{", "a/{id}"] {
+            let reason = format!(
+                "{name}: braces in an address stand for parameters, so that no specification can name it"
+            );
+            assert!(draft.omitted.contains(&reason), "{:?}", draft.omitted);
+        }
+        let mixed = "0: values of several types in `\"--\"` (arrays, objects)".to_owned();
+        assert!(draft.omitted.contains(&mixed), "{:?}", draft.omitted);
+        for line in [
+            "  # \"a//b\" is no address of a network: write the one of these messages.\n  b: { source: \"zenoh:unknown/b\" }\n",
+            "  \"null\": { source: \"zenoh:null\" }\n",
+        ] {
+            assert!(draft.deployment.contains(line), "{}", draft.deployment);
+        }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The fields of messages that describe themselves: their types, and the values that were seen.
 
+use rondel_event::terminal::is_obeyed;
 use serde_json::{Map, Value};
 
 use super::pace::RecordedTime;
@@ -66,6 +67,19 @@ impl FieldKind {
         }
     }
 
+    /// The values of the type, in words.
+    fn plural(self) -> &'static str {
+        match self {
+            FieldKind::Bool => "booleans",
+            FieldKind::Int | FieldKind::Float => "numbers",
+            FieldKind::Text => "texts",
+            FieldKind::Time => "times",
+            FieldKind::Object => "objects",
+            FieldKind::Array => "arrays",
+            FieldKind::Unknown | FieldKind::Mixed => "others",
+        }
+    }
+
     /// Returns the type in a specification; `None` if the field cannot stand there.
     pub fn name(self) -> Option<&'static str> {
         match self {
@@ -86,6 +100,8 @@ pub struct Field {
     pub name: String,
     /// Its type.
     pub kind: FieldKind,
+    /// The types of its values, each once.
+    kinds: Vec<FieldKind>,
     /// The messages that carried it.
     pub messages: u64,
     /// The least and the greatest number.
@@ -181,6 +197,13 @@ impl Fields {
         self.root.fields.iter().any(Field::has_number_texts)
     }
 
+    /// The paths of the fields with values of several types that do not go together, each with these types in words.
+    pub(super) fn mixed(&self) -> Vec<(Vec<String>, String)> {
+        let mut mixed = Vec::new();
+        self.root.fields.iter().for_each(|field| field.add_mixed(&mut Vec::new(), &mut mixed));
+        mixed
+    }
+
     /// Adds the members of a message one by one.
     pub(super) fn root(&self) -> &Field {
         &self.root
@@ -200,6 +223,9 @@ impl Fields {
 impl Field {
     fn add(&mut self, value: &Value, depth: usize, is_element: bool, at: RecordedTime, room: &mut Room) {
         let kind = FieldKind::of(value);
+        if kind != FieldKind::Unknown && !self.kinds.contains(&kind) {
+            self.kinds.push(kind);
+        }
         self.kind = self.kind.with(kind);
         self.messages += u64::from(kind != FieldKind::Unknown);
         let written = value.as_str().and_then(decimal);
@@ -289,6 +315,21 @@ impl Field {
         }
     }
 
+    fn add_mixed(&self, path: &mut Vec<String>, mixed: &mut Vec<(Vec<String>, String)>) {
+        path.push(self.name.clone());
+        if self.kind == FieldKind::Mixed {
+            let mut kinds: Vec<&str> = Vec::new();
+            for kind in self.kinds.iter().map(|kind| kind.plural()) {
+                if !kinds.contains(&kind) {
+                    kinds.push(kind);
+                }
+            }
+            mixed.push((path.clone(), kinds.join(", ")));
+        }
+        self.fields.iter().for_each(|field| field.add_mixed(path, mixed));
+        path.pop();
+    }
+
     /// The type of the elements of an array.
     pub fn element(&self) -> FieldKind {
         self.elements.as_ref().map_or(FieldKind::Unknown, |elements| elements.kind)
@@ -358,7 +399,7 @@ fn is_shown(text: &str) -> bool {
     text.chars().count() <= LONGEST
         && !text.is_empty()
         && !text.contains(['"', '\\'])
-        && !text.contains(char::is_control)
+        && !text.contains(is_obeyed)
 }
 
 #[cfg(test)]
@@ -381,6 +422,7 @@ mod tests {
         assert_eq!((b.fields[0].kind, b.fields[0].messages, b.fields[1].kind), (Bool, 1, Time));
         assert_eq!((d.few_values(), a.few_values()), (Some(&[(json!("x"), 1)][..]), None));
         assert!(!fields.is_cut());
+        assert_eq!(fields.mixed(), [(vec!["f".to_owned()], "numbers, texts".to_owned())]);
     }
 
     #[test]

@@ -66,13 +66,59 @@ impl PayloadKind {
     }
 }
 
+/// Reads JSON. A number beyond the range of doubles, which decoders take for infinite, is null, as an infinite number of
+/// other encodings is in a survey.
+///
+/// # Errors
+/// What is no JSON.
+pub(super) fn json(text: &[u8]) -> serde_json::Result<Value> {
+    serde_json::from_slice(text).or_else(|error| match without_infinite(text) {
+        Some(text) => serde_json::from_slice(&text),
+        None => Err(error),
+    })
+}
+
+/// The text with null for each number beyond the range of doubles; `None` if there is none.
+fn without_infinite(text: &[u8]) -> Option<Vec<u8>> {
+    let is_of_number = |byte: &u8| byte.is_ascii_digit() || matches!(byte, b'+' | b'-' | b'.' | b'e' | b'E');
+    let (mut out, mut copied, mut at) = (Vec::new(), 0, 0);
+    while let Some(byte) = text.get(at) {
+        match byte {
+            b'"' => {
+                at += 1;
+                while let Some(byte) = text.get(at).filter(|byte| **byte != b'"') {
+                    at += if *byte == b'\\' { 2 } else { 1 };
+                }
+                at += 1;
+            }
+            b'-' | b'0'..=b'9' => {
+                let end =
+                    text[at..].iter().position(|byte| !is_of_number(byte)).map_or(text.len(), |n| at + n);
+                let number =
+                    std::str::from_utf8(&text[at..end]).ok().and_then(|text| text.parse::<f64>().ok());
+                if number.is_some_and(f64::is_infinite) {
+                    out.extend_from_slice(&text[copied..at]);
+                    out.extend_from_slice(b"null");
+                    copied = end;
+                }
+                at = end;
+            }
+            _ => at += 1,
+        }
+    }
+    (copied > 0).then(|| {
+        out.extend_from_slice(&text[copied..]);
+        out
+    })
+}
+
 /// Returns what a payload looks like, and its value where it describes itself.
 pub(super) fn read(payload: &[u8]) -> (PayloadKind, Option<Value>) {
     if payload.is_empty() {
         return (PayloadKind::Empty, None);
     }
     if is_cdr(payload) {
-        return match string(payload).and_then(|text| serde_json::from_slice(text).ok()) {
+        return match string(payload).and_then(|text| json(text).ok()) {
             Some(value) => (PayloadKind::CdrString, Some(value)),
             None => (PayloadKind::Cdr, None),
         };
@@ -83,7 +129,7 @@ pub(super) fn read(payload: &[u8]) -> (PayloadKind, Option<Value>) {
     if let Some(value) = pack(payload) {
         return (PayloadKind::Senml, Some(value));
     }
-    match serde_json::from_slice(payload) {
+    match json(payload) {
         Ok(value @ (Value::Object(_) | Value::Array(_))) => return (PayloadKind::Json, Some(value)),
         Ok(value) => return (PayloadKind::Plain, Some(plain_value(value))),
         Err(_) => {}
@@ -165,6 +211,24 @@ mod tests {
             let (kind, value) = read(&payload);
             prop_assert_eq!(kind == PayloadKind::Empty, payload.is_empty());
             prop_assert!(value.is_none() || !matches!(kind, PayloadKind::Cdr | PayloadKind::Text | PayloadKind::Other));
+        }
+    }
+
+    #[test]
+    fn numbers_beyond_doubles_are_null() {
+        let read = |text: &str| json(text.as_bytes()).ok().map(|value| value.to_string());
+        for (text, expected) in [
+            (
+                "{\"a\": 1e999, \"b\": [-1E+400, 1.5], \"1e999\": \"-1e999 \\\" 1e999\"}",
+                Some("{\"a\":null,\"b\":[null,1.5],\"1e999\":\"-1e999 \\\" 1e999\"}"),
+            ),
+            ("1e999", Some("null")),
+            ("1e308", Some("1e308")),
+            ("{\"a\": 1e999", None),
+            ("{\"a\": 1e999e}", None),
+            ("\"\\", None),
+        ] {
+            assert_eq!(read(text).as_deref(), expected, "{text}");
         }
     }
 

@@ -53,7 +53,7 @@ impl RecordedSurvey<'_> {
         }
         let mut block = Block::new(Layout { topics: 1, ..Layout::default() });
         let read = self.lines.decode(line, 0, line.len(), &mut block);
-        let (Ok(_), 1, Ok(value)) = (read, block.len(), serde_json::from_slice::<Value>(text)) else {
+        let (Ok(_), 1, Ok(value)) = (read, block.len(), guess::json(text)) else {
             self.unreadable += 1;
             return Ok(());
         };
@@ -97,7 +97,7 @@ fn parts(line: Value) -> (String, Value) {
         _ => UNNAMED.to_owned(),
     };
     let in_text = |payload: Value| match &payload {
-        Value::String(text) => serde_json::from_str(text).unwrap_or(payload),
+        Value::String(text) => guess::json(text.as_bytes()).unwrap_or(payload),
         _ => payload,
     };
     let payload = match take(&mut members, &["data", "payload"]) {

@@ -71,6 +71,8 @@ pub(super) fn rules(path: &[String], field: &Field, siblings: &[Field], context:
     }
     match role {
         Role::Ignored => Found::default(),
+        // Formulas need one type.
+        _ if field.kind == FieldKind::Mixed => Found::default(),
         _ if field.norm.is_some() => quaternion(field),
         _ if field.array.is_some() => array(field, siblings, role),
         _ if field.kind == FieldKind::Time => stamp(field),
@@ -197,7 +199,10 @@ fn values(field: &Field, role: Role) -> Found {
     let formula = if texts.len() > 1 { format!("({formula})") } else { formula };
     let bad = match (field.kind, field.range) {
         (FieldKind::Bool, _) => (texts[0] != "true").to_string(),
-        (_, Some((_, most))) => format!("{}", most + 1.0),
+        (FieldKind::Int, Some((_, most))) if most.abs() <= LARGEST => format!("{}", most + 1.0),
+        (FieldKind::Int, _) => {
+            (0..=count).map(|n| n.to_string()).find(|n| !texts.contains(n)).unwrap_or_default()
+        }
         _ => "\"something else\"".to_owned(),
     };
     let score = match (count, role) {

@@ -1,5 +1,6 @@
 //! Surveys as a table and as JSON.
 
+use rondel_event::terminal::escaped;
 use serde_json::{Value, json as object};
 
 use super::{Survey, Topic};
@@ -11,8 +12,8 @@ pub fn text(survey: &Survey) -> String {
     let optional = |text: Option<&str>| text.unwrap_or("-").to_owned();
     let row = |(address, topic): (&str, &Topic)| {
         [
-            shown(topic.name.as_deref().unwrap_or(address)),
-            optional(topic.message_type.as_deref().map(shown).as_deref()),
+            escaped(topic.name.as_deref().unwrap_or(address)).into_owned(),
+            optional(topic.message_type.as_deref().map(escaped).as_deref()),
             topic.kind().map_or("-".to_owned(), |kind| {
                 let others = if topic.is_uniform() { "" } else { ", others" };
                 let texts = if topic.fields.has_number_texts() { ", numbers as texts" } else { "" };
@@ -80,11 +81,4 @@ pub fn unlisted(survey: &Survey) -> Option<String> {
             counted(survey.unlisted(), "message", "messages")
         )
     })
-}
-
-/// A name from the network, without what could control a terminal.
-fn shown(text: &str) -> String {
-    text.chars()
-        .flat_map(|c| if c.is_control() { c.escape_default().collect::<Vec<_>>() } else { vec![c] })
-        .collect()
 }

@@ -3,6 +3,7 @@
 use std::io::Read as _;
 use std::time::{Duration, Instant};
 
+use rondel_event::terminal::escaped;
 use ureq::http::{HeaderMap, Response};
 
 use super::date::parse_http_date;
@@ -83,8 +84,7 @@ impl Answer {
         let name = ureq::http::StatusCode::from_u16(self.status).ok();
         let name = name.and_then(|status| status.canonical_reason()).unwrap_or("an unknown status");
         let text = String::from_utf8_lossy(&self.body);
-        let text: String = cut(&text).chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-        match text.trim() {
+        match &*escaped(cut(&text).trim()) {
             "" => format!("{place} answers {} {name}", self.status),
             text => format!("{place} answers {} {name}: {text}", self.status),
         }
@@ -154,7 +154,10 @@ mod tests {
         for (status, kind) in kinds {
             assert_eq!(answer(status, None).failure("http://a").kind, kind, "{status}");
         }
-        assert_eq!(answer(404, None).failure("http://a").message, "http://a answers 404 Not Found: why not");
+        assert_eq!(
+            answer(404, None).failure("http://a").message,
+            "http://a answers 404 Not Found: why\\nnot"
+        );
         for status in [200, 202, 204, 299] {
             assert!(answer(status, None).is_accepted());
         }

@@ -1,5 +1,6 @@
 //! The messages of the protocol in JSON: names in lower camel case, 64-bit integers as texts.
 
+use rondel_event::terminal;
 use serde::{Deserialize, Serialize, Serializer};
 
 /// An attribute.
@@ -122,7 +123,7 @@ impl PartialSuccess {
             Count::Number(number) => number,
             Count::Text(text) => text.parse().ok()?,
         };
-        let message: String = error_message.chars().filter(|c| !c.is_control()).take(200).collect();
+        let message = terminal::escaped_beginning(&error_message, 200);
         Some(PartialSuccess { refused, message })
     }
 }
@@ -138,7 +139,7 @@ mod tests {
         let some = |refused, message: &str| Some(PartialSuccess { refused, message: message.to_owned() });
         assert_eq!(
             parse(r#"{"partialSuccess":{"rejectedLogRecords":"3","errorMessage":"too\nold"}}"#),
-            some(3, "tooold")
+            some(3, "too\\nold")
         );
         assert_eq!(parse(r#"{"partialSuccess":{"rejectedDataPoints":7}}"#), some(7, ""));
         assert_eq!(parse(r#"{"partialSuccess":{}}"#), some(0, ""));

@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use rondel_event::terminal::escaped;
+
 /// Rows of a query.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rows {
@@ -49,8 +51,7 @@ impl Rows {
     }
 
     fn table(&self) -> String {
-        let shown =
-            |cell: &Cell| cell.shown().chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        let shown = |cell: &Cell| escaped(&cell.shown()).into_owned();
         let rows: Vec<Vec<String>> = self.rows.iter().map(|row| row.iter().map(shown).collect()).collect();
         let width = |text: &str| text.chars().count();
         // Columns without a value say nothing.
@@ -162,7 +163,7 @@ mod tests {
             rows.text(Format::Table),
             "property      count  key\n\
              a,b               5  {\"id\":7}\n\
-             long \"name\"  1234.5  {no json\n"
+             long \"name\"  1234.5  {no json\\n\n"
         );
         assert_eq!(
             rows.text(Format::Csv),

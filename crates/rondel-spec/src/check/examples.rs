@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use rondel_event::terminal::is_obeyed;
 use rondel_event::{Segment, Timestamp, TopicId, Value, ValueType};
 
 use super::Checker;
@@ -429,7 +430,7 @@ fn write_text(text: &str, out: &mut String) {
         match c {
             '"' | '\\' => out.extend(['\\', c]),
             // Writing to a String does not fail.
-            c if c.is_control() => {
+            c if is_obeyed(c) => {
                 for unit in c.encode_utf16(&mut [0; 2]) {
                     let _ = write!(out, "\\u{unit:04x}");
                 }

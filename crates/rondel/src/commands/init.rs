@@ -6,14 +6,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use clap::Args;
 use rondel_decode::json::quoted;
+use rondel_event::terminal::escaped;
 use rondel_recording::shown;
 use rondel_report::{Judged, Outcome, Recording, Results};
+use rondel_runtime::Specification;
 use rondel_runtime::survey::{Draft, DraftOptions, draft};
 use rondel_runtime::text::counted;
+use rondel_spec::{ParseOptions, Sources};
 
 use super::check::Check;
 use super::selecting::can_be_read_again;
 use super::topics::{Look, Seen};
+use crate::deployment::Deployment;
 use crate::live::networks::NetworkArguments;
 use crate::output::folder::write_new;
 use crate::output::terminal;
@@ -76,6 +80,17 @@ impl Init {
             refuted: None,
         };
         let knows = |name: &str| schemas.lock().unwrap_or_else(PoisonError::into_inner).schema(name).is_ok();
+        let compiles = |draft: &Draft| {
+            let schemas = schemas.lock().unwrap_or_else(PoisonError::into_inner);
+            mistakes(&draft.specification, &schemas).map_or(Ok(()), |mistakes| {
+                Err((
+                    exit::USAGE,
+                    format!(
+                        "nothing was written: the draft has mistakes, which is an error of Rondel\n{mistakes}"
+                    ),
+                ))
+            })
+        };
         let mut written = draft(&seen.survey, &options, knows).ok_or_else(|| {
             let topics = seen.survey.topics().len() as u64;
             let found = counted(topics, "topic was found", "topics were found");
@@ -87,6 +102,7 @@ impl Init {
                 ),
             )
         })?;
+        compiles(&written)?;
         let failed = |file: &Path, error: std::io::Error| {
             (exit::TRACE, format!("cannot write {}: {error}", file.display()))
         };
@@ -94,14 +110,15 @@ impl Init {
         let texts = [written.specification.as_str(), written.deployment.as_str()];
         write_new(files.iter().map(PathBuf::as_path).zip(texts))
             .map_err(|(file, error)| failed(file, error))?;
+        self.check_deployment(&files, &seen)?;
         for _ in 0..ROUNDS {
             let Some(refuted) = self.refuted(&files, &written, &seen) else { break };
             let holds = refuted.is_empty();
             options.refuted.get_or_insert_default().extend(refuted);
             let again = draft(&seen.survey, &options, knows);
-            let Some(again) = again.filter(|again| again.specification != written.specification) else {
-                break;
-            };
+            let is_better =
+                |again: &Draft| again.specification != written.specification && compiles(again).is_ok();
+            let Some(again) = again.filter(is_better) else { break };
             written = again;
             let replaced = rondel_recording::durable::replace(&files[0], written.specification.as_bytes());
             replaced.map_err(|error| failed(&files[0], error))?;
@@ -113,10 +130,31 @@ impl Init {
         Ok(!seen.is_damaged)
     }
 
+    /// Removes the files again if the deployment cannot be used. That of a network was read from there.
+    fn check_deployment(&self, files: &[PathBuf; 2], seen: &Seen) -> Result<(), (u8, String)> {
+        if seen.recordings.is_empty() || !seen.recordings.iter().all(|file| can_be_read_again(file)) {
+            return Ok(());
+        }
+        let (read, lines) =
+            terminal::kept_lines(|| Deployment::for_recordings(&files[1], &seen.recordings).is_ok());
+        if read {
+            return Ok(());
+        }
+        for file in files {
+            // The message says that they are gone; what cannot be removed is seen beside it.
+            let _ = std::fs::remove_file(file);
+        }
+        lines.iter().for_each(|line| say(line));
+        Err((
+            exit::USAGE,
+            "nothing was written: the deployment has mistakes, which is an error of Rondel".to_owned(),
+        ))
+    }
+
     /// Shows what was written, and what was not.
     fn report(&self, files: &[PathBuf; 2], draft: &Draft, seen: &Seen, refuted: &BTreeMap<String, String>) {
-        draft.omitted.iter().for_each(|text| say(&format!("left out: {text}")));
-        draft.outliers.iter().for_each(|text| say(&format!("unlike the rest: {text}")));
+        draft.omitted.iter().for_each(|text| say(&format!("left out: {}", escaped(text))));
+        draft.outliers.iter().for_each(|text| say(&format!("unlike the rest: {}", escaped(text))));
         for (name, reason) in refuted {
             // Asserts that a topic came are no suggestions.
             let is_suggested = draft.specification.contains(&format!("// property {name} ="));
@@ -240,6 +278,18 @@ impl Init {
     }
 }
 
+/// The mistakes of a specification as text; `None` without any.
+fn mistakes(text: &str, schemas: &Schemas) -> Option<String> {
+    let sources = Sources::alone(SPECIFICATION, text);
+    let parsed = rondel_spec::parse_sources(&sources, &ParseOptions::default(), Some(schemas));
+    let errors = parsed.diagnostics.iter().filter(|diagnostic| diagnostic.is_error());
+    let shown: Vec<String> = errors.map(|diagnostic| diagnostic.render_in(&sources, false)).collect();
+    match parsed.spec.filter(|_| shown.is_empty()) {
+        Some(spec) => Specification::new(spec).err().map(|error| error.to_string()),
+        None => Some(shown.join("\n")),
+    }
+}
+
 /// The properties that are violated or undecided in a recording, or that none tests, by name, each with the reason as a
 /// sentence. If only a part of the recordings was read, undecided properties are not refuted.
 fn refuted(results: &Results, is_part: bool) -> BTreeMap<String, String> {
@@ -313,6 +363,15 @@ mod tests {
             })
             .collect();
         refuted(&results, is_part).remove("p")
+    }
+
+    #[test]
+    fn mistakes_of_a_draft_are_found() {
+        let schemas = Schemas::read(&[]).unwrap();
+        assert_eq!(mistakes("topic a { x: int } property p = a.x < 3", &schemas), None);
+        let shown = mistakes("topic a { x: int } property p = a.y < 3", &schemas).unwrap();
+        assert!(shown.contains("unknown field 'y' in topic 'a'"), "{shown}");
+        assert!(mistakes("topic a { x: int } property p = once[0, 1 s", &schemas).is_some());
     }
 
     #[test]

@@ -44,6 +44,7 @@ mod acting {
     use std::io::Write as _;
     use std::time::Duration;
 
+    use rondel_event::terminal::is_obeyed;
     use rondel_sinks::sqlite::{Action, Operations, StoreError, StoreErrorKind};
 
     use super::OperatorArguments;
@@ -97,7 +98,7 @@ mod acting {
             if name.is_empty() {
                 return Err(Refusal::usage("the name of the operator is unknown: add --by NAME".to_owned()));
             }
-            if name.chars().count() > LONGEST || name.contains(char::is_control) {
+            if name.chars().count() > LONGEST || name.contains(is_obeyed) {
                 let why = format!("--by: a name has at most {LONGEST} characters, and no control characters");
                 return Err(Refusal::usage(why));
             }

@@ -9,6 +9,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use nix::time::{ClockId, clock_gettime};
+use rondel_event::terminal::escaped;
 
 use crate::live::metrics::RunState;
 use crate::warn;
@@ -190,7 +191,7 @@ fn watchdog(interval: Option<&str>, process: Option<&str>, own: u32) -> Result<O
 
 /// Returns the text without line breaks, which would begin another variable, and shortened to [`LONGEST`].
 fn one_line(text: &str) -> String {
-    let mut line: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let mut line = escaped(text).into_owned();
     if line.len() > LONGEST {
         let end = (0..=LONGEST).rev().find(|&end| line.is_char_boundary(end));
         line.truncate(end.unwrap_or(0));
@@ -350,7 +351,7 @@ mod tests {
 
     #[test]
     fn description_is_one_short_line() {
-        assert_eq!(one_line("a\nREADY=1"), "a READY=1");
+        assert_eq!(one_line("a\nREADY=1"), "a\\nREADY=1");
         let long = one_line(&"ä".repeat(1000));
         assert!(long.len() <= LONGEST + '…'.len_utf8() && long.ends_with("ä…"), "{long}");
     }

@@ -1,6 +1,5 @@
 //! The terminal: colours, messages to people, and log lines, all in one form.
 
-use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::io::{self, Write};
@@ -8,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anstream::adapter::strip_str;
 use anstream::{AutoStream, ColorChoice};
+use rondel_event::terminal::escaped_lines;
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::format::Writer;
@@ -122,22 +122,12 @@ pub fn say(line: &str) {
 
 /// Writes an error to standard error.
 pub fn complain(message: &str) {
-    say(&format!("{} {}", head(Level::ERROR, colours_stderr()), without_controls(message)));
+    say(&format!("{} {}", head(Level::ERROR, colours_stderr()), escaped_lines(message)));
 }
 
 /// Writes a warning to standard error.
 pub fn warn(message: &str) {
-    say(&format!("{} {}", head(Level::WARN, colours_stderr()), without_controls(message)));
-}
-
-/// A message without the control characters that names of files and topics may bring, and a terminal would obey.
-fn without_controls(message: &str) -> Cow<'_, str> {
-    let is_obeyed = |c: char| c.is_control() && c != '\n' && c != '\t';
-    if !message.contains(is_obeyed) {
-        return message.into();
-    }
-    let character = |c: char| if is_obeyed(c) { c.escape_default().to_string() } else { c.to_string() };
-    message.chars().map(character).collect()
+    say(&format!("{} {}", head(Level::WARN, colours_stderr()), escaped_lines(message)));
 }
 
 /// The head of a message: date and time in a live command, and the level.

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use ::zenoh::Wait;
 use ::zenoh::query::{ConsolidationMode, QueryTarget};
+use rondel_event::terminal::escaped_beginning;
 
 use super::{Ros2Node, gid, network};
 use crate::adapter::now;
@@ -85,8 +86,7 @@ fn first(answers: &mpsc::Receiver<Result<Vec<u8>, String>>, limit: Duration) -> 
 /// The beginning of an error as one line.
 fn shown(error: &[u8]) -> String {
     let text = String::from_utf8_lossy(error);
-    let is_plain = |c: char| if c.is_control() { ' ' } else { c };
-    text.trim().chars().take(SHOWN).map(is_plain).collect()
+    escaped_beginning(text.trim(), SHOWN)
 }
 
 /// A client of a service on Zenoh.
@@ -148,6 +148,6 @@ mod tests {
             assert_eq!(wait(vec![error()], is_open), Err(NoAnswer::Error("busy".to_owned())));
             assert_eq!(wait(vec![error(), Ok(vec![1]), error()], is_open), Ok(vec![1]));
         }
-        assert_eq!(shown(b" no\nsuch \xff "), "no such \u{fffd}");
+        assert_eq!(shown(b" no\nsuch \xff "), "no\\nsuch \u{fffd}");
     }
 }

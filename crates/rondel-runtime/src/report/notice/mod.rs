@@ -163,6 +163,6 @@ mod tests {
             "time goes backwards at step 7 (time <1.5>)"
         );
         let unread = Notice::unread("\u{2}5\u{3}".as_bytes());
-        assert!(unread.text(&mut |_| "time".to_owned()).contains("·5·"));
+        assert!(unread.text(&mut |_| "time".to_owned()).contains("\\u{2}5\\u{3}"));
     }
 }

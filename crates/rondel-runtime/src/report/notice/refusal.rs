@@ -1,7 +1,7 @@
 //! Notices about messages that cannot be decoded, were refused, or are over a limit.
 
 use rondel_align::Refusal;
-use rondel_event::{Timestamp, TopicId};
+use rondel_event::{Timestamp, TopicId, terminal};
 use serde_json::json;
 
 use super::{At, Notice, seconds, span};
@@ -85,8 +85,7 @@ impl Notice {
 
     /// A progress marker that could not be used.
     pub(crate) fn unread(payload: &[u8]) -> Notice {
-        let letters = String::from_utf8_lossy(payload);
-        let shown: String = letters.chars().take(60).map(|c| if c.is_control() { '·' } else { c }).collect();
+        let shown = terminal::escaped_beginning(&String::from_utf8_lossy(payload), 60);
         let sentence = format!(
             "a progress marker could not be used: {shown}; expected the form {{\"topic\":\"gear\",\"complete\":12.5}} \
              with a topic of this deployment"

@@ -135,6 +135,12 @@ impl Sharing {
         self.topics.is_empty()
     }
 
+    /// Whether messages of a topic are still to be inspected.
+    #[inline]
+    pub(crate) fn inspects(&self, topic: TopicId) -> bool {
+        self.topics.iter().any(|watched| watched.topic == topic)
+    }
+
     /// Sets the writer for the messages of a topic.
     pub(crate) fn set_writer(&mut self, topic: TopicId, writer: Option<MessageWriter>) {
         if let Some(watched) = self.topics.iter_mut().find(|watched| watched.topic == topic) {

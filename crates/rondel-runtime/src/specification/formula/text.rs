@@ -1,5 +1,6 @@
 //! Values, fields and durations as they are written in a specification.
 
+use rondel_event::terminal::is_obeyed;
 use rondel_event::{Path, Segment, Timestamp, TopicId, Value};
 use rondel_spec::{Spec, TimeModel};
 
@@ -78,7 +79,7 @@ pub(crate) fn quoted(text: &str) -> String {
         match c {
             '"' | '\\' => out.extend(['\\', c]),
             '\n' => out.push_str("\\n"),
-            c if c.is_control() => out.push_str(&format!("\\u{{{:x}}}", u32::from(c))),
+            c if is_obeyed(c) => out.push_str(&format!("\\u{{{:x}}}", u32::from(c))),
             c => out.push(c),
         }
     }

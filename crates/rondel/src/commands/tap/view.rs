@@ -1,5 +1,6 @@
 //! The formats of printed messages.
 
+use rondel_event::terminal::{self, is_obeyed};
 use rondel_event::{Origin, Timestamp};
 
 use super::members::{Members, find};
@@ -240,6 +241,7 @@ impl View {
 
     fn topic(&self, topic: &str, width: usize, out: &mut Vec<u8>) {
         let (on, off) = if self.colour { ("\x1b[36m", "\x1b[0m") } else { ("", "") };
+        let topic = terminal::escaped(topic);
         out.extend_from_slice(format!("{on}{topic:<width$}{off}").as_bytes());
     }
 }
@@ -250,8 +252,29 @@ fn quote(text: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(&serde_json::to_vec(text).unwrap_or_default());
 }
 
-/// Appends JSON on one line. Line breaks can only stand between its tokens.
+/// Appends JSON on one line. Line breaks can only stand between its tokens, and other characters that a terminal obeys only
+/// in texts, where they are escaped.
 fn one_line(json: &[u8], out: &mut Vec<u8>) {
+    let is_escaped = |c: char| !c.is_ascii() && is_obeyed(c);
+    if let Ok(text) = std::str::from_utf8(json)
+        && text.contains(is_escaped)
+    {
+        for c in text.chars() {
+            match c {
+                '\n' | '\r' => out.push(b' '),
+                c if is_escaped(c) => {
+                    let units = c
+                        .encode_utf16(&mut [0; 2])
+                        .iter()
+                        .map(|unit| format!("\\u{unit:04x}"))
+                        .collect::<String>();
+                    out.extend_from_slice(units.as_bytes());
+                }
+                c => out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
+            }
+        }
+        return;
+    }
     out.extend(json.iter().map(|&byte| if byte == b'\n' || byte == b'\r' { b' ' } else { byte }));
 }
 
@@ -261,7 +284,7 @@ fn escaped(payload: &[u8]) -> String {
         Ok(text) => {
             let mut shown = String::with_capacity(text.len());
             for letter in text.chars() {
-                if letter.is_control() || letter == '\\' {
+                if is_obeyed(letter) || letter == '\\' {
                     shown.extend(letter.escape_default());
                 } else {
                     shown.push(letter);
@@ -270,5 +293,20 @@ fn escaped(payload: &[u8]) -> String {
             shown
         }
         Err(_) => payload.escape_ascii().to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_is_one_line_without_obeyed_characters() {
+        let mut out = Vec::new();
+        one_line("{\n\"a\u{202e}\": \"\u{9b}é\u{e0001}\"}".as_bytes(), &mut out);
+        assert_eq!(String::from_utf8_lossy(&out), "{ \"a\\u202e\": \"\\u009bé\\udb40\\udc01\"}");
+        out.clear();
+        one_line(b"{\r\"a\": 1}", &mut out);
+        assert_eq!(out, b"{ \"a\": 1}");
     }
 }

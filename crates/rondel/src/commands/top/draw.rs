@@ -6,13 +6,14 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::Span;
+use rondel_event::terminal::escaped_beginning;
 use rondel_event::{Timestamp, Verdict};
 use rondel_runtime::text::grouped;
 
 use super::answers::{PropertyRow, RunState, TopicRow};
 use super::detail::{Tone, verdict_name};
 use super::model::{Link, Model, Tab};
-use super::text::{duration, escaped, figure, since, wrapped};
+use super::text::{duration, figure, since, wrapped};
 use super::watch::Subject;
 use crate::output::time_text::TimeText;
 
@@ -79,7 +80,7 @@ impl Canvas<'_> {
         if width == 0 || y >= area.bottom() {
             return x;
         }
-        let (text, style) = (escaped(text, LONGEST), self.style(tone));
+        let (text, style) = (escaped_beginning(text, LONGEST), self.style(tone));
         if Span::raw(text.as_str()).width() <= usize::from(width) {
             return self.buffer.set_stringn(x, y, &text, usize::from(width), style).0;
         }
@@ -392,7 +393,7 @@ fn draw_detail(canvas: &mut Canvas<'_>, model: &mut Model) {
     let shown: Vec<(String, Tone)> = lines
         .iter()
         .flat_map(|line| {
-            let text = escaped(&line.text, LONGEST * 16);
+            let text = escaped_beginning(&line.text, LONGEST * 16);
             wrapped(&text, width).into_iter().map(|piece| (piece, line.tone))
         })
         .collect();

@@ -2,11 +2,12 @@
 
 use std::io::{self, Write as _};
 
+use rondel_event::terminal::escaped;
+
 use super::answers::{Overview, TopicRow};
 use super::client::{Client, Failure};
 use super::detail::{time_text, verdict_name};
 use super::model::{Model, Tab};
-use super::text::escaped;
 use super::watch::{OverviewQuery, PART, topics};
 use crate::output::time_text::TimeText;
 
@@ -74,7 +75,7 @@ fn topic_cells(row: &TopicRow) -> Vec<String> {
 fn aligned(head: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
     let cell = |text: String| match text.as_str() {
         "" => "-".to_owned(),
-        text => escaped(text, usize::MAX),
+        text => escaped(text).into_owned(),
     };
     let head = head.iter().map(|title| (*title).to_owned()).collect();
     let rows: Vec<Vec<String>> =

@@ -1,25 +1,7 @@
-//! Texts for a terminal: nothing in a name or a value is obeyed by it.
+//! Texts of durations and figures, and lines of a width.
 
 /// From this time on, the year 2000, a time in seconds is one of the calendar.
 const CALENDAR: f64 = 946_684_800.0;
-
-/// Whether a terminal obeys a character, or shows the characters after it in another order or place.
-fn is_obeyed(c: char) -> bool {
-    c.is_control()
-        || matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
-}
-
-/// At most `most` characters of a text, with those escaped that a terminal obeys.
-pub fn escaped(text: &str, most: usize) -> String {
-    let mut out = String::with_capacity(text.len().min(most));
-    for c in text.chars().take(most) {
-        match c {
-            c if is_obeyed(c) => out.extend(c.escape_default()),
-            c => out.push(c),
-        }
-    }
-    out
-}
 
 /// A duration in seconds with one unit: `12 s`, `3 min`, `5 h`, `2 d`.
 pub fn duration(seconds: f64) -> String {
@@ -71,13 +53,6 @@ pub fn wrapped(text: &str, width: usize) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn obeyed_characters_are_escaped() {
-        assert_eq!(escaped("tür 門", 99), "tür 門");
-        assert_eq!(escaped("a\x1b[31mb\n\u{9b}c\u{202e}d", 99), "a\\u{1b}[31mb\\n\\u{9b}c\\u{202e}d");
-        assert_eq!(escaped(&"x".repeat(1000), 5), "xxxxx");
-    }
 
     #[test]
     fn durations_and_figures_are_short() {

@@ -9,6 +9,7 @@ mod url;
 
 use std::path::Path;
 
+use rondel_event::terminal::is_obeyed;
 use rondel_runtime::Emit;
 use rondel_spec::Spec;
 
@@ -168,7 +169,7 @@ fn sink(item: Item<'_>, context: Context<'_>, mistakes: &mut Mistakes) -> Option
 
 fn read_name(item: Item<'_>, mistakes: &mut Mistakes) -> Option<String> {
     let name = name_of("name", item, mistakes)?;
-    if name.chars().count() > LONGEST_NAME || name.chars().any(char::is_control) {
+    if name.chars().count() > LONGEST_NAME || name.contains(is_obeyed) {
         mistakes.at(item, format!("`name` must be one line of at most {LONGEST_NAME} characters"));
         return None;
     }

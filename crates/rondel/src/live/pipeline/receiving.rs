@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use rondel_decode::cdr;
 use rondel_decode::schema::Schema;
-use rondel_event::{Timestamp, TopicId, TypeIndex};
+use rondel_event::{Timestamp, TopicId, TypeIndex, terminal};
 use rondel_net::adapter::{Change, Receiver, Sample, now};
 use rondel_runtime::{DecodeError, Stamp};
 
@@ -181,9 +181,7 @@ fn excerpt(payload: &[u8], offset: usize) -> String {
     if start > 0 {
         out.push('…');
     }
-    out.extend(
-        String::from_utf8_lossy(&payload[start..end]).chars().map(|c| if c.is_control() { '·' } else { c }),
-    );
+    out.push_str(&terminal::escaped(&String::from_utf8_lossy(&payload[start..end])));
     if end < payload.len() {
         out.push('…');
     }

@@ -131,6 +131,22 @@ impl Direct {
         payload: &[u8],
         shared: &mut Shared,
     ) -> Result<(), DecodeError> {
+        self.push_by(topic, stamp, payload.len(), shared, |decoder, time, block| {
+            decoder.decode(stamp, payload, time, block)
+        })
+    }
+
+    /// Like [`Direct::push`], for a message of this size that `write` writes to a new row of the block, with the time that
+    /// it has beside its fields. The block is unchanged after an error.
+    #[inline(always)]
+    pub(in crate::session) fn push_by<E>(
+        &mut self,
+        topic: TopicId,
+        stamp: &Stamp,
+        size: usize,
+        shared: &mut Shared,
+        write: impl FnOnce(&mut TopicDecoder, Timestamp, &mut Block) -> Result<(), E>,
+    ) -> Result<(), E> {
         let needs_arrival = self.reader.decoders[topic.index()].begin(stamp);
         // The clock is read at most once for a message.
         let mut arrival = self.timing.reads_arrivals.then(|| stamp.arrival(&*shared.clock));
@@ -146,10 +162,10 @@ impl Direct {
             TimeSource::Field(_) if needs_arrival => (stamp.arrival(&*shared.clock), true),
             TimeSource::Field(_) => (NO_TIME, true),
         };
-        self.reader.decoders[topic.index()].decode(stamp, payload, time, &mut self.block)?;
+        write(&mut self.reader.decoders[topic.index()], time, &mut self.block)?;
         shared.counts.checked += 1;
         if let Some(returning) = &mut self.gaps.returning {
-            returning.count(payload.len());
+            returning.count(size);
         }
         let row = self.block.len() - 1;
         self.reader.named.write(topic.index(), stamp.name, &mut self.block, row);
