@@ -16,6 +16,13 @@ use crate::sinks::driven::targets::{
 const INTERVAL: Duration = Duration::from_secs(15);
 const INTERVALS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(3600));
 
+/// The interval at which open alerts are sent again, unless it is set, and its limits.
+const RESEND: Duration = Duration::from_secs(60);
+const RESENDS: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(3600));
+/// The time for which an alert lasts after it was sent, unless it is set, and its limits.
+const HOLD: Duration = Duration::from_secs(24 * 3600);
+const HOLDS: (Duration, Duration) = (Duration::from_secs(60), Duration::from_secs(168 * 3600));
+
 /// A destination as it was read.
 pub(super) struct Read {
     pub(super) target: Target,
@@ -131,12 +138,13 @@ fn within(
     None
 }
 
-/// Returns a duration in its largest whole unit.
+/// Returns a duration in the largest unit of which it is a whole number.
 fn shown(duration: Duration) -> String {
-    let seconds = duration.as_secs();
-    match [(3600, "h"), (60, "min")].into_iter().find(|(size, _)| seconds % size == 0) {
-        Some((size, unit)) => format!("{} {unit}", seconds / size),
-        None => format!("{seconds} s"),
+    let nanos = duration.as_nanos();
+    let units = [(3_600_000_000_000, "h"), (60_000_000_000, "min"), (1_000_000_000, "s"), (1_000_000, "ms")];
+    match units.into_iter().find(|(size, _)| nanos % size == 0) {
+        Some((size, unit)) => format!("{} {unit}", nanos / size),
+        None => format!("{nanos} ns"),
     }
 }
 
@@ -285,12 +293,29 @@ impl<'y> Reading<'y, '_> {
 
     fn alertmanager(mut self, mistakes: &mut Mistakes) -> Option<Read> {
         let (address, files) = (self.members.get("url"), self.members.get("tls"));
+        let (hold_item, resend_item) = (self.members.get("hold"), self.members.get("resend"));
         let labels = pairs(&mut self.members, "labels", None, self.context, mistakes);
         let headers = pairs(&mut self.members, "headers", Some("headers_env"), self.context, mistakes);
         let files = files.map(|item| tls(item, self.context.folder, mistakes));
+        let hold = hold_item.map_or(Some(HOLD), |item| within("hold", item, HOLDS, "24 h", mistakes));
+        let resend =
+            resend_item.map_or(Some(RESEND), |item| within("resend", item, RESENDS, "60 s", mistakes));
+        if let Some((hold, resend)) = hold.zip(resend)
+            && hold < resend * 2
+            && let Some(item) = hold_item.or(resend_item)
+        {
+            // An alert would end between two sendings.
+            let why = format!(
+                "`hold` of `alertmanager` must be at least twice `resend`: it is {}, and `resend` {}",
+                shown(hold),
+                shown(resend)
+            );
+            mistakes.at(item, why);
+        }
         let url = self.http(address, "\"http://127.0.0.1:9093\"", mistakes)?;
         let place = url.host;
-        let target = AlertmanagerTarget { url: url.text, labels, headers, tls: files };
+        let (hold, resend) = hold.zip(resend)?;
+        let target = AlertmanagerTarget { url: url.text, labels, headers, tls: files, hold, resend };
         Some(Read { target: Target::Alertmanager(target), place, series: None })
     }
 
