@@ -84,6 +84,8 @@ mod entry;
 mod feed;
 #[cfg(feature = "http")]
 mod http;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+mod operate;
 #[cfg(any(feature = "nats", feature = "kafka"))]
 mod outgoing;
 mod queue;

@@ -3,6 +3,8 @@
 use rondel_event::terminal;
 use serde::{Deserialize, Serialize, Serializer};
 
+use super::Origin;
+
 /// An attribute.
 #[derive(Serialize)]
 pub(super) struct KeyValue<'a> {
@@ -37,6 +39,21 @@ pub(super) struct Scope {
 }
 
 pub(super) const SCOPE: Scope = Scope { name: "rondel", version: env!("CARGO_PKG_VERSION") };
+
+/// Returns a resource: the attributes of its origin, except those that are configured, and the configured ones.
+pub(super) fn resource<'a>(origin: &'a Origin, configured: &'a [(String, String)]) -> Resource<'a> {
+    let own = [
+        ("service.name", "rondel"),
+        ("service.version", &origin.version),
+        ("service.instance.id", &origin.instance),
+        ("host.name", &origin.host),
+        ("rondel.series", &origin.series),
+    ];
+    let is_configured = |name: &str| configured.iter().any(|(configured, _)| configured == name);
+    let own = own.into_iter().filter(|(name, value)| !value.is_empty() && !is_configured(name));
+    let configured = configured.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+    Resource { attributes: own.chain(configured).map(|(name, value)| attribute(name, value)).collect() }
+}
 
 /// Returns an attribute.
 pub(super) fn attribute<'a>(key: &'a str, value: &'a str) -> KeyValue<'a> {

@@ -5,17 +5,21 @@ use std::time::Duration;
 use serde::Serialize;
 use serde::ser::{SerializeMap as _, Serializer};
 
-use super::json::{KeyValue, Resource, SCOPE, Scope, attribute, check_resource, double, text, texts};
-use super::{Decided, OtlpOptions, post};
+use super::json::{
+    KeyValue, Resource, SCOPE, Scope, attribute, check_resource, double, resource, text, texts,
+};
+use super::{Decided, Origin, OtlpOptions, post};
 use crate::http::Client;
 use crate::sink::Failure;
 
 /// A reading of one time series. Readings with the same name stand together.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Metric<'a> {
-    /// Name, such as `rondel.messages`.
+    /// Name, such as `rondel_messages`.
     pub name: &'a str,
-    /// Unit by UCUM, such as `s`, `By` or `{message}`.
+    /// Description, or empty.
+    pub description: &'a str,
+    /// Unit by UCUM, such as `s`, `By` or `{message}`, or empty.
     pub unit: &'a str,
     /// Attributes of the time series.
     pub attributes: &'a [(&'a str, &'a str)],
@@ -44,6 +48,7 @@ pub enum Reading<'a> {
 /// Sender of metrics.
 pub struct MetricsClient {
     client: Client,
+    origin: Origin,
     resource: Vec<(String, String)>,
 }
 
@@ -52,14 +57,11 @@ impl MetricsClient {
     ///
     /// # Errors
     /// A sentence with the option and the way out.
-    pub fn new(options: OtlpOptions) -> Result<MetricsClient, String> {
-        let OtlpOptions { url, headers, mut resource, tls } = options;
+    pub fn new(options: OtlpOptions, origin: Origin) -> Result<MetricsClient, String> {
+        let OtlpOptions { url, headers, resource, tls } = options;
         check_resource(&resource)?;
-        if !resource.iter().any(|(name, _)| name == "service.name") {
-            resource.insert(0, ("service.name".to_owned(), "rondel".to_owned()));
-        }
         let client = Client::new(&url, "/v1/metrics", &headers, tls.as_ref())?;
-        Ok(MetricsClient { client, resource })
+        Ok(MetricsClient { client, origin, resource })
     }
 
     /// Sends readings made at `now`, of totals since `start`, both in nanoseconds since the Unix epoch.
@@ -73,7 +75,7 @@ impl MetricsClient {
         now: i64,
         limit: Duration,
     ) -> Result<(), Failure> {
-        let body = json(&self.resource, metrics, Times { start, now });
+        let body = json(resource(&self.origin, &self.resource), metrics, Times { start, now });
         match post(&mut self.client, &body, limit)? {
             Decided::Accepted => Ok(()),
             Decided::Refused(failure) => Err(failure),
@@ -126,6 +128,9 @@ impl Serialize for Group<'_> {
         let mut map = serializer.serialize_map(None)?;
         if let Some(first) = self.readings.first() {
             map.serialize_entry("name", first.name)?;
+            if !first.description.is_empty() {
+                map.serialize_entry("description", first.description)?;
+            }
             map.serialize_entry("unit", first.unit)?;
             let points = self.readings.iter().map(|reading| Point::new(reading, self.times)).collect();
             // 2: totals since the start.
@@ -205,15 +210,13 @@ impl<'a> Point<'a> {
 }
 
 /// Returns the body of a request.
-fn json(resource: &[(String, String)], metrics: &[Metric<'_>], times: Times) -> Vec<u8> {
+fn json(resource: Resource<'_>, metrics: &[Metric<'_>], times: Times) -> Vec<u8> {
     let is_same = |a: &Metric<'_>, b: &Metric<'_>| {
         a.name == b.name && std::mem::discriminant(&a.reading) == std::mem::discriminant(&b.reading)
     };
     let metrics = metrics.chunk_by(is_same).map(|readings| Group { readings, times }).collect();
-    let attributes = resource.iter().map(|(name, value)| attribute(name, value)).collect();
     let scope_metrics = [ScopeMetrics { scope: SCOPE, metrics }];
-    let request =
-        Request { resource_metrics: [ResourceMetrics { resource: Resource { attributes }, scope_metrics }] };
+    let request = Request { resource_metrics: [ResourceMetrics { resource, scope_metrics }] };
     // Texts and numbers have an encoding.
     serde_json::to_vec(&request).unwrap_or_default()
 }

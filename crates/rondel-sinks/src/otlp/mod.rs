@@ -35,6 +35,19 @@ pub struct OtlpOptions {
     pub tls: Option<TlsOptions>,
 }
 
+/// Program and run that log records and metrics come from, as attributes of the resource. Empty ones are left out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Origin {
+    /// Version of the program.
+    pub version: String,
+    /// Id of the run or of the process.
+    pub instance: String,
+    /// Name of the machine.
+    pub host: String,
+    /// Name of the series of runs.
+    pub series: String,
+}
+
 impl std::fmt::Debug for OtlpOptions {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         // Address and headers may contain secrets.

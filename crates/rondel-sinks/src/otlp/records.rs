@@ -5,16 +5,14 @@ use std::collections::HashMap;
 use rondel_runtime::Severity;
 use serde::Serialize;
 
-use super::json::{AnyValue, KeyValue, Resource, SCOPE, Scope, attribute, check_resource, text};
+use super::Origin;
+use super::json::{AnyValue, KeyValue, Resource, SCOPE, Scope, attribute, check_resource, resource, text};
 use crate::entry::{Begin, Truth, VerdictEntry, id_text};
 
 /// Attributes that the records of a run have in common.
 pub(super) struct Records {
     resource: Vec<(String, String)>,
-    series: String,
-    host: String,
-    version: String,
-    run: String,
+    origin: Origin,
     /// Severity of each property that has one.
     severities: HashMap<String, String>,
 }
@@ -62,16 +60,18 @@ struct Body {
 impl Records {
     pub(super) fn new(resource: Vec<(String, String)>) -> Result<Records, String> {
         check_resource(&resource)?;
-        let (series, host, version, run, severities) = Default::default();
-        Ok(Records { resource, series, host, version, run, severities })
+        let (origin, severities) = Default::default();
+        Ok(Records { resource, origin, severities })
     }
 
     /// Begins a run.
     pub(super) fn begin(&mut self, begin: &Begin<'_>) {
-        begin.series.clone_into(&mut self.series);
-        begin.host.clone_into(&mut self.host);
-        begin.version.clone_into(&mut self.version);
-        self.run = begin.run.to_string();
+        self.origin = Origin {
+            version: begin.version.to_owned(),
+            instance: begin.run.to_string(),
+            host: begin.host.to_owned(),
+            series: begin.series.to_owned(),
+        };
         let with_severity = begin.properties.iter().filter(|property| !property.severity.is_empty());
         self.severities =
             with_severity.map(|property| (property.name.to_owned(), property.severity.to_owned())).collect();
@@ -83,23 +83,10 @@ impl Records {
             verdicts.iter().map(|verdict| verdict.id.map(id_text).unwrap_or_default()).collect();
         let log_records = verdicts.iter().zip(&ids).map(|(verdict, id)| self.record(verdict, id)).collect();
         let scope_logs = [ScopeLogs { scope: SCOPE, log_records }];
-        let request = Request { resource_logs: [ResourceLogs { resource: self.resource(), scope_logs }] };
+        let resource = resource(&self.origin, &self.resource);
+        let request = Request { resource_logs: [ResourceLogs { resource, scope_logs }] };
         // Texts and numbers have an encoding.
         serde_json::to_vec(&request).unwrap_or_default()
-    }
-
-    fn resource(&self) -> Resource<'_> {
-        let own = [
-            ("service.name", "rondel"),
-            ("service.version", &self.version),
-            ("service.instance.id", &self.run),
-            ("host.name", &self.host),
-            ("rondel.series", &self.series),
-        ];
-        let is_configured = |name: &str| self.resource.iter().any(|(configured, _)| configured == name);
-        let own = own.into_iter().filter(|(name, value)| !value.is_empty() && !is_configured(name));
-        let configured = self.resource.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-        Resource { attributes: own.chain(configured).map(|(name, value)| attribute(name, value)).collect() }
     }
 
     fn record<'a>(&'a self, verdict: &'a VerdictEntry<'_>, id: &'a str) -> LogRecord<'a> {

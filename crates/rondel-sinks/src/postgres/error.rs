@@ -42,6 +42,13 @@ pub(super) fn newer(target: &Target, version: i32, known: u32) -> Failure {
     ))
 }
 
+pub(super) fn missing(target: &Target) -> Failure {
+    Failure::broken(format!(
+        "the database {target} has no store in the schema `{}`: name the schema by `?schema=NAME` in the URL",
+        target.schema
+    ))
+}
+
 pub(super) fn not_a_store(target: &Target) -> Failure {
     Failure::broken(format!(
         "the schema `{}` of the database {target} has tables of another program; choose another schema by \

@@ -2,10 +2,12 @@
 //!
 //! [`PostgresSink`] writes, behind a [`Driver`](crate::Driver), the tables and views of the
 //! [store in a file](crate::sqlite) into a schema of its own. Any number of processes may write into one schema, each
-//! series by one at a time. docs/reference/store-postgres.md describes schema, rights and faults.
+//! series by one at a time. [`Operations`] are the actions of operators. docs/reference/store-postgres.md describes schema,
+//! rights and faults.
 
 mod error;
 mod instances;
+mod operate;
 mod retain;
 mod runs;
 mod session;
@@ -27,10 +29,12 @@ use tokio_postgres::Config;
 use tokio_postgres::config::Host;
 
 use self::error::{failure, interrupted, too_slow};
+pub use self::operate::{Operations, Unacted};
 use self::session::Session;
 pub use self::session::VERSION;
 use self::writer::Writer;
 use crate::entry::Entry;
+pub use crate::operate::{Acknowledgement, Action, NewSilence};
 use crate::sink::{Failure, Sink, Written};
 use crate::tls::TlsOptions;
 
@@ -68,6 +72,41 @@ pub(crate) struct Target {
     tls: Option<TlsOptions>,
 }
 
+impl Target {
+    /// Parses options.
+    fn of(options: PostgresOptions) -> Result<Target, String> {
+        let PostgresOptions { url, password, tls, keep: _ } = options;
+        let (url, schema) = split_schema(&url)?;
+        let mut config: Config = url.parse().map_err(|error: tokio_postgres::Error| {
+            format!(
+                "cannot understand the URL of a database of PostgreSQL: {}; write it as \
+                 postgresql://USER@HOST:PORT/DATABASE",
+                error::reason(&error)
+            )
+        })?;
+        if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
+            return Err("the URL of a database of PostgreSQL names no host".to_owned());
+        }
+        if let Some(password) = password {
+            config.password(password);
+        }
+        if config.get_application_name().is_none() {
+            config.application_name("rondel");
+        }
+        session::set_encryption(&mut config, tls.is_some())?;
+        if let Some(tls) = &tls {
+            tls.client_config()?;
+        }
+        Ok(Target { config, schema, tls })
+    }
+}
+
+/// Creates a runtime for the connections of one thread.
+fn runtime() -> Result<Runtime, String> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build();
+    runtime.map_err(|error| format!("cannot prepare connections to PostgreSQL: {error}"))
+}
+
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ports = self.config.get_ports();
@@ -101,32 +140,9 @@ impl PostgresSink {
     /// # Errors
     /// A sentence: the URL is wrong, or a file of `tls` cannot be used.
     pub fn new(options: PostgresOptions) -> Result<PostgresSink, String> {
-        let PostgresOptions { url, password, tls, keep } = options;
-        let (url, schema) = split_schema(&url)?;
-        let mut config: Config = url.parse().map_err(|error: tokio_postgres::Error| {
-            format!(
-                "cannot understand the URL of a database of PostgreSQL: {}; write it as \
-                 postgresql://USER@HOST:PORT/DATABASE",
-                error::reason(&error)
-            )
-        })?;
-        if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
-            return Err("the URL of a database of PostgreSQL names no host".to_owned());
-        }
-        if let Some(password) = password {
-            config.password(password);
-        }
-        if config.get_application_name().is_none() {
-            config.application_name("rondel");
-        }
-        session::set_encryption(&mut config, tls.is_some())?;
-        if let Some(tls) = &tls {
-            tls.client_config()?;
-        }
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build();
-        let runtime =
-            runtime.map_err(|error| format!("cannot prepare connections to PostgreSQL: {error}"))?;
-        let target = Target { config, schema, tls };
+        let keep = options.keep;
+        let target = Target::of(options)?;
+        let runtime = runtime()?;
         let (session, writer, interrupt) = Default::default();
         Ok(PostgresSink { target, keep, runtime: Some(runtime), session, writer, interrupt })
     }

@@ -50,8 +50,26 @@ impl Drop for Task {
 }
 
 impl Session {
-    /// Connects, and brings the schema up to date.
+    /// Connects, makes the schema if it does not exist, and brings it up to date.
     pub(super) async fn open(target: &Target, limit: Duration) -> Result<Session, Failure> {
+        let session = Session::connect(target, limit).await?;
+        session.prepare_schema(target).await?;
+        session.client.batch_execute(STAGING).await.map_err(|error| failure(&error, "use", target))?;
+        Ok(session)
+    }
+
+    /// Connects to a schema, which must exist, and brings it up to date.
+    pub(super) async fn open_existing(target: &Target, limit: Duration) -> Result<Session, Failure> {
+        let session = Session::connect(target, limit).await?;
+        session.set_schema(target).await?;
+        if session.version(target).await?.is_none() {
+            return Err(error::missing(target));
+        }
+        session.prepare_schema(target).await?;
+        Ok(session)
+    }
+
+    async fn connect(target: &Target, limit: Duration) -> Result<Session, Failure> {
         let mut config = target.config.clone();
         if config.get_connect_timeout().is_none() {
             config.connect_timeout(limit / 2);
@@ -65,26 +83,26 @@ impl Session {
                 connect(&config, MakeConnector(Arc::new(tls))).await
             }
         };
-        let session = connected.map_err(|error| failure(&error, "connect to", target))?;
-        session.prepare_schema(target).await?;
-        Ok(session)
+        connected.map_err(|error| failure(&error, "connect to", target))
+    }
+
+    async fn set_schema(&self, target: &Target) -> Result<(), Failure> {
+        let sql = format!(
+            "SET search_path = \"{}\"; SET client_min_messages = warning; \
+             SET idle_in_transaction_session_timeout = '30s'",
+            target.schema
+        );
+        self.client.batch_execute(&sql).await.map_err(|error| failure(&error, "use", target))
     }
 
     async fn prepare_schema(&self, target: &Target) -> Result<(), Failure> {
         let failed = |error: Error| failure(&error, "use", target);
-        let schema = &target.schema;
         let server = self.query_one("SELECT current_setting('server_version_num')::integer", &[]).await;
         let server: i32 = server.and_then(|row| row.try_get(0)).map_err(failed)?;
         if server < OLDEST {
             return Err(error::too_old(target, server / 10_000, OLDEST / 10_000));
         }
-        self.client
-            .batch_execute(&format!(
-                "SET search_path = \"{schema}\"; SET client_min_messages = warning; \
-                 SET idle_in_transaction_session_timeout = '30s'"
-            ))
-            .await
-            .map_err(failed)?;
+        self.set_schema(target).await?;
         if self.version(target).await? != Some(VERSION) {
             self.client
                 .batch_execute(&format!("BEGIN; SELECT pg_advisory_xact_lock({LOCK})"))
@@ -93,7 +111,7 @@ impl Session {
             self.migrate(target).await?;
             self.client.batch_execute("COMMIT").await.map_err(failed)?;
         }
-        self.client.batch_execute(STAGING).await.map_err(failed)
+        Ok(())
     }
 
     /// Returns the version of the schema; `None` if it does not exist or is empty.

@@ -25,7 +25,7 @@ use rusqlite::InterruptHandle;
 pub use connection::VERSION;
 use connection::{Access, Writable, open_read};
 pub use error::{StoreError, StoreErrorKind};
-pub use operate::{Acknowledgement, Action, NewSilence, Operations};
+pub use operate::Operations;
 use operators::Operators;
 pub use operators::{ActionRecorder, ActionSlot};
 pub use read::{Filter, Reader, VIEWS, View};
@@ -34,6 +34,7 @@ pub use silences::Silences;
 use writer::Writer;
 
 use crate::entry::{Entry, RunKey};
+pub use crate::operate::{Acknowledgement, Action, NewSilence};
 use crate::sink::{Failure, Sink, Written};
 
 /// Options of a store.

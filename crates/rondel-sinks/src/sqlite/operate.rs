@@ -4,11 +4,15 @@ use std::path::Path;
 use std::time::Duration;
 
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::StoreOptions;
 use super::connection::Writable;
 use super::error::{StoreError, StoreErrorKind};
+use crate::operate::{
+    Acknowledgement, Action, Done, Found, NewSilence, no_property, no_silence, no_violation, object,
+    silence_ended, silence_members, wrong_parameter,
+};
 
 /// Open violations that a silence covers since their begin, as `Silences::is_silenced` decides.
 const BEGUN_IN_SILENCE: &str = "SELECT v.id FROM silences q JOIN properties p ON p.name = q.property \
@@ -22,55 +26,6 @@ const BEGUN_IN_SILENCE: &str = "SELECT v.id FROM silences q JOIN properties p ON
              FROM json_each(v.parameters)) w \
             WHERE w.key = j.key AND (w.value = j.value OR CAST(w.value AS TEXT) = CAST(j.value AS TEXT)))) \
     ORDER BY v.id LIMIT ?2";
-
-/// Acknowledgement of a violation. It counts until `until`, and no longer than the violation lasts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Acknowledgement<'a> {
-    /// Name of the operator.
-    pub by: &'a str,
-    /// Comment.
-    pub comment: &'a str,
-    /// Time of day, in nanoseconds since the Unix epoch.
-    pub at: i64,
-    /// Time of day until which it counts; `None`: until the violation ends.
-    pub until: Option<i64>,
-    /// Whether it may replace the acknowledgement of another operator.
-    pub replaces: bool,
-}
-
-/// A new silence of a property. It ends by itself.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct NewSilence<'a> {
-    /// Name of the property.
-    pub property: &'a str,
-    /// JSON object of the parameters with a chosen value; empty or `{}` for all instances.
-    pub parameters: &'a str,
-    /// Time of day from which it counts, in nanoseconds since the Unix epoch.
-    pub from: i64,
-    /// Time of day until which it counts.
-    pub until: i64,
-    /// Name of the operator.
-    pub by: &'a str,
-    /// Comment.
-    pub comment: &'a str,
-}
-
-/// An action of an operator, as the store records it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Action {
-    /// Row in the table of actions.
-    pub id: i64,
-    /// Kind: `ack`, `silence` or `unsilence`.
-    pub kind: String,
-    /// Time of day in nanoseconds since the Unix epoch.
-    pub at: i64,
-    /// Name of the operator.
-    pub operator: String,
-    /// JSON object that describes it.
-    pub members: Value,
-    /// Row of the violation or the silence.
-    pub subject: i64,
-}
 
 /// A store that is open for actions of operators.
 #[derive(Debug)]
@@ -105,34 +60,16 @@ impl Operations {
     /// acknowledged it.
     pub fn acknowledge(&mut self, violation: i64, by: &Acknowledgement<'_>) -> Result<Action, StoreError> {
         self.act(|transaction| {
-            let Some(found) = Found::read(transaction, violation)? else {
-                return Ok(Err(format!(
-                    "no violation has the number {violation}; the view `open_violations` lists those that are open"
-                )));
-            };
-            let Found { property, parameters, series, end, acknowledged } = found;
-            if let Some(end) = end {
-                return Ok(Err(format!(
-                    "violation {violation} of '{property}' ended at {end}: there is nothing to acknowledge"
-                )));
-            }
-            if let Some((other, until)) = acknowledged.filter(|(other, _)| other != by.by)
-                && until.is_none_or(|until| until > by.at)
-                && !by.replaces
-            {
-                return Ok(Err(format!(
-                    "violation {violation} of '{property}' is acknowledged by {other}; to take it over, say so with --replace"
-                )));
+            let Some(found) = find(transaction, violation)? else { return Ok(Err(no_violation(violation))) };
+            if let Some(refusal) = found.refusal(violation, by) {
+                return Ok(Err(refusal));
             }
             let Acknowledgement { by, comment, at, until, .. } = by;
             let sql = "UPDATE violations SET acknowledged_by = ?2, comment = ?3, acknowledged_at = ?4, \
                        acknowledged_until = ?5 WHERE id = ?1";
             transaction.execute(sql, params![violation, by, comment, at, until])?;
             let until = until.map(|until| time_text(transaction, until)).transpose()?;
-            let mut members = json!({"violation": violation, "series": series, "property": property});
-            add(&mut members, "parameters", &object(&parameters));
-            add(&mut members, "until", &json!(until));
-            add(&mut members, "comment", &json!(comment));
+            let members = found.members(violation, until, comment);
             record(transaction, Done { kind: "ack", at: *at, by, members, subject: violation }).map(Ok)
         })
     }
@@ -145,18 +82,15 @@ impl Operations {
         let NewSilence { property, from, until, by, comment, .. } = *silence;
         let parameters = object(silence.parameters);
         self.act(|transaction| {
-            if let Some(wrong) = wrong_parameter(transaction, property, &parameters)? {
+            if let Some(wrong) = check(transaction, property, &parameters)? {
                 return Ok(Err(wrong));
             }
             let sql = "INSERT INTO silences (property, parameters, \"from\", until, set_by, comment) \
                        VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
             transaction.execute(sql, params![property, parameters.to_string(), from, until, by, comment])?;
             let id = transaction.last_insert_rowid();
-            let mut members = json!({"silence": id, "property": property});
-            add(&mut members, "parameters", &parameters);
             let until = time_text(transaction, until)?;
-            add(&mut members, "until", &json!(until));
-            add(&mut members, "comment", &json!(comment));
+            let members = silence_members(id, property, &parameters, Some(until), comment);
             record(transaction, Done { kind: "silence", at: from, by, members, subject: id }).map(Ok)
         })
     }
@@ -172,18 +106,15 @@ impl Operations {
                 Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?, row.get::<_, i64>(2)?))
             });
             let Some((property, parameters, until)) = row.optional()? else {
-                return Ok(Err(format!(
-                    "no silence has the number {silence}; the view `present_silences` lists those that last"
-                )));
+                return Ok(Err(no_silence(silence)));
             };
             if until <= at {
                 let end = time_text(transaction, until)?;
-                return Ok(Err(format!("silence {silence} of '{property}' ended at {end}")));
+                return Ok(Err(silence_ended(silence, &property, &end)));
             }
             let sql = "UPDATE silences SET until = ?2, removed_by = ?3 WHERE id = ?1";
             transaction.execute(sql, params![silence, at, by])?;
-            let mut members = json!({"silence": silence, "property": property});
-            add(&mut members, "parameters", &object(&parameters));
+            let members = silence_members(silence, &property, &object(&parameters), None, "");
             record(transaction, Done { kind: "unsilence", at, by, members, subject: silence }).map(Ok)
         })
     }
@@ -242,80 +173,42 @@ impl Operations {
     }
 }
 
-/// A violation that an operator names.
-struct Found {
-    property: String,
-    parameters: String,
-    series: String,
-    end: Option<String>,
-    /// Operator who has acknowledged it, and until when.
-    acknowledged: Option<(String, Option<i64>)>,
+/// Returns the violation with this number.
+fn find(connection: &Connection, violation: i64) -> rusqlite::Result<Option<Found>> {
+    let sql = "SELECT p.name, v.parameters, s.name, \
+               strftime('%Y-%m-%dT%H:%M:%fZ', v.end / 1e9, 'unixepoch'), v.acknowledged_by, v.acknowledged_until \
+               FROM violations v JOIN properties p ON p.id = v.property JOIN series s ON s.id = p.series \
+               WHERE v.id = ?1";
+    let found = connection.query_row(sql, [violation], |row| {
+        let (by, until): (Option<String>, Option<i64>) = (row.get(4)?, row.get(5)?);
+        Ok(Found {
+            property: row.get(0)?,
+            parameters: row.get(1)?,
+            series: row.get(2)?,
+            end: row.get(3)?,
+            acknowledged: by.map(|by| (by, until)),
+        })
+    });
+    found.optional()
 }
 
-impl Found {
-    fn read(connection: &Connection, violation: i64) -> rusqlite::Result<Option<Found>> {
-        let sql = "SELECT p.name, v.parameters, s.name, \
-                   strftime('%Y-%m-%dT%H:%M:%fZ', v.end / 1e9, 'unixepoch'), v.acknowledged_by, v.acknowledged_until \
-                   FROM violations v JOIN properties p ON p.id = v.property JOIN series s ON s.id = p.series \
-                   WHERE v.id = ?1";
-        let found = connection.query_row(sql, [violation], |row| {
-            let (by, until): (Option<String>, Option<i64>) = (row.get(4)?, row.get(5)?);
-            Ok(Found {
-                property: row.get(0)?,
-                parameters: row.get(1)?,
-                series: row.get(2)?,
-                end: row.get(3)?,
-                acknowledged: by.map(|by| (by, until)),
-            })
-        });
-        found.optional()
-    }
-}
-
-/// Returns why a silence has a parameter that its property does not have, as far as its instances show.
-fn wrong_parameter(
-    connection: &Connection,
-    property: &str,
-    parameters: &Value,
-) -> rusqlite::Result<Option<String>> {
+/// Returns why a property cannot be silenced with these parameters.
+fn check(connection: &Connection, property: &str, parameters: &Value) -> rusqlite::Result<Option<String>> {
     let sql = "SELECT count(*) FROM properties WHERE name = ?1";
     if connection.query_row(sql, [property], |row| row.get::<_, i64>(0))? == 0 {
-        return Ok(Some(format!("no run of the store has a property '{property}'")));
+        return Ok(Some(no_property(property)));
     }
     let sql =
         "SELECT t.parameters FROM states t JOIN properties p ON p.id = t.property WHERE p.name = ?1 LIMIT 1";
     let instance: Option<String> = connection.query_row(sql, [property], |row| row.get(0)).optional()?;
-    let (Some(instance), Value::Object(chosen)) = (instance, parameters) else { return Ok(None) };
-    let known = object(&instance);
-    let Some(name) = chosen.keys().find(|name| known.get(name).is_none()) else { return Ok(None) };
-    let names: Vec<String> = known
-        .as_object()
-        .into_iter()
-        .flat_map(|known| known.keys())
-        .map(|name| format!("'{name}'"))
-        .collect();
-    Ok(Some(match names.is_empty() {
-        true => format!("'{property}' has no parameters: silence it without '{name}'"),
-        false => format!("'{property}' has no parameter '{name}'; it has {}", names.join(", ")),
-    }))
-}
-
-/// An action that was carried out.
-struct Done<'a> {
-    kind: &'static str,
-    at: i64,
-    by: &'a str,
-    members: Value,
-    subject: i64,
+    Ok(wrong_parameter(property, instance.as_deref(), parameters))
 }
 
 /// Adds an action to the table of actions.
 fn record(connection: &Connection, done: Done<'_>) -> rusqlite::Result<Action> {
-    let Done { kind, at, by, members, subject } = done;
     let sql = "INSERT INTO actions (at, operator, kind, members) VALUES (?1, ?2, ?3, ?4)";
-    connection.execute(sql, params![at, by, kind, members.to_string()])?;
-    let (id, kind, operator) = (connection.last_insert_rowid(), kind.to_owned(), by.to_owned());
-    Ok(Action { id, kind, at, operator, members, subject })
+    connection.execute(sql, params![done.at, done.by, done.kind, done.members.to_string()])?;
+    Ok(done.action(connection.last_insert_rowid()))
 }
 
 /// Returns the first actions that are in no audit file.
@@ -344,24 +237,6 @@ pub(super) fn note_audited(connection: &Connection, actions: &[i64]) -> rusqlite
         statement.execute([action])?;
     }
     Ok(())
-}
-
-/// Reads a JSON object; an empty one if the text is none.
-pub(super) fn object(text: &str) -> Value {
-    serde_json::from_str(text).ok().filter(Value::is_object).unwrap_or_else(|| json!({}))
-}
-
-/// Adds a member to a JSON object, unless it says nothing.
-fn add(members: &mut Value, name: &str, value: &Value) {
-    let is_empty = match value {
-        Value::Null => true,
-        Value::String(text) => text.is_empty(),
-        Value::Object(object) => object.is_empty(),
-        _ => false,
-    };
-    if !is_empty {
-        members[name] = value.clone();
-    }
 }
 
 /// A time of day as views show it.

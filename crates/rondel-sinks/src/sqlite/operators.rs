@@ -4,8 +4,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rusqlite::Connection;
 
-use super::operate::{Action, note_audited, unaudited};
+use super::operate::{note_audited, unaudited};
 use super::silences::Silences;
+use crate::operate::Action;
 
 /// Number of actions that are recorded at once.
 const ACTIONS: u32 = 1000;

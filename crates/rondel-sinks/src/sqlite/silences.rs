@@ -7,7 +7,7 @@ use std::sync::{PoisonError, RwLock};
 use rusqlite::Connection;
 use serde_json::Value;
 
-use super::operate::object;
+use crate::operate::object;
 
 /// Maximum number of silences in memory; the latest count.
 const LIMIT: i64 = 10_000;

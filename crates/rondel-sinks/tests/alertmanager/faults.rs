@@ -1,11 +1,14 @@
 //! Servers that refuse, break or return what is no list of alerts.
 
+use std::time::Duration;
+
 use rondel_sinks::Truth::{Satisfied, Violated};
+use rondel_sinks::alertmanager::AlertmanagerOptions;
 use rondel_sinks::{Begin, Entry, FailureKind, RunKey, Sink, Truth, VerdictEntry};
 use serde_json::Value;
 
 use super::support::{LIMIT, MORNING, OK, Received, Reply, SECOND, Server, begin, verdict};
-use super::{ROBOT, sink};
+use super::{ROBOT, sink, with};
 
 const NONE: Reply = Reply::Text("200 OK", "[]");
 
@@ -82,6 +85,23 @@ fn batch_that_is_repeated_has_the_same_outcome() {
     let mut past: Vec<bool> = summary(&posted[2]).iter().map(|(_, is_past)| *is_past).collect();
     past.sort_unstable();
     assert_eq!(past, [false, true]);
+}
+
+#[test]
+fn open_alert_ends_after_the_time_that_it_is_held() {
+    let server = Server::start(|request| if is_post(request) { OK } else { NONE });
+    let ends = |minutes: u64| {
+        let hold = Duration::from_secs(minutes * 60);
+        let options = AlertmanagerOptions { url: server.url(), hold, ..AlertmanagerOptions::default() };
+        with(options).write(&[begin(1, "car-7"), entry(1, "", Violated)], LIMIT).unwrap();
+        let alerts = posted(&server).pop().unwrap();
+        // Seconds of the day, of a text such as 2026-11-29T08:00:01.000000000Z.
+        let time = alerts[0]["endsAt"].as_str().unwrap()[11..19].to_owned();
+        time.split(':').fold(0, |seconds, part| seconds * 60 + part.parse::<i64>().unwrap())
+    };
+    let (short, long) = (ends(4), ends(64));
+    let difference = (long - short).rem_euclid(86_400);
+    assert!((3600..3630).contains(&difference), "{short}, {long}");
 }
 
 #[test]

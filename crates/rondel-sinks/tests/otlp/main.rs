@@ -8,7 +8,7 @@ mod support;
 use std::process::Command;
 
 use rondel_sinks::Truth::{Inconclusive, Satisfied, Violated};
-use rondel_sinks::otlp::{Metric, MetricsClient, OtlpOptions, OtlpSink, Reading};
+use rondel_sinks::otlp::{Metric, MetricsClient, Origin, OtlpOptions, OtlpSink, Reading};
 use rondel_sinks::{Entry, FailureKind, Sink, VerdictEntry};
 use serde_json::Value;
 use support::{LIMIT, MORNING, OK, Reply, SECOND, Server, begin, verdict, violated};
@@ -216,11 +216,13 @@ fn failure_repeats_only_the_request_that_failed() {
 #[test]
 fn opentelemetry_reads_metrics() {
     let server = Server::scripted(&[ACCEPTED, Reply::Text("503 Service Unavailable", "")]);
-    let mut client = MetricsClient::new(options(&server)).unwrap();
+    let origin = Origin { version: "9".to_owned(), host: "car".to_owned(), ..Origin::default() };
+    let mut client = MetricsClient::new(options(&server), origin).unwrap();
     let of = |topic| [("topic", topic)];
     let (gear, pedal) = (of("gear"), of("pedal"));
     let sum = |attributes, value| Metric {
         name: "rondel.messages",
+        description: "Messages received.",
         unit: "{message}",
         attributes,
         reading: Reading::Sum(value),
@@ -228,9 +230,16 @@ fn opentelemetry_reads_metrics() {
     let metrics = [
         sum(&gear, 5.0),
         sum(&pedal, 7.0),
-        Metric { name: "rondel.queue", unit: "1", attributes: &[], reading: Reading::Gauge(f64::NAN) },
+        Metric {
+            name: "rondel.queue",
+            description: "",
+            unit: "",
+            attributes: &[],
+            reading: Reading::Gauge(f64::NAN),
+        },
         Metric {
             name: "rondel.latency",
+            description: "Latency.",
             unit: "s",
             attributes: &gear,
             reading: Reading::Histogram { bounds: &[0.001, 0.01], counts: &[3, 2, 1], sum: 0.5 },
@@ -243,9 +252,20 @@ fn opentelemetry_reads_metrics() {
     assert_eq!(received[0].line, "POST /v1/metrics HTTP/1.1");
     let Some(request) = decode("metrics", "ExportMetricsServiceRequest", &received[0].body) else { return };
     let of_program = &request["resourceMetrics"][0];
-    assert!(has(&attributes(&of_program["resource"]), "service.name", "\"rondel\""));
+    let resource = attributes(&of_program["resource"]);
+    for (name, value) in [
+        ("service.name", "\"rondel\""),
+        ("service.version", "\"9\""),
+        ("host.name", "\"car\""),
+        ("deployment.environment", "\"test\""),
+    ] {
+        assert!(has(&resource, name, value), "{name} in {resource:?}");
+    }
+    assert_eq!(resource.len(), 4, "{resource:?}");
     let found = of_program["scopeMetrics"][0]["metrics"].as_array().unwrap();
     assert_eq!(found.len(), 3);
+    assert_eq!(found[0]["description"], "Messages received.");
+    assert!(found[1].get("description").is_none() && found[1].get("unit").is_none());
     let (sum, gauge, histogram) = (&found[0]["sum"], &found[1]["gauge"], &found[2]["histogram"]);
     assert_eq!(
         (&found[0]["name"], &found[0]["unit"]),

@@ -10,6 +10,7 @@ mod basic;
 mod bench;
 mod faults;
 mod killed;
+mod operate;
 mod outage;
 mod random;
 mod server;

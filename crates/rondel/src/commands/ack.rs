@@ -52,10 +52,10 @@ mod acting {
         fn acknowledge(&self) -> Result<String, Refusal> {
             let at = now().as_nanos();
             let until = self.until.as_deref().map(|text| until(text, at)).transpose()?;
-            let action = self.operator.carry_out(|operations, by| {
+            let action = self.operator.carry_out(|store, by| {
                 let comment = self.operator.comment();
                 let by = Acknowledgement { by, comment, at, until, replaces: self.replace };
-                operations.acknowledge(self.id, &by).map_err(Refusal::from)
+                store.acknowledge(self.id, &by)
             })?;
             let mut sentence = format!(
                 "violation {} of '{}' is acknowledged by {}",

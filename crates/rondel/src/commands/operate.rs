@@ -8,9 +8,14 @@ use clap::Args;
 #[cfg_attr(not(feature = "sqlite"), allow(dead_code))]
 #[derive(Debug, Args)]
 pub struct OperatorArguments {
-    /// The store
-    #[arg(long, value_name = "FILE")]
+    /// The store: a file or, with the feature `postgres`, the URL of a database, such as
+    /// postgresql://rondel@db.example/verdicts, with its password in the environment variable PGPASSWORD
+    #[arg(long, value_name = "FILE|URL")]
     store: PathBuf,
+    /// Encrypt the connection to a database, and verify its certificate by the authorities of this file (PEM);
+    /// with `sslmode=require` in the URL, by those that the system trusts
+    #[arg(long, value_name = "FILE")]
+    tls_ca: Option<PathBuf>,
     /// The name of the operator (default: that of the user in the environment, else its number)
     #[arg(long, value_name = "NAME")]
     by: Option<String>,
@@ -37,23 +42,25 @@ pub(super) fn unavailable() -> u8 {
 }
 
 #[cfg(feature = "sqlite")]
+mod store;
+
+#[cfg(feature = "sqlite")]
 pub(super) use acting::{Refusal, finish, member};
+#[cfg(feature = "sqlite")]
+pub(super) use store::OpenStore;
 
 #[cfg(feature = "sqlite")]
 mod acting {
     use std::io::Write as _;
-    use std::time::Duration;
 
-    use rondel_event::terminal::is_obeyed;
-    use rondel_sinks::sqlite::{Action, Operations, StoreError, StoreErrorKind};
+use rondel_event::terminal::is_obeyed;
+    use rondel_sinks::sqlite::{Action, StoreError, StoreErrorKind};
 
-    use super::OperatorArguments;
+    use super::{OpenStore, OperatorArguments};
     use crate::sinks::audit::{AuditSettings, Opened};
     use crate::sinks::driven::{action_members, is_same_file};
     use crate::{complain, exit, warn};
 
-    /// Time limit for locks.
-    const LIMIT: Duration = Duration::from_secs(5);
     /// Longest name of an operator, in characters.
     const LONGEST: usize = 200;
 
@@ -70,8 +77,8 @@ mod acting {
             Refusal { why, status: exit::USAGE }
         }
 
-        /// A file that cannot be read or written.
-        fn file(why: String) -> Refusal {
+        /// A file or a database that cannot be read or written.
+        pub(super) fn file(why: String) -> Refusal {
             Refusal { why, status: exit::TRACE }
         }
     }
@@ -109,18 +116,24 @@ mod acting {
         /// used.
         pub(in crate::commands) fn carry_out(
             &self,
-            act: impl FnOnce(&mut Operations, &str) -> Result<Action, Refusal>,
+            act: impl FnOnce(&mut OpenStore, &str) -> Result<Action, Refusal>,
         ) -> Result<Action, Refusal> {
             let name = self.name()?;
-            let mut operations = Operations::open(&self.store, LIMIT)?;
+            let mut store = OpenStore::open(&self.store, self.tls_ca.as_deref())?;
             let audit = self.audit()?;
-            let action = act(&mut operations, &name)?;
+            if let (true, Some(AuditFile::Locked), Some(file)) = (store.is_database(), &audit, &self.audit) {
+                return Err(Refusal::file(format!(
+                    "the audit file {} is written by a run, which records no actions of a database: name another file",
+                    file.display()
+                )));
+            }
+            let action = act(&mut store, &name)?;
             let Some((audit, file)) = audit.zip(self.audit.as_ref()) else { return Ok(action) };
-            let unrecorded = |error: String| {
-                Refusal::file(format!(
-                    "{error}; the action is stored, and a run that writes the store and an audit file records it"
-                ))
+            let by_run = match store.is_database() {
+                true => "",
+                false => ", and a run that writes the store and an audit file records it",
             };
+            let unrecorded = |error: String| Refusal::file(format!("{error}; the action is stored{by_run}"));
             match audit.opened().map_err(unrecorded)? {
                 None => warn(&format!(
                     "the audit file {} is written by a run: the run records the action if it writes this store, too",
@@ -128,7 +141,7 @@ mod acting {
                 )),
                 Some(opened) => {
                     opened.append("operator", &action_members(&action)).map_err(unrecorded)?;
-                    operations.note_audited(action.id)?;
+                    store.note_audited(action.id)?;
                 }
             }
             Ok(action)

@@ -1,6 +1,7 @@
 //! `rondel run`: a specification against a live network.
 
 mod destinations;
+mod measuring;
 mod page;
 mod reloading;
 mod short_form;
@@ -24,7 +25,7 @@ use crate::deployment::{
 };
 use crate::live::audited;
 use crate::live::discover;
-use crate::live::metrics::{self, RunState};
+use crate::live::metrics::RunState;
 use crate::live::networks::{self, NetworkArguments, Networks};
 use crate::live::page::PageServer;
 use crate::live::page::temporary::TemporaryStore;
@@ -40,6 +41,7 @@ use crate::sinks::audit::{Audit, AuditSettings, AuditSummary, OnError, Opened};
 use crate::sinks::spool::Spools;
 use crate::specification::{Reading, is_deployment};
 use crate::{complain, exit, say, warn};
+use measuring::run_state;
 use reloading::{Active, Serving};
 
 /// Time limit at the end for the last lines of the audit file.
@@ -154,8 +156,8 @@ impl Run {
     fn measured(&self, mut deployment: Deployment) -> Deployment {
         self.add_page(&mut deployment);
         if let Some(listen) = self.metrics {
-            let parameters = deployment.metrics.map_or(0, |metrics| metrics.parameters);
-            deployment.metrics = Some(MetricsSettings { listen, parameters });
+            let settings = deployment.metrics.take().unwrap_or_default();
+            deployment.metrics = Some(MetricsSettings { listen: Some(listen), ..settings });
         }
         deployment
     }
@@ -262,10 +264,8 @@ impl Run {
         // Before the networks are joined, which may take long.
         let manager = Manager::from_environment();
         let state = (current.metrics.is_some() || current.page.is_some() || manager.is_some())
-            .then(|| Arc::new(RunState::new(current.metrics.map(|settings| settings.parameters))));
-        let served = current.metrics.zip(state.clone());
-        let server = served.map(|(settings, state)| metrics::serve(settings.listen, state)).transpose();
-        let _server = server.map_err(|error| refuse(&error, exit::USAGE))?;
+            .then(|| Arc::new(run_state(current.metrics.as_ref())));
+        let _metrics = self.publish_metrics(&current, state.as_ref())?;
         let page = self.serve_page(&current, state.as_ref())?;
         let service = manager.zip(state.clone()).and_then(|(manager, state)| manager.inform(state));
         let read = current.sources.clone();

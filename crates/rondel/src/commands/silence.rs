@@ -44,12 +44,12 @@ impl Silence {
 #[cfg(feature = "sqlite")]
 mod acting {
     use rondel_net::adapter::now;
-    use rondel_sinks::sqlite::{NewSilence, Operations};
+    use rondel_sinks::sqlite::NewSilence;
     use rondel_spec::nearest;
     use serde_json::{Map, Value};
 
     use super::Silence;
-    use crate::commands::operate::{Refusal, finish, member};
+    use crate::commands::operate::{OpenStore, Refusal, finish, member};
     use crate::commands::times::{duration, too_long};
 
     /// Most violations that the end of a silence shows.
@@ -74,18 +74,23 @@ mod acting {
             let parameters = chosen(&self.chosen)?;
             let from = now().as_nanos();
             let until = from.saturating_add(length);
-            let action = self.operator.carry_out(|operations, by| {
-                check_property(operations, property)?;
+            let mut is_database = false;
+            let action = self.operator.carry_out(|store, by| {
+                is_database = store.is_database();
+                check_property(store, property)?;
                 let (parameters, comment) = (parameters.as_str(), self.operator.comment());
-                let silence = NewSilence { property, parameters, from, until, by, comment };
-                operations.silence(&silence).map_err(Refusal::from)
+                store.silence(&NewSilence { property, parameters, from, until, by, comment })
             })?;
             let instances = match action.members.get("parameters") {
                 Some(parameters) => format!(" {parameters}"),
                 None => String::new(),
             };
+            let heeded = match is_database {
+                true => "; it is shown, and no run reads it: runs heed silences of a store of SQLite",
+                false => "",
+            };
             Ok(format!(
-                "silence {} of '{property}'{instances} lasts until {}",
+                "silence {} of '{property}'{instances} lasts until {}{heeded}",
                 action.subject,
                 member(&action, "until")
             ))
@@ -93,28 +98,29 @@ mod acting {
 
         fn remove(&self, id: i64) -> Result<String, Refusal> {
             let at = now().as_nanos();
-            let mut open = Vec::new();
-            let action = self.operator.carry_out(|operations, by| {
-                open = operations.begun_in_silence(id, SHOWN + 1)?;
-                operations.remove_silence(id, by, at).map_err(Refusal::from)
+            let (mut open, mut notified) = (Vec::new(), "; a run that checks it notifies it now");
+            let action = self.operator.carry_out(|store, by| {
+                if store.is_database() {
+                    notified = "";
+                }
+                open = store.begun_in_silence(id, SHOWN + 1)?;
+                store.remove_silence(id, by, at)
             })?;
             let property = member(&action, "property");
             let mut text = format!("silence {id} of '{property}' has ended");
             for violation in open.iter().take(SHOWN as usize) {
-                text += &format!(
-                    "\nviolation {violation} of '{property}' is open; a run that checks it notifies it now"
-                );
+                text += &format!("\nviolation {violation} of '{property}' is open{notified}");
             }
             if open.len() > SHOWN as usize {
-                text += "\nso are others, which `rondel query FILE open_violations` shows";
+                text += "\nso are others, which the view `open_violations` shows";
             }
             Ok(text)
         }
     }
 
     /// Refuses a property that the store does not have, with the nearest one.
-    fn check_property(operations: &Operations, property: &str) -> Result<(), Refusal> {
-        let names = operations.properties()?;
+    fn check_property(store: &mut OpenStore, property: &str) -> Result<(), Refusal> {
+        let names = store.properties()?;
         if names.iter().any(|name| name == property) {
             return Ok(());
         }

@@ -54,7 +54,7 @@ pub use gates::Message;
 pub use gates::{GateSettings, Substitute, WhenBlind};
 pub use heartbeat::Heartbeat;
 pub use limits::{Limits, bytes, resend};
-pub use metrics::{MetricsSettings, listen_address};
+pub use metrics::{MetricsSettings, PushSettings, listen_address};
 pub use networks::lease;
 pub use page::{PageSettings, Token, page_address};
 use reading::deployment;
@@ -99,7 +99,7 @@ pub struct Deployment {
     pub audit: Option<AuditSettings>,
     /// The name and the text of the file that it was read from, if it was.
     pub text: Option<(String, String)>,
-    /// Serving of metrics.
+    /// Serving and pushing of metrics.
     pub metrics: Option<MetricsSettings>,
     /// Serving of the page.
     pub page: Option<PageSettings>,

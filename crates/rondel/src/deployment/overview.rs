@@ -11,7 +11,7 @@ use rondel_runtime::{AlignmentClock, Blind, Emit, Input, TimeSource};
 
 use super::durability::Durability;
 use super::limits::Limits;
-use super::{Address, Deployment, Encoding, FlightSettings, Substitute, WhenBlind};
+use super::{Address, Deployment, Encoding, FlightSettings, MetricsSettings, Substitute, WhenBlind};
 use crate::sinks::actions::Limit;
 use crate::sinks::audit::{AuditSettings, OnError};
 use crate::sinks::driven::{SinkSettings, StoreSettings};
@@ -227,9 +227,7 @@ impl Deployment {
         };
         rows.push(row(["durability", &durability]));
         rows.extend(self.record.as_ref().map(recorded));
-        rows.extend(
-            self.metrics.map(|metrics| row(["metrics", &format!("http://{}/metrics", metrics.listen)])),
-        );
+        rows.extend(self.metrics.iter().flat_map(measured));
         rows.extend(self.page.as_ref().map(|page| row(["page", &format!("http://{}/", page.listen)])));
         rows.extend(self.store.as_ref().map(stored));
         rows.extend(self.driven.iter().map(driven));
@@ -245,6 +243,16 @@ impl Deployment {
         rows.extend(self.networks.mqtt.as_ref().map(mqtt_row));
         if rows.len() == 1 { Vec::new() } else { rows }
     }
+}
+
+/// Returns the places of metrics.
+fn measured(metrics: &MetricsSettings) -> Vec<Vec<String>> {
+    let served = metrics.listen.map(|listen| format!("http://{listen}/metrics"));
+    let pushed = metrics.push.as_ref().map(|push| {
+        let every = i64::try_from(push.interval.as_nanos()).unwrap_or(i64::MAX);
+        format!("pushed to {} every {}", push.place, duration(every))
+    });
+    served.into_iter().chain(pushed).map(|place| row(["metrics", &place])).collect()
 }
 
 /// Returns the limits of an action.

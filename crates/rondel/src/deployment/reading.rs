@@ -175,7 +175,7 @@ pub(super) fn deployment(
         record,
         audit,
         text: None,
-        metrics: sections.metrics.and_then(|item| metrics(item, mistakes)),
+        metrics: sections.metrics.and_then(|item| metrics(item, folder, joins, mistakes)),
         page: sections.read_page(folder, emit, mistakes),
         store,
         driven,

@@ -4,7 +4,7 @@ use std::fs;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use rondel_testkit::LIMIT;
+use rondel_testkit::{LIMIT, free_port};
 use rusqlite::Connection;
 
 use super::store::{LEVELS, await_begin, publish, rows};
@@ -31,6 +31,21 @@ fn act(store: &str, arguments: &[&str]) -> Finished {
 #[track_caller]
 fn refused(store: &str, arguments: &[&str], status: i32, words: &str) {
     act(store, arguments).expect_status(status).expect_stderr(&[words]);
+}
+
+#[test]
+fn database_that_cannot_be_used_is_named() {
+    let url = format!("postgresql://ada@127.0.0.1:{}/verdicts", free_port());
+    for action in [&["ack", "1"][..], &["silence", "low", "--for", "2 h"], &["silence", "--remove", "1"]] {
+        if cfg!(feature = "postgres") {
+            refused(&url, action, 3, "check that the server runs");
+        } else {
+            refused(&url, action, 2, "this Rondel is built without stores in PostgreSQL");
+        }
+    }
+    let folder = Folder::new();
+    let store = checked(&folder);
+    refused(&store, &["ack", "1", "--tls-ca", "ca.pem"], 2, "--tls-ca is for databases");
 }
 
 #[test]

@@ -47,15 +47,13 @@ impl Run {
         state: Option<&Arc<RunState>>,
     ) -> Result<Option<PageServer>, u8> {
         use crate::live::page::Subject;
-        use crate::sinks::driven::default_series;
 
         let (Some(settings), Some(store)) = (&deployment.page, &deployment.store) else { return Ok(None) };
         settings.check().map_err(|why| refuse(&format!("--page: {why}"), exit::USAGE))?;
-        let series = store.series.clone().unwrap_or_else(|| default_series(&self.named_by(deployment)));
         let subject = Subject {
             kind: rondel_page::Kind::Run,
             store: store.path.clone(),
-            series: Some(series),
+            series: Some(self.series(deployment)),
             described: None,
             signals: Vec::new(),
             state: state.cloned(),

@@ -1,13 +1,27 @@
 //! The settings of each kind of sink.
 
+use std::time::Duration;
+
+use super::super::alignment::duration;
 use super::super::yaml::{Item, Members, Mistakes, Synonyms};
 use super::Context;
 use super::common::{days, file, name_of, pairs, secret, tls};
 use super::url::{check_port, url};
 use crate::sinks::driven::targets::{
-    AlertmanagerTarget, KafkaTarget, Kind, NatsTarget, OtlpTarget, PostgresTarget, Target, WebhookEmit,
-    WebhookTarget,
+    AlertmanagerTarget, KINDS, KafkaTarget, Kind, NatsTarget, OtlpTarget, PostgresTarget, Target,
+    WebhookEmit, WebhookTarget,
 };
+
+/// The interval at which metrics are pushed, unless it is set, and its limits.
+const INTERVAL: Duration = Duration::from_secs(15);
+const INTERVALS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(3600));
+
+/// The interval at which open alerts are sent again, unless it is set, and its limits.
+const RESEND: Duration = Duration::from_secs(60);
+const RESENDS: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(3600));
+/// The time for which an alert lasts after it was sent, unless it is set, and its limits.
+const HOLD: Duration = Duration::from_secs(24 * 3600);
+const HOLDS: (Duration, Duration) = (Duration::from_secs(60), Duration::from_secs(168 * 3600));
 
 /// A destination as it was read.
 pub(super) struct Read {
@@ -84,6 +98,53 @@ pub(super) fn read(
         "webhook" => reading.webhook(mistakes),
         "alertmanager" => reading.alertmanager(mistakes),
         _ => reading.otlp(mistakes),
+    }
+}
+
+/// Reads the collector that gets the metrics of a run, with its place, and the interval.
+pub(super) fn collector(
+    item: Item<'_>,
+    context: Context<'_>,
+    mistakes: &mut Mistakes,
+) -> Option<(OtlpTarget, String, Duration)> {
+    let before = mistakes.errors.len();
+    let mut members = item.members("otlp", mistakes);
+    if mistakes.errors.len() > before {
+        return None;
+    }
+    let interval = members.get("interval");
+    let interval =
+        interval.map_or(Some(INTERVAL), |item| within("interval", item, INTERVALS, "15 s", mistakes));
+    let reading = Reading { kind: KINDS[5], item, members, context };
+    let (target, place) = reading.collector(mistakes)?;
+    Some((target, place, interval?))
+}
+
+/// Reads a duration between two limits.
+fn within(
+    setting: &str,
+    item: Item<'_>,
+    limits: (Duration, Duration),
+    example: &str,
+    mistakes: &mut Mistakes,
+) -> Option<Duration> {
+    let nanos = duration(item, setting, example, "", mistakes)?;
+    let found = Duration::from_nanos(u64::try_from(nanos).unwrap_or(0));
+    if (limits.0..=limits.1).contains(&found) {
+        return Some(found);
+    }
+    let (least, most) = (shown(limits.0), shown(limits.1));
+    mistakes.at(item, format!("`{setting}` must be a duration from {least} to {most}, such as {example}"));
+    None
+}
+
+/// Returns a duration in the largest unit of which it is a whole number.
+fn shown(duration: Duration) -> String {
+    let nanos = duration.as_nanos();
+    let units = [(3_600_000_000_000, "h"), (60_000_000_000, "min"), (1_000_000_000, "s"), (1_000_000, "ms")];
+    match units.into_iter().find(|(size, _)| nanos % size == 0) {
+        Some((size, unit)) => format!("{} {unit}", nanos / size),
+        None => format!("{nanos} ns"),
     }
 }
 
@@ -232,24 +293,46 @@ impl<'y> Reading<'y, '_> {
 
     fn alertmanager(mut self, mistakes: &mut Mistakes) -> Option<Read> {
         let (address, files) = (self.members.get("url"), self.members.get("tls"));
+        let (hold_item, resend_item) = (self.members.get("hold"), self.members.get("resend"));
         let labels = pairs(&mut self.members, "labels", None, self.context, mistakes);
         let headers = pairs(&mut self.members, "headers", Some("headers_env"), self.context, mistakes);
         let files = files.map(|item| tls(item, self.context.folder, mistakes));
+        let hold = hold_item.map_or(Some(HOLD), |item| within("hold", item, HOLDS, "24 h", mistakes));
+        let resend =
+            resend_item.map_or(Some(RESEND), |item| within("resend", item, RESENDS, "60 s", mistakes));
+        if let Some((hold, resend)) = hold.zip(resend)
+            && hold < resend * 2
+            && let Some(item) = hold_item.or(resend_item)
+        {
+            // An alert would end between two sendings.
+            let why = format!(
+                "`hold` of `alertmanager` must be at least twice `resend`: it is {}, and `resend` {}",
+                shown(hold),
+                shown(resend)
+            );
+            mistakes.at(item, why);
+        }
         let url = self.http(address, "\"http://127.0.0.1:9093\"", mistakes)?;
         let place = url.host;
-        let target = AlertmanagerTarget { url: url.text, labels, headers, tls: files };
+        let (hold, resend) = hold.zip(resend)?;
+        let target = AlertmanagerTarget { url: url.text, labels, headers, tls: files, hold, resend };
         Some(Read { target: Target::Alertmanager(target), place, series: None })
     }
 
-    fn otlp(mut self, mistakes: &mut Mistakes) -> Option<Read> {
+    fn otlp(self, mistakes: &mut Mistakes) -> Option<Read> {
+        let (target, place) = self.collector(mistakes)?;
+        Some(Read { target: Target::Otlp(target), place, series: None })
+    }
+
+    /// Reads a collector of OpenTelemetry. Returns it with its place.
+    fn collector(mut self, mistakes: &mut Mistakes) -> Option<(OtlpTarget, String)> {
         let (address, files) = (self.members.get("url"), self.members.get("tls"));
         let headers = pairs(&mut self.members, "headers", Some("headers_env"), self.context, mistakes);
         let resource = pairs(&mut self.members, "resource", None, self.context, mistakes);
         let files = files.map(|item| tls(item, self.context.folder, mistakes));
         let url = self.http(address, "\"http://127.0.0.1:4318\"", mistakes)?;
         let place = url.host;
-        let target = OtlpTarget { url: url.text, headers, resource, tls: files };
-        Some(Read { target: Target::Otlp(target), place, series: None })
+        Some((OtlpTarget { url: url.text, headers, resource, tls: files }, place))
     }
 
     /// Reads the URL of an HTTP server, after all other settings.

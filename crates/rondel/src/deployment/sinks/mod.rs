@@ -17,6 +17,7 @@ use common::name_of;
 pub(super) use common::{days, spool, wait};
 
 use super::choice;
+use super::metrics::PushSettings;
 use super::yaml::{Item, Mistakes, Synonyms};
 use crate::sinks::driven::targets::{KINDS, Kind, Target, WebhookEmit};
 use crate::sinks::driven::{Filter, MOST_SINKS, SinkSettings, WAIT};
@@ -80,6 +81,28 @@ pub(super) fn driven(
         all.push(settings);
     }
     all
+}
+
+/// Reads the collector that gets the metrics of a run. `joins` is as of [`driven`].
+pub(super) fn pushed(
+    item: Item<'_>,
+    folder: &Path,
+    joins: bool,
+    mistakes: &mut Mistakes,
+) -> Option<PushSettings> {
+    let before = mistakes.errors.len();
+    if joins && !PushSettings::IS_AVAILABLE {
+        mistakes.at(item, PushSettings::UNAVAILABLE);
+    }
+    let context = Context { folder, spec: None, joins };
+    let (target, place, interval) = kinds::collector(item, context, mistakes)?;
+    if joins
+        && mistakes.errors.len() == before
+        && let Err(why) = Target::Otlp(target.clone()).sink()
+    {
+        mistakes.at(item, why);
+    }
+    Some(PushSettings { target, place, interval })
 }
 
 /// Violations in a store if only violations are emitted.

@@ -40,7 +40,7 @@ fn every_kind_is_read() {
   properties: steady
 - webhook: { url: \"https://example/hook\", secret_env: PATH, headers: { X-Site: north }, emit: violations }
   severity: error
-- alertmanager: { url: \"http://127.0.0.1:9093\", labels: { site: north } }
+- alertmanager: { url: \"http://127.0.0.1:9093\", labels: { site: north }, hold: 12 h, resend: 30 s }
   name: alerts
 - otlp: { url: \"http://127.0.0.1:4318\", resource: { service.name: gate-3 }, headers_env: { Authorization: PATH } }
 ",
@@ -56,7 +56,7 @@ fn every_kind_is_read() {
         "otlp 127.0.0.1:4318",
     ];
     assert_eq!(names, expected);
-    let [postgres, nats, kafka, webhook, _, otlp] = &sinks[..] else { panic!("{sinks:?}") };
+    let [postgres, nats, kafka, webhook, alerts, otlp] = &sinks[..] else { panic!("{sinks:?}") };
     assert_eq!((postgres.wait, postgres.series.as_deref()), (None, Some("car-7")));
     let spool = postgres.spool.as_ref().unwrap();
     assert_eq!(
@@ -71,6 +71,9 @@ fn every_kind_is_read() {
     assert_eq!(hook.emit, WebhookEmit::Violations);
     assert!(hook.secret.as_ref().is_some_and(|secret| !secret.0.is_empty()));
     assert_eq!(format!("{:?}", Secret("hidden".to_owned())), "Secret");
+    let Target::Alertmanager(alertmanager) = &alerts.target else { panic!("{alerts:?}") };
+    let seconds = (alertmanager.hold.as_secs(), alertmanager.resend.as_secs());
+    assert_eq!(seconds, (12 * 3600, 30));
     let Target::Otlp(target) = &otlp.target else { panic!("{otlp:?}") };
     assert_eq!(target.headers[0].name, "Authorization");
 }
@@ -184,6 +187,23 @@ fn mistakes_of_a_kind_are_named() {
             &["`headers_env: { Authorization"],
         ),
         ("alertmanager: { url: \"http://a\", label: x }", 36, &["write `labels`"]),
+        (
+            "alertmanager: { url: \"http://a\", hold: 30 s }",
+            42,
+            &["`hold` must be a duration from 1 min to 168 h", "24 h"],
+        ),
+        ("alertmanager: { url: \"http://a\", hold: 60 }", 42, &["`hold` must be a duration", "no unit"]),
+        (
+            "alertmanager: { url: \"http://a\", resend: 1 s }",
+            44,
+            &["`resend` must be a duration from 10 s to 1 h"],
+        ),
+        (
+            "alertmanager: { url: \"http://a\", resend: 2 min, hold: 3 min }",
+            57,
+            &["at least twice `resend`", "3 min, and `resend` 2 min"],
+        ),
+        ("alertmanager: { url: \"http://a\", hold: 90 s }", 42, &["it is 90 s, and `resend` 1 min"]),
         ("otlp: { url: \"grpc://a\" }", 16, &["https:// or http://"]),
     ] {
         refused(item, column, words);

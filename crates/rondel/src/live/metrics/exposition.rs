@@ -1,18 +1,15 @@
-//! Metric families of a snapshot in the formats of OpenMetrics and Prometheus.
+//! Metric families of a snapshot: in the formats of OpenMetrics and Prometheus, and as readings.
 
 use std::fmt;
 use std::time::UNIX_EPOCH;
 
 use nix::sys::resource::{UsageWho, getrusage};
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{
-    DescriptorEncoder, EncodeCounterValue, EncodeGaugeValue, NoLabelSet, prometheus_text, text,
-};
-use prometheus_client::metrics::MetricType;
+use prometheus_client::encoding::{DescriptorEncoder, prometheus_text, text};
 use prometheus_client::registry::{Registry, Unit};
 use rondel_event::TopicId;
 
-use super::histogram::Histogram;
+use super::families::{Families, Labels, alone, labelled};
 use super::meter::VERDICTS;
 use super::state::{RunSnapshot, Snapshot};
 use crate::live::gate::GateFigures;
@@ -37,79 +34,33 @@ pub fn write(snapshot: Snapshot, is_open_metrics: bool) -> Result<(String, &'sta
     }
 }
 
-/// The labels of a sample.
-type Labels = Vec<(&'static str, String)>;
-
-/// Writes metric families, each with its samples.
-struct Families<'a>(DescriptorEncoder<'a>);
-
-impl Families<'_> {
-    /// Writes a counter, whose name gets the suffix `_total`.
-    fn counter<V: EncodeCounterValue>(
-        &mut self,
-        name: &str,
-        unit: Option<Unit>,
-        help: &str,
-        samples: impl IntoIterator<Item = (Labels, V)>,
-    ) -> fmt::Result {
-        let mut family = self.0.encode_descriptor(name, help, unit.as_ref(), MetricType::Counter)?;
-        for (labels, value) in samples {
-            family.encode_family(&labels)?.encode_counter::<NoLabelSet, V, f64>(&value, None)?;
-        }
-        Ok(())
+/// Returns a snapshot as readings.
+#[cfg(feature = "otlp")]
+pub fn readings(snapshot: &Snapshot) -> Vec<super::families::FamilyReading> {
+    let mut families = Families::Readings(Vec::new());
+    // Only text can fail to be written.
+    let _ = snapshot.write(&mut families);
+    match families {
+        Families::Readings(readings) => readings,
+        Families::Text(_) => Vec::new(),
     }
-
-    fn gauge<V: EncodeGaugeValue>(
-        &mut self,
-        name: &str,
-        unit: Option<Unit>,
-        help: &str,
-        samples: impl IntoIterator<Item = (Labels, V)>,
-    ) -> fmt::Result {
-        let mut family = self.0.encode_descriptor(name, help, unit.as_ref(), MetricType::Gauge)?;
-        for (labels, value) in samples {
-            family.encode_family(&labels)?.encode_gauge(&value)?;
-        }
-        Ok(())
-    }
-
-    /// Writes a histogram of durations, whose name gets the suffix `_seconds`.
-    fn histogram<'h>(
-        &mut self,
-        name: &str,
-        help: &str,
-        samples: impl IntoIterator<Item = (Labels, &'h Histogram)>,
-    ) -> fmt::Result {
-        let unit = Unit::Seconds;
-        let mut family = self.0.encode_descriptor(name, help, Some(&unit), MetricType::Histogram)?;
-        for (labels, histogram) in samples {
-            let (sum, count, buckets) = (histogram.seconds(), histogram.count(), histogram.buckets());
-            family.encode_family(&labels)?.encode_histogram::<NoLabelSet>(sum, count, &buckets, None)?;
-        }
-        Ok(())
-    }
-}
-
-/// One sample without labels.
-fn alone<V>(value: V) -> [(Labels, V); 1] {
-    [(Vec::new(), value)]
-}
-
-/// A sample of one label.
-fn labelled<V>(name: &'static str, of: &str, value: V) -> (Labels, V) {
-    (vec![(name, of.to_owned())], value)
 }
 
 impl Collector for Snapshot {
     fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let mut families = Families(encoder);
+        self.write(&mut Families::Text(encoder))
+    }
+}
+
+impl Snapshot {
+    /// Writes all families.
+    fn write(&self, families: &mut Families<'_>) -> fmt::Result {
         let build: Labels = vec![
             ("version", env!("CARGO_PKG_VERSION").to_owned()),
             ("commit", env!("RONDEL_COMMIT").to_owned()),
         ];
-        let help = "Version and commit of the program.";
-        families.0.encode_descriptor("rondel_build", help, None, MetricType::Info)?.encode_info(&build)?;
-        self.encode_process(&mut families)?;
+        families.info("rondel_build", "Version and commit of the program.", &build)?;
+        self.encode_process(families)?;
         let ready = u64::from(self.is_ready);
         families.gauge("rondel_ready", None, "Whether /readyz answers 200.", alone(ready))?;
         families.gauge(
@@ -118,44 +69,22 @@ impl Collector for Snapshot {
             "Duration for which the evaluating thread has not moved, from 1 s on.",
             alone(self.stalled.as_secs_f64()),
         )?;
+        let pushes = self.pushes.iter().flatten().map(|(result, count)| labelled("result", result, *count));
+        let help = "Pushes of metrics to a collector, accepted and failed.";
+        families.counter("rondel_metrics_pushes", None, help, pushes)?;
         let Some(run) = &self.run else { return Ok(()) };
-        run.encode_networks(&mut families)?;
+        run.encode_networks(families)?;
         let reloads = run.reloads.iter().map(|(result, count)| labelled("result", result, *count));
         let help = "Reloads of the specification and the deployment, done and refused.";
         families.counter("rondel_reloads", None, help, reloads)?;
-        run.encode_sinks(&mut families)?;
+        run.encode_sinks(families)?;
         let Some(observation) = &run.observation else { return Ok(()) };
-        run.encode_messages(observation, &mut families)?;
-        run.encode_times(observation, &mut families)?;
-        run.encode_properties(observation, &mut families)?;
-        encode_gates(&observation.gates, &mut families)
+        run.encode_messages(observation, families)?;
+        run.encode_times(observation, families)?;
+        run.encode_properties(observation, families)?;
+        encode_gates(&observation.gates, families)
     }
-}
 
-/// Writes the figures of gates.
-fn encode_gates(gates: &[GateFigures], families: &mut Families<'_>) -> fmt::Result {
-    let of = |value: fn(&GateFigures) -> u64| {
-        gates.iter().map(move |gate| labelled("gate", &gate.to, value(gate)))
-    };
-    let help = "Whether a gate passes messages on.";
-    families.gauge("rondel_gate_open", None, help, of(|gate| u64::from(gate.is_open())))?;
-    let help = "Messages that a gate has passed on.";
-    families.counter("rondel_gate_forwarded", None, help, of(|gate| gate.counts.forwarded))?;
-    let help = "Substitutes that a gate has published.";
-    families.counter("rondel_gate_substituted", None, help, of(|gate| gate.counts.substituted))?;
-    let help = "Times that the first substitute after a gate closed was refused, and a later one accepted.";
-    families.counter("rondel_gate_late", None, help, of(|gate| gate.counts.late))?;
-    let help = "Messages that a gate has not passed on, and for which it published nothing.";
-    families.counter("rondel_gate_dropped", None, help, of(|gate| gate.counts.dropped))?;
-    let help = "Messages that an open gate has not passed on, since they could not be evaluated.";
-    families.counter("rondel_gate_unread", None, help, of(|gate| gate.counts.unread))?;
-    let help = "Messages and substitutes of a gate that were not published.";
-    families.counter("rondel_gate_unpublished", None, help, of(|gate| gate.counts.unpublished))?;
-    let help = "Times that a gate closed or opened again.";
-    families.counter("rondel_gate_switches", None, help, of(|gate| gate.counts.switches))
-}
-
-impl Snapshot {
     /// Writes the metrics that every program has, by their usual names.
     fn encode_process(&self, families: &mut Families<'_>) -> fmt::Result {
         let began = self.began.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
@@ -390,4 +319,27 @@ impl RunSnapshot {
             "Times that an instance became violated, of as many instances as `parameters` of `metrics` sets.";
         families.counter("rondel_instance_violations", None, help, instances)
     }
+}
+
+/// Writes the figures of gates.
+fn encode_gates(gates: &[GateFigures], families: &mut Families<'_>) -> fmt::Result {
+    let of = |value: fn(&GateFigures) -> u64| {
+        gates.iter().map(move |gate| labelled("gate", &gate.to, value(gate)))
+    };
+    let help = "Whether a gate passes messages on.";
+    families.gauge("rondel_gate_open", None, help, of(|gate| u64::from(gate.is_open())))?;
+    let help = "Messages that a gate has passed on.";
+    families.counter("rondel_gate_forwarded", None, help, of(|gate| gate.counts.forwarded))?;
+    let help = "Substitutes that a gate has published.";
+    families.counter("rondel_gate_substituted", None, help, of(|gate| gate.counts.substituted))?;
+    let help = "Times that the first substitute after a gate closed was refused, and a later one accepted.";
+    families.counter("rondel_gate_late", None, help, of(|gate| gate.counts.late))?;
+    let help = "Messages that a gate has not passed on, and for which it published nothing.";
+    families.counter("rondel_gate_dropped", None, help, of(|gate| gate.counts.dropped))?;
+    let help = "Messages that an open gate has not passed on, since they could not be evaluated.";
+    families.counter("rondel_gate_unread", None, help, of(|gate| gate.counts.unread))?;
+    let help = "Messages and substitutes of a gate that were not published.";
+    families.counter("rondel_gate_unpublished", None, help, of(|gate| gate.counts.unpublished))?;
+    let help = "Times that a gate closed or opened again.";
+    families.counter("rondel_gate_switches", None, help, of(|gate| gate.counts.switches))
 }

@@ -1,5 +1,6 @@
 //! The state of a run for scrapes, probes and the service manager.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -31,15 +32,26 @@ pub struct RunState {
     /// Number of instances whose violations are counted by their parameters; `None` where nothing is measured.
     measured: Option<usize>,
     began: SystemTime,
+    /// The numbers of pushes, where metrics are pushed.
+    pushes: Option<Pushes>,
     /// Locked while a scrape reads, so that none outlasts the networks.
     phase: Mutex<Phase>,
+}
+
+/// Numbers of pushes of metrics to a collector.
+#[derive(Debug, Default)]
+pub struct Pushes {
+    accepted: AtomicU64,
+    failed: AtomicU64,
 }
 
 /// The phase of a run.
 enum Phase {
     Joining,
     Running(Box<Observed>),
-    Ended,
+    /// With the figures at the end, until they are pushed.
+    #[cfg_attr(not(feature = "otlp"), allow(dead_code))]
+    Ended(Option<Box<RunSnapshot>>),
 }
 
 /// The parts of a run that scrapes and probes read.
@@ -103,6 +115,8 @@ pub struct Snapshot {
     pub is_ready: bool,
     /// Duration of the stall of the evaluating thread.
     pub stalled: Duration,
+    /// Numbers of pushes by their results, where metrics are pushed.
+    pub pushes: Option<[(&'static str, u64); 2]>,
     /// Figures of the run, while it is running.
     pub run: Option<RunSnapshot>,
 }
@@ -166,7 +180,21 @@ impl RunState {
     /// Creates the state of a run whose networks are not joined yet. `measured` is the number of instances whose violations
     /// are counted by their parameters; `None` where nothing is measured.
     pub fn new(measured: Option<usize>) -> RunState {
-        RunState { measured, began: SystemTime::now(), phase: Mutex::new(Phase::Joining) }
+        RunState { measured, began: SystemTime::now(), pushes: None, phase: Mutex::new(Phase::Joining) }
+    }
+
+    /// Counts pushes, and keeps the figures at the end for the last one.
+    pub fn pushed(self) -> RunState {
+        RunState { pushes: Some(Pushes::default()), ..self }
+    }
+
+    /// Counts a push.
+    #[cfg_attr(not(feature = "otlp"), allow(dead_code))]
+    pub fn count_push(&self, is_accepted: bool) {
+        if let Some(Pushes { accepted, failed }) = &self.pushes {
+            let count = if is_accepted { accepted } else { failed };
+            count.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     /// Returns the meter of a run with these numbers of topics and properties; `None` where nothing is measured.
@@ -185,14 +213,19 @@ impl RunState {
 
     /// Shows nothing more of the run, whose networks are about to be left. Waits for a scrape that reads them.
     pub fn end(&self) {
-        *self.phase() = Phase::Ended;
+        let mut phase = self.phase();
+        let last = match &mut *phase {
+            Phase::Running(observed) if self.pushes.is_some() => Some(Box::new(observed.snapshot())),
+            _ => None,
+        };
+        *phase = Phase::Ended(last);
     }
 
     /// Calls a function while nothing reads the state of the run, with its parts if there are any.
     pub fn change<T>(&self, change: impl FnOnce(Option<&mut Observed>) -> T) -> T {
         match &mut *self.phase() {
             Phase::Running(observed) => change(Some(observed)),
-            Phase::Joining | Phase::Ended => change(None),
+            Phase::Joining | Phase::Ended(_) => change(None),
         }
     }
 
@@ -203,7 +236,7 @@ impl RunState {
     pub fn alive(&self) -> Result<(), String> {
         match &*self.phase() {
             Phase::Running(observed) => observed.stall.get().map_or(Ok(()), |stall| Err(stalled(&stall))),
-            Phase::Joining | Phase::Ended => Ok(()),
+            Phase::Joining | Phase::Ended(_) => Ok(()),
         }
     }
 
@@ -212,7 +245,7 @@ impl RunState {
         match &*self.phase() {
             Phase::Joining => vec!["the networks are not joined yet".to_owned()],
             Phase::Running(observed) => observed.unready(),
-            Phase::Ended => vec!["the run is ending".to_owned()],
+            Phase::Ended(_) => vec!["the run is ending".to_owned()],
         }
     }
 
@@ -220,7 +253,7 @@ impl RunState {
     pub fn is_connected(&self) -> bool {
         match &*self.phase() {
             Phase::Running(observed) => observed.unconnected().is_empty(),
-            Phase::Joining | Phase::Ended => false,
+            Phase::Joining | Phase::Ended(_) => false,
         }
     }
 
@@ -229,7 +262,7 @@ impl RunState {
         match &*self.phase() {
             Phase::Joining => "joining the networks".to_owned(),
             Phase::Running(observed) => observed.describe(),
-            Phase::Ended => "leaving the networks".to_owned(),
+            Phase::Ended(_) => "leaving the networks".to_owned(),
         }
     }
 
@@ -241,9 +274,27 @@ impl RunState {
                 let stalled = observed.stall.get().map_or(Duration::ZERO, |(lasted, _)| lasted);
                 (observed.unready().is_empty(), stalled, Some(observed.snapshot()))
             }
-            Phase::Joining | Phase::Ended => (false, Duration::ZERO, None),
+            Phase::Joining | Phase::Ended(_) => (false, Duration::ZERO, None),
         };
-        Snapshot { began: self.began, is_ready, stalled, run }
+        drop(phase);
+        Snapshot { began: self.began, is_ready, stalled, pushes: self.push_counts(), run }
+    }
+
+    /// Copies everything that the last push shows: of a run that has ended, the figures at its end, once.
+    #[cfg_attr(not(feature = "otlp"), allow(dead_code))]
+    pub fn last_snapshot(&self) -> Snapshot {
+        let last = match &mut *self.phase() {
+            Phase::Ended(last) => last.take(),
+            Phase::Joining | Phase::Running(_) => None,
+        };
+        let snapshot = self.snapshot();
+        Snapshot { run: last.map(|last| *last).or(snapshot.run), ..snapshot }
+    }
+
+    fn push_counts(&self) -> Option<[(&'static str, u64); 2]> {
+        let Pushes { accepted, failed } = self.pushes.as_ref()?;
+        let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        Some([("accepted", load(accepted)), ("failed", load(failed))])
     }
 }
 
@@ -440,5 +491,19 @@ mod tests {
         assert!(!state.snapshot().is_ready && state.snapshot().run.is_none());
         state.end();
         assert_eq!(state.unready(), ["the run is ending"]);
+    }
+
+    #[test]
+    fn pushes_are_counted_where_metrics_are_pushed() {
+        let state = RunState::new(Some(0));
+        state.count_push(true);
+        assert_eq!(state.snapshot().pushes, None);
+        let state = state.pushed();
+        for is_accepted in [true, false, true] {
+            state.count_push(is_accepted);
+        }
+        assert_eq!(state.snapshot().pushes, Some([("accepted", 2), ("failed", 1)]));
+        state.end();
+        assert!(state.last_snapshot().run.is_none(), "the run never began");
     }
 }

@@ -49,9 +49,7 @@ pub use actions::action_members;
 pub use feed::DestinationFeed;
 pub use settings::{Filter, MOST_SINKS, SinkSettings};
 pub use state::{DestinationHandle, DestinationState, DestinationSummary, Role};
-#[cfg(feature = "page")]
-pub use store::default_series;
-pub use store::{IS_AVAILABLE, StoreSettings, UNAVAILABLE, WAIT, is_same_file};
+pub use store::{IS_AVAILABLE, StoreSettings, UNAVAILABLE, WAIT, default_series, is_same_file};
 
 use crate::sinks::origin::{host, sha256_text};
 use crate::sinks::queue::{Queue, Queued};
@@ -416,7 +414,7 @@ impl Destinations {
 }
 
 /// A key that no other run has.
-fn random_key() -> RunKey {
+pub fn random_key() -> RunKey {
     // `RandomState` is seeded by the operating system.
     let half = || {
         let mut hasher = RandomState::new().build_hasher();

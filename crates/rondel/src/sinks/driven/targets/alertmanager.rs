@@ -1,5 +1,7 @@
 //! Alertmanager of Prometheus.
 
+use std::time::Duration;
+
 use rondel_sinks::Sink;
 
 use super::{Pair, TlsFiles};
@@ -15,6 +17,10 @@ pub struct AlertmanagerTarget {
     pub headers: Vec<Pair>,
     /// Files of TLS.
     pub tls: Option<TlsFiles>,
+    /// Time after the last sending at which Alertmanager ends an alert.
+    pub hold: Duration,
+    /// Interval at which open alerts are sent again.
+    pub resend: Duration,
 }
 
 impl AlertmanagerTarget {
@@ -26,7 +32,8 @@ impl AlertmanagerTarget {
             labels: super::pairs(&self.labels),
             headers: super::pairs(&self.headers),
             tls: super::tls(self.tls.as_ref()),
-            ..AlertmanagerOptions::default()
+            resend: self.resend,
+            hold: self.hold,
         })?;
         Ok(Box::new(sink))
     }

@@ -19,15 +19,30 @@ pub struct OtlpTarget {
 
 impl OtlpTarget {
     #[cfg(feature = "otlp")]
-    pub(super) fn sink(&self) -> Result<Box<dyn Sink>, String> {
-        use rondel_sinks::otlp::{OtlpOptions, OtlpSink};
-        let sink = OtlpSink::new(OtlpOptions {
+    fn options(&self) -> rondel_sinks::otlp::OtlpOptions {
+        rondel_sinks::otlp::OtlpOptions {
             url: self.url.clone(),
             headers: super::pairs(&self.headers),
             resource: super::pairs(&self.resource),
             tls: super::tls(self.tls.as_ref()),
-        })?;
-        Ok(Box::new(sink))
+        }
+    }
+
+    #[cfg(feature = "otlp")]
+    pub(super) fn sink(&self) -> Result<Box<dyn Sink>, String> {
+        Ok(Box::new(rondel_sinks::otlp::OtlpSink::new(self.options())?))
+    }
+
+    /// Creates a sender of metrics, without connecting.
+    ///
+    /// # Errors
+    /// A setting is wrong.
+    #[cfg(all(feature = "metrics", feature = "otlp"))]
+    pub fn metrics_client(
+        &self,
+        origin: rondel_sinks::otlp::Origin,
+    ) -> Result<rondel_sinks::otlp::MetricsClient, String> {
+        rondel_sinks::otlp::MetricsClient::new(self.options(), origin)
     }
 
     #[cfg(not(feature = "otlp"))]

@@ -1,0 +1,163 @@
+//! Pushing of metrics to a collector of OpenTelemetry, on a thread of its own.
+//!
+//! It reads what a scrape reads. A collector that is slow or down delays only this thread: readings that it does not
+//! accept are counted and dropped, since the next ones contain their totals.
+
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use rondel_net::adapter::now;
+use rondel_sinks::Failure;
+use rondel_sinks::otlp::{Metric, MetricsClient, Origin, Reading};
+
+use super::exposition;
+use super::families::{FamilyReading, ReadingValue};
+use super::state::{RunState, Snapshot};
+use crate::deployment::PushSettings;
+use crate::sinks::driven::random_key;
+use crate::sinks::origin::host;
+use crate::{say, warn};
+
+/// Time limit of a push.
+const LIMIT: Duration = Duration::from_secs(5);
+/// Time limit of the last one, which a run that ends waits for.
+const LAST: Duration = Duration::from_millis(500);
+
+/// The thread that pushes. When dropped, it pushes the figures at the end of the run, and ends.
+pub struct Pusher {
+    /// Sends the time at which the last push is to be done.
+    end: mpsc::Sender<Instant>,
+    /// Is disconnected once the thread has ended.
+    ended: mpsc::Receiver<()>,
+    interrupt: Box<dyn Fn() + Send + Sync>,
+}
+
+impl Pusher {
+    /// Starts to push.
+    ///
+    /// # Errors
+    /// A setting is wrong, or the system starts no further thread.
+    pub fn start(settings: &PushSettings, series: String, state: Arc<RunState>) -> Result<Pusher, String> {
+        let PushSettings { target, place, interval } = settings;
+        let origin = Origin {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            instance: random_key().to_string(),
+            host: host().unwrap_or_default(),
+            series,
+        };
+        let client = target.metrics_client(origin)?;
+        let (interrupt, interval) = (client.interrupter(), *interval);
+        let (end, orders) = mpsc::channel();
+        let (alive, ended) = mpsc::channel();
+        let push = move || {
+            Pushing { client, state, failures: 0 }.run(interval, &orders);
+            drop(alive);
+        };
+        thread::Builder::new()
+            .name("metrics push".into())
+            .spawn(push)
+            .map_err(|error| format!("cannot push metrics to {place}: {error}"))?;
+        Ok(Pusher { end, ended, interrupt })
+    }
+}
+
+impl Drop for Pusher {
+    fn drop(&mut self) {
+        // The receiver is gone only after a panic, which has been reported.
+        let _ = self.end.send(Instant::now() + LAST);
+        // Nothing is sent: it ends by being disconnected.
+        if self.ended.recv_timeout(LAST) == Err(mpsc::RecvTimeoutError::Timeout) {
+            // The thread may be resolving a name, and ends with the process.
+            (self.interrupt)();
+        }
+    }
+}
+
+/// State of the thread.
+struct Pushing {
+    client: MetricsClient,
+    state: Arc<RunState>,
+    /// Pushes that failed since the last one that was accepted.
+    failures: u64,
+}
+
+impl Pushing {
+    /// Pushes at once and then at each interval, until the end.
+    fn run(mut self, interval: Duration, orders: &mpsc::Receiver<Instant>) {
+        let mut next = Instant::now();
+        loop {
+            match orders.recv_timeout(next.saturating_duration_since(Instant::now())) {
+                Err(mpsc::RecvTimeoutError::Timeout) => {
+                    let snapshot = self.state.snapshot();
+                    let pushed = self.push(&snapshot, LIMIT);
+                    self.report(pushed);
+                    // A slow push delays the next one, so that none follows at once.
+                    next = (next + interval).max(Instant::now() + interval / 2);
+                }
+                Err(mpsc::RecvTimeoutError::Disconnected) => return,
+                Ok(deadline) => {
+                    let snapshot = self.state.last_snapshot();
+                    let left = deadline.saturating_duration_since(Instant::now());
+                    let pushed = self.push(&snapshot, left);
+                    self.report(pushed);
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Pushes the readings of a snapshot.
+    fn push(&mut self, snapshot: &Snapshot, limit: Duration) -> Result<(), Failure> {
+        let readings = exposition::readings(snapshot);
+        let attributes: Vec<Vec<(&str, &str)>> = readings.iter().map(attributes).collect();
+        let metrics: Vec<Metric<'_>> = readings
+            .iter()
+            .zip(&attributes)
+            .map(|(reading, attributes)| metric(reading, attributes))
+            .collect();
+        self.client.push(&metrics, nanos(snapshot.began), now().as_nanos(), limit)
+    }
+
+    /// Counts a push. Reports the first of several that fail, and that pushes are accepted again.
+    fn report(&mut self, pushed: Result<(), Failure>) {
+        self.state.count_push(pushed.is_ok());
+        match pushed {
+            Ok(()) if self.failures > 0 => {
+                say(&format!("metrics are pushed again, after {} that failed", self.failures));
+                self.failures = 0;
+            }
+            Ok(()) => {}
+            Err(failure) => {
+                if self.failures == 0 {
+                    warn(&format!("metrics are not pushed: {}; the run continues", failure.message));
+                }
+                self.failures += 1;
+            }
+        }
+    }
+}
+
+fn attributes(reading: &FamilyReading) -> Vec<(&str, &str)> {
+    reading.labels.iter().map(|(name, value)| (*name, value.as_str())).collect()
+}
+
+fn metric<'a>(reading: &'a FamilyReading, attributes: &'a [(&'a str, &'a str)]) -> Metric<'a> {
+    Metric {
+        name: &reading.name,
+        description: &reading.help,
+        unit: reading.unit,
+        attributes,
+        reading: match &reading.value {
+            ReadingValue::Sum(value) => Reading::Sum(*value),
+            ReadingValue::Gauge(value) => Reading::Gauge(*value),
+            ReadingValue::Histogram(bounds, counts, sum) => Reading::Histogram { bounds, counts, sum: *sum },
+        },
+    }
+}
+
+/// Returns a time of day in nanoseconds since the Unix epoch.
+fn nanos(time: SystemTime) -> i64 {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
+}
