@@ -221,11 +221,21 @@ impl Monitor {
     /// Number of events that portions may evaluate until the states must be taken back: so few that no divided section can
     /// reach its limit of instances, which only the monitor knows. To be called while nothing is lent.
     pub fn room(&self) -> u64 {
+        self.divisible().map(Instances::left).min().unwrap_or(u64::MAX)
+    }
+
+    /// Number of instances that are copied to lend the states, and to take them back. To be called while nothing is lent.
+    pub fn copied(&self) -> u64 {
+        self.divisible().map(Instances::live).sum()
+    }
+
+    /// The instances that may be divided among portions.
+    fn divisible(&self) -> impl Iterator<Item = &Instances> {
         let sliced = self.program.sliced.iter().zip(&self.instances);
-        let divided = sliced.filter(|(sliced, instances)| {
+        let divisible = sliced.filter(|(sliced, instances)| {
             sliced.section.stays_with_instances().is_none() && instances.is_divisible(sliced)
         });
-        divided.map(|(_, instances)| instances.left()).min().unwrap_or(u64::MAX)
+        divisible.map(|(_, instances)| instances)
     }
 
     /// Whether portions may evaluate the next block: no verdict is uncertain, which depends on the states of all

@@ -71,6 +71,8 @@ pub(super) struct Spread {
     begin: Option<Timestamp>,
     /// Number of events that may still be handed over before the states must be taken back.
     room: u64,
+    /// Number of events since the states were lent.
+    since: u64,
 }
 
 impl Spread {
@@ -93,6 +95,7 @@ impl Spread {
                 last: None,
                 begin: None,
                 room: 0,
+                since: u64::MAX,
             })
         })
     }
@@ -109,13 +112,18 @@ impl Spread {
         self.queue.len() >= self.size || self.text >= TEXT
     }
 
-    /// Whether the events of the queue can be handed over: portions do not know how many instances there are in others,
-    /// so that none may reach a limit.
+    /// Whether the events of the queue are to be handed over. Portions do not know how many instances there are in others,
+    /// so that none may reach a limit; and after the states were taken back, they are lent again only when as many events
+    /// have come as instances are copied.
     fn has_room(&mut self, monitor: &Monitor) -> bool {
+        let events: u64 = self.queue.iter().map(|waiting| waiting.block.len() as u64).sum();
+        self.since = self.since.saturating_add(events);
         if !self.is_lent {
             self.room = monitor.room();
+            if self.since < monitor.copied() {
+                return false;
+            }
         }
-        let events: u64 = self.queue.iter().map(|waiting| waiting.block.len() as u64).sum();
         let has_room = events <= self.room;
         self.room = self.room.saturating_sub(events);
         has_room
@@ -129,7 +137,7 @@ impl Spread {
         let Some(workers) = &mut self.workers else { return false };
         if !self.is_lent {
             workers.lend(monitor);
-            self.is_lent = true;
+            (self.is_lent, self.since) = (true, 0);
         }
         let batch = Arc::new(take(&mut self.queue));
         self.text = 0;
