@@ -4,7 +4,10 @@
 //! reused, shard by shard: when an instance is evicted depends on its own events, on those of its shard, and on the
 //! number of all events. So [portions](crate::Portion) may evaluate some shards each.
 
+use std::hint::black_box;
+
 use crate::exec::section::Section;
+use crate::keyed::record::POSITION;
 use crate::keyed::table::Table;
 
 /// Number of shards.
@@ -67,6 +70,7 @@ impl Table {
     /// Checks some records of each shard, evicts those that equal the template, and makes the numbers of removed
     /// instances reusable.
     pub(super) fn sweep(&mut self, section: &Section, now: i64) {
+        self.prefetch_checks();
         for shard in 0..SHARDS {
             let count = self.counts[shard];
             let begun = std::mem::take(&mut self.begun[shard]);
@@ -77,6 +81,20 @@ impl Table {
             }
         }
         self.recycle();
+    }
+
+    /// Prefetches the records that every sweep checks, so that the latencies overlap: those of a shard are apart.
+    fn prefetch_checks(&self) {
+        if !self.is_far() {
+            return;
+        }
+        let mut sum = 0_u64;
+        for (shard, (&next, &count)) in self.next_checks.iter().zip(&self.counts).enumerate() {
+            for position in next..count.min(next + MIN_CHECKS) {
+                sum ^= self.record(number(shard, position))[POSITION];
+            }
+        }
+        black_box(sum);
     }
 
     /// Evicts an instance that equals the template at the time `now`.

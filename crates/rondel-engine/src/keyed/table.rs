@@ -22,7 +22,7 @@ pub(crate) const TEMPLATE: u32 = 0;
 /// Bytes per key in the index: a slot of eight bytes, plus between one and five thirds of an empty slot.
 pub(crate) const FOUND: usize = 16;
 
-/// Size of the index in bytes from which on memory is prefetched; a smaller one stays in cache.
+/// Size of the index, or of the records, in bytes, from which on memory is prefetched; a smaller one stays in cache.
 const FAR: usize = 256 << 10;
 
 #[derive(Clone, Debug)]
@@ -85,6 +85,11 @@ impl Table {
     /// Number of instances.
     pub(crate) fn live(&self) -> u32 {
         self.live
+    }
+
+    /// Whether the records are too large to stay in cache.
+    pub(crate) fn is_far(&self) -> bool {
+        size_of_val(&self.records[..]) >= FAR
     }
 
     /// One more than the largest record number.
