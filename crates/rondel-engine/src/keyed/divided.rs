@@ -72,8 +72,7 @@ impl Instances {
         part
     }
 
-    /// Returns instances that have not begun, into which parts of these are united. Only the counts of what was dropped
-    /// are in no part.
+    /// Returns instances that have not begun, with what is in no part of these: the counts of what was dropped.
     pub(crate) fn emptied(&self, sliced: &Sliced, no_event: &Block) -> Instances {
         let mut empty = Instances::new(sliced, no_event);
         empty.room = self.room;
@@ -101,6 +100,13 @@ impl Instances {
         };
         let changes = other.changes.iter().copied();
         self.changes.extend(changes.filter(|&Reverse((_, number))| is_meant(number)));
+    }
+
+    /// Makes a part the whole, to which the other parts are added; `empty` is what was left of the whole.
+    pub(crate) fn follow(&mut self, empty: &Instances) {
+        self.shards = Shards::ALL;
+        self.room = empty.room;
+        self.add_lost(empty);
     }
 
     /// Adds the counts of what a part has dropped since it was made.

@@ -290,8 +290,14 @@ impl Monitor {
             } else {
                 let of = &program.sliced[i];
                 let part = replace(&mut monitor.instances[i], Instances::new(of, no_event));
-                instances[i].unite(&part, &of.section, shards, lent.sliced[i] == Shards::ALL);
-                instances[i].add_lost(&part);
+                if lent.sliced[i] == Shards::ALL {
+                    // The others are added to the first part, which is not copied.
+                    let empty = replace(&mut instances[i], part);
+                    instances[i].follow(&empty);
+                } else {
+                    instances[i].unite(&part, &of.section, shards, false);
+                    instances[i].add_lost(&part);
+                }
             }
             lent.sliced[i].remove(shards);
         }
