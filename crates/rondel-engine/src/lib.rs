@@ -69,6 +69,7 @@ pub use chain::{ChainFigures, ChainStatus, Distribution};
 pub use exec::memory::Memory;
 pub use exec::report::{Report, ReportKey, SliceStatus, Withheld};
 pub use future::{Known, Lookahead};
+pub use keyed::divided::WholeReason;
 pub use lower::error::CompileError;
 pub use lower::quantifier::{Evaluation, Quantifier};
 pub use lower::spread::{StayReason, spread};

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use rondel_engine::{Monitor, Portion, PortionOutput, Program, SeenAgain, spread};
+use rondel_engine::{Monitor, Portion, PortionOutput, Program, SeenAgain, WholeReason, spread};
 use rondel_event::{Block, Slot, Timestamp, TopicId};
 use rondel_spec::Spec;
 use rondel_testkit::Random;
@@ -60,6 +60,9 @@ const OTHERS: &str = "
     property until_u for each id in (t.n) until t.b = t.x > 3 or u.b
     machine own for each id in (t.n, u.n) { initial a a -> b when on(t) b -> a when on(u) error b for 2 s }
     @robust property of_levels for each id in (t.n, u.n) = once[1 s, 3 s] t.x > 2
+    @robust property of_levels_ahead for each id in (t.n, u.n) = on(t) -> eventually[0, 2 s] u.x > 2
+    property of_values for each id in (t.n, u.n) = forall v. u{s: v} -> once[0, 2 s] t{s: v}
+    machine ended for each id in (t.n, u.n) until t.b { initial a final b a -> b when on(u) within 2 s }
 ";
 
 fn parsed(parts: &[&str]) -> Spec {
@@ -97,7 +100,11 @@ fn block(program: &Program, events: &[Event]) -> Block {
             }
             match field.slot {
                 Slot::Bool(column) => block.set_bool(column, row, chance >> 1 & 1 == 1),
-                Slot::Int(column) => block.set_int(column, row, (chance >> 8 & 15) as i64),
+                // Some are rare, others frequent.
+                Slot::Int(column) => {
+                    let number = if chance >> 20 & 3 == 0 { chance >> 24 & 511 } else { chance >> 8 & 15 };
+                    block.set_int(column, row, number as i64);
+                }
                 Slot::Float(column) => block.set_float(column, row, (chance >> 4 & 7) as f64),
                 Slot::String(column) => {
                     block.set_string(column, row, ["r", "a rather long name"][(chance >> 16 & 1) as usize])
@@ -158,10 +165,16 @@ impl Divided {
         Divided { monitor, portions, outputs }
     }
 
-    /// Evaluates blocks, and returns what each call shows.
+    /// Evaluates events, and returns what each call shows.
     fn steps(&mut self, blocks: &[Vec<Event>]) -> Vec<Vec<String>> {
+        let program = Arc::clone(self.monitor.program());
+        let blocks: Vec<Block> = blocks.iter().map(|events| block(&program, events)).collect();
+        self.blocks(&blocks)
+    }
+
+    /// Evaluates blocks, and returns what each call shows.
+    fn blocks(&mut self, blocks: &[Block]) -> Vec<Vec<String>> {
         let Divided { monitor, portions, outputs } = self;
-        let blocks: Vec<Block> = blocks.iter().map(|events| block(monitor.program(), events)).collect();
         if !monitor.may_lend() {
             let step = |block: &Block| {
                 monitor.step(block);
@@ -267,6 +280,63 @@ fn all_together() {
 fn one_for_each_alone() {
     compare(&["property own for each id in (t.n) = t.b since[1 s, 5 s] t.x > 2"], 12);
     compare(&["property own for each id in (t.n, u.n) = on(t) -> eventually[0, 2 s] u.b"], 12);
+    compare(&["property own for each id in (t.n, u.n) = t.b -> once[0, 4] u.b"], 12);
+    compare(&["property own for each id in (t.n, u.n), s in (t.s, u.s) until u.b = t.x > 1"], 12);
+    let machine = "machine own for each id in (t.n, u.n) until t.b { initial a final b a -> b when on(u) }";
+    compare(&[machine], 12);
+    compare(&[&machine.replacen("machine", "@time(steps) machine", 1)], 12);
+}
+
+#[test]
+fn steps_and_points_of_one_for_each() {
+    let text = "@time(points) property point for each id in (t.n, u.n) = t.b -> once[0, 2 s] u.b
+                property step for each id in (t.n, u.n) = t.b -> once[0, 4] u.b";
+    compare(&[text], 12);
+    compare(&[text, DENSE], 8);
+}
+
+/// A new parameter with nearly every event, of which few instances stay.
+#[test]
+fn instances_are_forgotten_at_the_same_events() {
+    let text = "property own for each s in (t.s, u.s) = u.b -> once[0, 2 s] t.b";
+    let spec = parsed(&[text]);
+    let program = Arc::new(Program::compile(&spec).unwrap());
+    for seed in rondel_testkit::seeds("forgotten", 6) {
+        let (mut random, mut time) = (Random::new(seed), 0);
+        let (mut whole, mut divided) = (Monitor::new(Arc::clone(&program)), Divided::new(&spec, 3));
+        assert_eq!(divided.portions.len(), 3);
+        let (mut most, mut reports) = (0, 0);
+        for _ in 0..40 {
+            let blocks: Vec<Vec<Event>> =
+                (0..8).map(|_| (0..64).map(|_| Event::next(&mut random, &mut time)).collect()).collect();
+            let with_names = |events: &Vec<Event>| {
+                let mut block = block(&program, events);
+                for (row, event) in events.iter().enumerate() {
+                    let name = match event.chance >> 30 & 3 {
+                        0 => format!("{}", event.chance >> 8 & 7),
+                        1 => format!("a name of more than a word, {}", event.chance >> 8 & 31),
+                        _ => format!("{}", event.chance >> 8 & 0xfff),
+                    };
+                    for field in &program.projections()[(event.chance & 1) as usize].fields {
+                        if let Slot::String(column) = field.slot {
+                            block.set_string(column, row, &name);
+                        }
+                    }
+                }
+                block
+            };
+            let blocks: Vec<Block> = blocks.iter().map(with_names).collect();
+            let found = divided.blocks(&blocks);
+            for (block, found) in blocks.iter().zip(found) {
+                whole.step(block);
+                assert_eq!(found, shown(&whole), "seed {seed}");
+                reports += whole.reports().len();
+            }
+            assert_eq!(at_rest(&divided.monitor), at_rest(&whole), "seed {seed}");
+            most = whole.slices().map(|slice| slice.instances).max().unwrap_or(0).max(most);
+        }
+        assert!(most > 100 && most < 3000 && reports > 2000, "{most} instances, {reports} reports");
+    }
 }
 
 #[test]
@@ -276,4 +346,23 @@ fn portions_are_not_empty() {
     assert_eq!(Divided::new(&parsed(&[STEPS]), 3).portions.len(), 3);
     let machine = "machine m { initial q q -> r when on(t) }";
     assert!(Divided::new(&parsed(&[machine]), 3).portions.is_empty());
+}
+
+#[test]
+fn instances_are_divided_unless_they_depend_on_each_other() {
+    let reason = |text: &str| Program::compile(&parsed(&[text])).unwrap().undivided(0);
+    let own = "property own for each id in t.n = once t.b";
+    assert_eq!(reason(own), None);
+    assert_eq!(reason(&format!("@limit(10000000) {own}")), None);
+    assert_eq!(reason(&format!("@limit(9999999) {own}")), Some(WholeReason::Limit));
+    assert_eq!(reason("property p = once t.b"), None, "it has no instances");
+    let both = "@time(points) property p for each id in t.n = t.b property q for each id in t.n = t.b";
+    assert_eq!(reason(both), Some(WholeReason::Order));
+    let portions = |text: &str| Divided::new(&parsed(&[text]), 3).portions.len();
+    assert_eq!((portions(own), portions(&format!("@limit(9) {own}"))), (3, 1));
+    let monitor = Monitor::new(Arc::new(Program::compile(&parsed(&[own])).unwrap()));
+    assert_eq!((monitor.portions(1).len(), monitor.room()), (1, 10_000_000));
+    let elements = "topic d { all: [{ name: string, x: int }] }
+                    property p for each n in d.all.name = d.all[name == n].x < 2";
+    assert_eq!(reason(elements), Some(WholeReason::Elements));
 }

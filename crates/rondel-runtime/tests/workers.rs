@@ -26,6 +26,10 @@ const TEXT: &str = "
     property each for each k in (a.k, b.k) = on(a) -> once[0, 3 s] b.ok
     property each_step for each k in (a.k, b.k) = b.ok since[1, 3] a.x > 1
     @limit(40) property few for each k in (a.k), s in (a.s) = once a.x > 1
+    property ahead for each k in (a.k, b.k) = on(a) -> eventually[0, 3 s] b.ok
+    property by_text for each s in a.s = once[0, 2 s] b.ok -> a.x > 1
+    property until_b for each k in (a.k, b.k) until b.ok = a.x > 2 or count(a) over 3 s > 2
+    machine of_key for each k in (a.k, b.k) { initial p p -> q when on(a) q -> p when on(b) error q for 3 s }
     property quantified = forall i. a{k: i} -> once[0, 4 s] b{k: i}
     machine m { initial p p -> q when on(a) q -> p when on(b) within 2 s error q for 3 s }
     assert mostly = share(held) >= 0.5
@@ -180,7 +184,7 @@ fn reports_do_not_depend_on_the_number_of_workers() {
 }
 
 #[test]
-fn one_for_each_is_evaluated_by_a_worker() {
+fn one_for_each_is_divided_among_workers() {
     let text = "topic a { t: time, k: int, x: float, s: string } topic b { t: time, k: int, ok: bool }
         property each for each k in (a.k, b.k) = on(a) -> once[0, 3 s] b.ok";
     compare(text, 5, &Options::default());

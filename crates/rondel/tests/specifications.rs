@@ -151,6 +151,7 @@ fn explain_shows_the_plan_of_a_property_with_parameters() {
          machine m for each id in ask.id { initial a final b a -> b when on(ask) within 5 s }\n\
          property p for each id in answer.id = on(answer) -> once[0, 5] on(alarm)\n\
          property q for each id in answer.id = on(alarm) -> once[0, 5] on(answer)\n\
+         @limit(5) property few for each id in answer.id = on(answer)\n\
          property r = on(alarm) -> ask.x > prev(ask.x)\n",
     );
     let plan = rondel(["explain", &spec]);
@@ -162,7 +163,8 @@ fn explain_shows_the_plan_of_a_property_with_parameters() {
         "  evaluated     at every message with its parameters, and for all instances at messages on alarm\n",
         " + 1 text for each instance\n",
         "  clock         prev(ask.x) counts messages on ask\n",
-        "  workers       yes, one for all instances: messages of all of them decide when one is forgotten\n",
+        "  workers       yes, each for some of the instances\n",
+        "  workers       yes, one for all instances: `@limit` counts them together\n",
         " + 1 text for each instance together for p, q\n",
     ] {
         assert!(plan.stdout.contains(part), "{part}\n---\n{}", plan.stdout);

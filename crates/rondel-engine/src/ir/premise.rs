@@ -41,6 +41,11 @@ impl Unexercised {
         });
     }
 
+    /// Keeps the premises that are unexercised in both.
+    pub(crate) fn intersect(&mut self, other: &Unexercised) {
+        self.0.retain(|place| other.0.contains(place));
+    }
+
     /// Property and number of each unexercised premise.
     pub(crate) fn of<'a>(&'a self, premises: &'a [Premise]) -> impl Iterator<Item = (u32, u32)> + 'a {
         let left = self.0.iter().filter_map(|&place| premises.get(place as usize));

@@ -8,6 +8,7 @@ use crate::exec::section::Section;
 use crate::exec::state::ValueState;
 use crate::future::{Delayed, Pending};
 use crate::keyed::pools::Pools;
+use crate::keyed::record::Layout;
 use crate::keyed::relations::{Relations, SavedRelations};
 use crate::keyed::waiting::{SavedWaits, Waits};
 
@@ -110,6 +111,40 @@ impl InstanceHeap {
         text.extend_from_slice(&buffers[reference as usize]);
         buffers[copy as usize] = text;
         copy
+    }
+
+    /// Replaces the references of a record, which are to another heap, by references to copies.
+    pub(super) fn adopt(&mut self, other: &InstanceHeap, record: &mut [u64], layout: &Layout) {
+        let places = &layout.places;
+        for &word in &layout.texts {
+            record[word as usize] = self.adopt_text(other, record[word as usize]);
+        }
+        self.pools.adopt(&other.pools, record, &places.pools);
+        self.relations.adopt(&other.relations, record, &places.relations);
+        for (future, &word) in places.pending.iter().enumerate() {
+            record[word as usize] = self.pending.adopt(&other.pending, future, record[word as usize]);
+        }
+        for (future, &word) in places.delayed.iter().enumerate() {
+            record[word as usize] = self.delayed.adopt(&other.delayed, future, record[word as usize]);
+        }
+    }
+
+    /// Copies a text of another heap and returns the reference of the copy.
+    fn adopt_text(&mut self, other: &InstanceHeap, reference: u64) -> u64 {
+        if reference == 0 {
+            return 0;
+        }
+        let copy = self.own_text(0);
+        self.values.buffers[copy as usize].extend_from_slice(other.text(reference));
+        copy
+    }
+
+    /// Adds the numbers of obligations and samples that freed states of another heap have dropped.
+    pub(super) fn add_lost(&mut self, other: &InstanceHeap) {
+        self.pools.dropped = self.pools.dropped.saturating_add(other.pools.dropped);
+        self.relations.add_lost(&other.relations);
+        self.pending.add_lost(&other.pending);
+        self.delayed.add_lost(&other.delayed);
     }
 
     /// Number of obligations dropped because of limits.

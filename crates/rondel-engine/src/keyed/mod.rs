@@ -7,13 +7,15 @@
 //! instance is a copy of it, and an instance with the same state may be evicted.
 //!
 //! Everything observable happens at the same event however events are cut into blocks. That is why records
-//! are only checked for eviction, and their numbers reused, each time [`SWEEP`] events have passed.
+//! are only checked for eviction, and their numbers reused, each time [`SWEEP`] events have passed, by
+//! [`shards`].
 
 pub(crate) mod ahead;
 mod batch;
 mod by_itself;
 pub(crate) mod by_value;
 mod delayed;
+pub(crate) mod divided;
 pub(crate) mod ending;
 mod gather;
 mod heap;
@@ -29,6 +31,7 @@ mod relations;
 mod robust;
 pub(crate) mod room;
 pub(crate) mod saved;
+pub(crate) mod shards;
 mod status;
 pub(crate) mod table;
 mod waiting;
@@ -58,20 +61,13 @@ use crate::keyed::record::UNPLANNED;
 use crate::keyed::relations::Relations;
 use crate::keyed::robust::Measured;
 use crate::keyed::room::{MAX_LIMIT, MemoryRoom, Refusals, lowest};
+use crate::keyed::shards::Shards;
 use crate::keyed::table::{TEMPLATE, Table};
 use crate::keyed::waiting::Waits;
 use crate::ops::columns::rows_where;
 
 /// Number of events between sweeps for instances to evict.
 const SWEEP: u64 = 256;
-
-/// Number of records checked in a sweep per instance begun since the last one. With two, evictable instances
-/// never outnumber the others, however fast keys arrive: before all `n` records have been checked, at most `n
-/// / 2` instances begin.
-const CHECKS_PER_INSTANCE: u32 = 2;
-
-/// Minimum number of records checked in a sweep, so that everything evictable is evicted eventually.
-const MIN_CHECKS: u32 = 64;
 
 /// All instances of a slice.
 #[derive(Clone, Debug)]
@@ -98,8 +94,6 @@ pub(crate) struct Instances {
     now: i64,
     /// Number of events accepted or refused.
     events: u64,
-    /// Next record to check for eviction.
-    next_check: u32,
     /// Number of events since all records were checked.
     since_full_check: u64,
     refusals: Refusals,
@@ -109,6 +103,8 @@ pub(crate) struct Instances {
     leaps: u64,
     /// Values of terms at time points not yet emitted.
     terms: Vec<RowValue>,
+    /// The shards that are here: all of them, or those of a portion.
+    shards: Shards,
 }
 
 /// Origin of time points that were evaluated together.
@@ -227,13 +223,13 @@ impl Instances {
             changes: BinaryHeap::new(),
             now: i64::MIN,
             events: 0,
-            next_check: TEMPLATE + 1,
             since_full_check: 0,
             refusals: Refusals::default(),
             room: MemoryRoom::default(),
             unexercised: Unexercised::all(section.premises.len()),
             leaps: 0,
             terms: Vec::new(),
+            shards: Shards::ALL,
             plan: Arc::clone(plan),
         }
     }
@@ -241,6 +237,12 @@ impl Instances {
     /// Processes the events of a block and emits their verdicts; those at events are emitted in order.
     /// Returns the rows that have a key.
     pub(crate) fn step(&mut self, sliced: &Sliced, events: Events<'_>, emit: Emit<'_>) -> Rows {
+        self.process::<true>(sliced, events, emit)
+    }
+
+    /// Like [`Instances::step`]. Without `WHOLE`, events with keys of other shards are only counted.
+    #[inline(always)]
+    fn process<const WHOLE: bool>(&mut self, sliced: &Sliced, events: Events<'_>, emit: Emit<'_>) -> Rows {
         let Events { block, times, rows, .. } = events;
         let whole = self.plan.whole(block);
         let keyed = self.keys.read(&self.plan.keys, block, rows & !whole);
@@ -253,6 +255,7 @@ impl Instances {
         }
         let keyed = if self.keys.too_long == 0 { keyed } else { self.without_long(keyed) };
         let shared = self.plan.shared_rows(block, whole) & rows;
+        let own = if WHOLE { Rows::MAX } else { self.own(keyed) };
         let mut rest = keyed | shared;
         while rest != 0 {
             let first = rest & rest.wrapping_neg();
@@ -265,7 +268,12 @@ impl Instances {
                 // Stops at the next event without a key and at the next sweep.
                 let before = (shared & rest).wrapping_sub(1) & !shared;
                 let until_sweep = SWEEP - self.events % SWEEP;
-                self.divide(sliced, events, lowest(rest & before, until_sweep), emit)
+                let rows = lowest(rest & before, until_sweep);
+                if WHOLE {
+                    self.divide(sliced, events, rows, emit)
+                } else {
+                    self.divide_own(sliced, events, rows, own, emit)
+                }
             };
             rest &= !taken;
             let count = u64::from(taken.count_ones());
@@ -274,7 +282,7 @@ impl Instances {
             if self.events.is_multiple_of(SWEEP) {
                 let last = taken.checked_ilog2().map_or(row, |last| last as usize);
                 self.advance(sliced, times[last], times, emit);
-                self.sweep(&sliced.section);
+                self.table.sweep(&sliced.section, self.now);
             }
         }
         keyed
@@ -519,35 +527,13 @@ impl Instances {
         }
     }
 
-    /// Checks some records and evicts those that equal the template.
-    fn sweep(&mut self, section: &Section) {
-        let begun = std::mem::take(&mut self.table.begun);
-        for _ in 0..begun.saturating_mul(CHECKS_PER_INSTANCE).max(MIN_CHECKS).min(self.table.used()) {
-            self.check(self.next_check, section);
-            self.next_check += 1;
-            if self.next_check >= self.table.used() {
-                self.next_check = TEMPLATE + 1;
-            }
-        }
-        self.table.recycle();
-    }
-
-    #[inline(always)]
-    fn check(&mut self, number: u32, section: &Section) {
-        if number < self.table.used()
-            && self.table.is_live(number)
-            && self.table.equals_template(number, self.now, section)
-        {
-            self.table.remove(section, number);
-        }
-    }
-
     /// Checks all records, if enough events have passed since the last full check to make its cost per event
     /// small.
     fn check_all(&mut self, section: &Section) {
         if self.since_full_check * 8 >= self.live() {
             self.since_full_check = 0;
-            (TEMPLATE + 1..self.table.used()).for_each(|number| self.check(number, section));
+            let now = self.now;
+            (TEMPLATE + 1..self.table.used()).for_each(|number| self.table.check(number, section, now));
         }
     }
 }

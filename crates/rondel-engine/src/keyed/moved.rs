@@ -9,11 +9,12 @@ use crate::exec::state::List;
 use crate::ir::found::Found;
 use crate::ir::instruction::Instruction;
 use crate::keyed::heap::InstanceHeap;
-use crate::keyed::keys::key;
+use crate::keyed::keys::{key, tag};
 use crate::keyed::plan::Sliced;
 use crate::keyed::pools::{Loose, LoosePools, Move, Pool, PoolMoves};
 use crate::keyed::record::{BITS, FREE, KEY, Layout, POSITION, Places, Truths, UNPLANNED};
 use crate::keyed::saved::SavedInstances;
+use crate::keyed::shards::{self, SHARDS};
 use crate::keyed::table::{SavedTable, TEMPLATE};
 use crate::ops::varying::Varying;
 
@@ -212,7 +213,6 @@ impl SavedInstances {
             now,
             events,
             since_full_check,
-            begun,
             unkeyed,
             beyond_limit,
             first,
@@ -220,19 +220,17 @@ impl SavedInstances {
             ..
         } = other;
         if selection.with_template {
-            (self.now, self.events, self.since_full_check, self.begun) =
-                (now, events, since_full_check, begun);
+            (self.now, self.events, self.since_full_check) = (now, events, since_full_check);
             (self.unkeyed, self.beyond_limit, self.first) = (unkeyed, beyond_limit, first);
             self.unexercised =
                 unexercised.moved(&from.of_premises(&own.outline.premises), &others.outline.premises);
         }
-        self.next_check = TEMPLATE + 1;
         let is_whole = self.table.take(own, table, others, &moves, selection);
         if let Some(word) = own.places.planned {
             let len = own.words as usize;
             let planned = (0..).zip(self.table.words.chunks_exact(len)).filter_map(|(number, record)| {
                 let planned = *record.get(word as usize)? as i64;
-                (planned != UNPLANNED).then_some((planned, number))
+                (record[POSITION] != FREE && planned != UNPLANNED).then_some((planned, number))
             });
             self.changes = planned.collect();
         }
@@ -252,7 +250,7 @@ impl SavedTable {
         let Selection { with_template, is_meant } = selection;
         let (len, of_other) = (own.words as usize, others.words as usize);
         let Some(blank) = self.words.get(..len).map(<[u64]>::to_vec) else { return false };
-        let SavedTable { words, mut keys, heap: from, .. } = other;
+        let SavedTable { words, begun, mut keys, heap: from, .. } = other;
         if of_other <= BITS || words.len() % of_other != 0 {
             return false;
         }
@@ -262,8 +260,11 @@ impl SavedTable {
         let mut relations: Vec<_> = from.relations.pools.into_iter().map(Loose::new).collect();
         let mut pending: Vec<_> = from.pending.pools.into_iter().map(Loose::new).collect();
         let mut delayed: Vec<_> = from.delayed.pools.into_iter().map(Loose::new).collect();
+        self.next_checks = [0; SHARDS];
+        let mut numbers = Numbers::new(&self.words, len);
         let heap = &mut self.heap;
         if with_template {
+            self.begun = begun;
             heap.pools.dropped = dropped;
             heap.relations.lost = from.relations.lost;
             (heap.pending.lost, heap.delayed.lost) = (from.pending.lost, from.delayed.lost);
@@ -317,13 +318,50 @@ impl SavedTable {
                 self.words[..len].copy_from_slice(&out);
                 continue;
             }
-            let at = self.words.len() / len;
-            self.words.extend_from_slice(&out);
-            if let Some(key) = keys.get_mut(number as usize).filter(|key| !key.is_empty()) {
-                self.keys.resize(at, Vec::new());
-                self.keys.push(std::mem::take(key));
-            }
+            let at = numbers.next(record[KEY]) as usize;
+            let key = keys.get_mut(number as usize).map(std::mem::take);
+            put(&mut self.words, &mut self.keys, at, &out, key.unwrap_or_default());
         }
         true
+    }
+}
+
+/// Adds a record with its key of several words; records before it that are missing are free.
+fn put(words: &mut Vec<u64>, keys: &mut Vec<Vec<u64>>, at: usize, record: &[u64], key: Vec<u64>) {
+    let len = record.len();
+    while words.len() <= at * len {
+        let start = words.len();
+        words.resize(start + len, 0);
+        words[start + POSITION] = FREE;
+    }
+    words[at * len..][..len].copy_from_slice(record);
+    if !key.is_empty() {
+        keys.resize(keys.len().max(at + 1), Vec::new());
+        keys[at] = key;
+    }
+}
+
+/// Number of records of each shard, none of which is to be reused.
+struct Numbers([u32; SHARDS]);
+
+impl Numbers {
+    /// Counts the records in these words, of which each has `len`.
+    fn new(words: &[u64], len: usize) -> Numbers {
+        let mut counts = [0; SHARDS];
+        for (number, record) in (0_u32..).zip(words.chunks_exact(len)).skip(1) {
+            if record[POSITION] != FREE {
+                let (shard, position) = shards::place(number);
+                counts[shard] = position + 1;
+            }
+        }
+        Numbers(counts)
+    }
+
+    /// Returns the next number for a key with this word.
+    fn next(&mut self, word: u64) -> u32 {
+        let shard = shards::of_tag(tag(word));
+        let count = &mut self.0[shard];
+        *count += 1;
+        shards::number(shard, *count - 1)
     }
 }

@@ -54,6 +54,13 @@ macro_rules! pools {
                 })*
             }
 
+            /// Replaces the references of a record, which are to other pools, by references to copies.
+            pub(super) fn adopt(&mut self, other: &Pools, record: &mut [u64], words: &PoolWords) {
+                $(for &word in &words.$name {
+                    record[word as usize] = self.$name.adopt(&other.$name, record[word as usize]);
+                })*
+            }
+
             /// Frees the states of a record, and adds the samples they dropped.
             pub(super) fn free(&mut self, record: &mut [u64], words: &PoolWords, initial: &State) {
                 $(for (&word, initial) in words.$name.iter().zip(&initial.$($path).+) {
@@ -269,6 +276,14 @@ impl<T: Varying> Pool<T> {
     /// Copies a value and returns the reference of the copy.
     pub(crate) fn copy(&mut self, reference: u64) -> u64 {
         match self.get(reference).cloned() {
+            Some(value) => self.add(value),
+            None => 0,
+        }
+    }
+
+    /// Copies a value of another pool and returns the reference of the copy.
+    pub(super) fn adopt(&mut self, other: &Pool<T>, reference: u64) -> u64 {
+        match other.get(reference).cloned() {
             Some(value) => self.add(value),
             None => 0,
         }

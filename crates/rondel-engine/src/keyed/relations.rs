@@ -74,6 +74,18 @@ impl Relations {
         }
     }
 
+    /// Replaces the references of a record, which are to others, by references to copies.
+    pub(super) fn adopt(&mut self, other: &Relations, record: &mut [u64], words: &[u32]) {
+        for ((pool, other), &word) in self.pools.iter_mut().zip(&other.pools).zip(words) {
+            record[word as usize] = pool.adopt(other, record[word as usize]);
+        }
+    }
+
+    /// Adds the number of obligations that freed relations of others have dropped.
+    pub(super) fn add_lost(&mut self, other: &Relations) {
+        self.lost = self.lost.saturating_add(other.lost);
+    }
+
     /// Frees the relations of a record.
     pub(super) fn free(&mut self, record: &mut [u64], words: &[u32], initial: &[RelationState]) {
         for ((pool, &word), initial) in self.pools.iter_mut().zip(words).zip(initial) {

@@ -7,8 +7,8 @@ use super::Instances;
 /// Default limit of the number of instances.
 pub(crate) const DEFAULT_LIMIT: u64 = 10_000_000;
 
-/// Maximum number of records that can be numbered.
-pub(super) const MAX_LIMIT: u64 = 1 << 30;
+/// Maximum number of instances: if all were in one shard, their records could still be numbered.
+pub(super) const MAX_LIMIT: u64 = (1 << 28) - (1 << 12);
 
 /// Counts of what a slice has refused.
 #[derive(Clone, Debug, Default, PartialEq)]

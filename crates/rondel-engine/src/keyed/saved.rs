@@ -17,9 +17,7 @@ pub(crate) struct SavedInstances {
     pub(super) table: SavedTable,
     pub(super) now: i64,
     pub(super) events: u64,
-    pub(super) next_check: u32,
     pub(super) since_full_check: u64,
-    pub(super) begun: u32,
     pub(super) unkeyed: u64,
     pub(super) beyond_limit: u64,
     /// First key beyond the limit; empty if there was none.
@@ -38,9 +36,7 @@ impl Instances {
             table: self.table.saved(),
             now: self.now,
             events: self.events,
-            next_check: self.next_check,
             since_full_check: self.since_full_check,
-            begun: self.table.begun,
             unkeyed,
             beyond_limit,
             first: first.iter().flatten().cloned().map(Some).collect(),
@@ -55,21 +51,17 @@ impl Instances {
             table,
             now,
             events,
-            next_check,
             since_full_check,
-            begun,
             unkeyed,
             beyond_limit,
             first,
             changes,
             unexercised,
         } = saved;
-        if !self.table.restore(section, table) || next_check > self.table.used() {
+        if !self.table.restore(section, table) {
             return false;
         }
-        (self.now, self.events) = (now, events);
-        self.table.begun = begun;
-        (self.next_check, self.since_full_check) = (next_check, since_full_check);
+        (self.now, self.events, self.since_full_check) = (now, events, since_full_check);
         let first: Vec<Value> = first.into_iter().flatten().collect();
         let fits = first.is_empty() || first.len() == self.plan.keys.types.len();
         let first = Some(first).filter(|first| !first.is_empty());

@@ -1,5 +1,6 @@
 //! Table of the instances of a slice: a record for every live key.
 
+mod divided;
 mod saved;
 
 use std::hint::black_box;
@@ -9,6 +10,7 @@ use crate::keyed::heap::InstanceHeap;
 use crate::keyed::index::Index;
 use crate::keyed::keys::{self, KeptKey, Keys};
 use crate::keyed::record::{BITS, FREE, KEY, Layout, POSITION, UNPLANNED};
+use crate::keyed::shards::{self, SHARDS};
 pub(crate) use crate::keyed::table::saved::SavedTable;
 use crate::ops::delay::Delay;
 use crate::ops::since::TimedSince;
@@ -20,7 +22,7 @@ pub(crate) const TEMPLATE: u32 = 0;
 /// Bytes per key in the index: a slot of eight bytes, plus between one and five thirds of an empty slot.
 pub(crate) const FOUND: usize = 16;
 
-/// Size of the index in bytes from which on memory is prefetched; a smaller one stays in cache.
+/// Size of the index, or of the records, in bytes, from which on memory is prefetched; a smaller one stays in cache.
 const FAR: usize = 256 << 10;
 
 #[derive(Clone, Debug)]
@@ -30,12 +32,17 @@ pub(crate) struct Table {
     records: Vec<u64>,
     /// Number of records, including free ones.
     used: u32,
-    /// Numbers of records to reuse now, and after the next sweep.
-    free: Vec<u32>,
+    /// Number of records of each shard that were ever used.
+    pub(in crate::keyed) counts: [u32; SHARDS],
+    /// Numbers of records to reuse now, by shard.
+    free: [Vec<u32>; SHARDS],
+    /// Numbers of records to reuse after the next sweep.
     removed: Vec<u32>,
     live: u32,
-    /// Number of instances begun since the last sweep.
-    pub(crate) begun: u32,
+    /// Number of instances of each shard begun since the last sweep.
+    pub(in crate::keyed) begun: [u32; SHARDS],
+    /// Position in each shard of the next record to check for eviction.
+    pub(in crate::keyed) next_checks: [u32; SHARDS],
     index: Index,
     /// Whether every key is one word.
     word_keys: bool,
@@ -53,22 +60,24 @@ impl Table {
             layout,
             records: Vec::new(),
             used: 0,
-            free: Vec::new(),
+            counts: [0; SHARDS],
+            free: [const { Vec::new() }; SHARDS],
             removed: Vec::new(),
             live: 0,
-            begun: 0,
+            begun: [0; SHARDS],
+            next_checks: [0; SHARDS],
             index: Index::new(),
             word_keys,
             keys: Vec::new(),
             key_bytes: 0,
             heap,
         };
-        let template = table.number();
+        table.make_room(TEMPLATE);
         let initial = table.layout.initial();
-        table.record_mut(template).copy_from_slice(&initial);
+        table.record_mut(TEMPLATE).copy_from_slice(&initial);
         for (i, state) in section.initial.machines.iter().enumerate() {
             let word = table.layout.places.pools.machines[i] as usize;
-            table.record_mut(template)[word] = table.heap.pools.machines.add(state.clone());
+            table.record_mut(TEMPLATE)[word] = table.heap.pools.machines.add(state.clone());
         }
         table
     }
@@ -76,6 +85,11 @@ impl Table {
     /// Number of instances.
     pub(crate) fn live(&self) -> u32 {
         self.live
+    }
+
+    /// Whether the records are too large to stay in cache.
+    pub(crate) fn is_far(&self) -> bool {
+        size_of_val(&self.records[..]) >= FAR
     }
 
     /// One more than the largest record number.
@@ -177,7 +191,8 @@ impl Table {
 
     /// Creates an instance for the key in a row, as a copy of the template.
     pub(crate) fn create(&mut self, keys: &Keys, row: usize) -> u32 {
-        let number = self.number();
+        let shard = shards::of_tag(keys.tags[row]);
+        let number = self.number(shard);
         let (start, words) = (self.start(number), self.layout.words);
         self.records.copy_within(..words, start);
         let record = &mut self.records[start..start + words];
@@ -193,26 +208,40 @@ impl Table {
         self.heap.pools.copy(record, &self.layout.places.pools);
         self.heap.relations.copy(record, &self.layout.places.relations);
         self.records[start + KEY] = keys.words[row];
-        let parts = keys.parts(row);
+        self.keep_key(number, keys.parts(row));
+        self.index.insert(keys.tags[row], number);
+        self.live += 1;
+        self.begun[shard] = self.begun[shard].saturating_add(1);
+        number
+    }
+
+    /// Keeps a key of several words.
+    fn keep_key(&mut self, number: u32, parts: &[u64]) {
         if !parts.is_empty() {
             self.keys.resize(self.keys.len().max(number as usize + 1), KeptKey::EMPTY);
             let key = KeptKey::new(parts);
             self.key_bytes += key.bytes();
             self.keys[number as usize] = key;
         }
-        self.index.insert(keys.tags[row], number);
-        self.live += 1;
-        self.begun = self.begun.saturating_add(1);
-        number
     }
 
-    /// Returns a record number, with room for the record.
-    fn number(&mut self) -> u32 {
-        self.free.pop().unwrap_or_else(|| {
-            self.used += 1;
-            self.records.resize(self.used as usize * self.layout.words, 0);
-            self.used - 1
+    /// Returns a record number of a shard, with room for the record.
+    fn number(&mut self, shard: usize) -> u32 {
+        self.free[shard].pop().unwrap_or_else(|| {
+            let number = shards::number(shard, self.counts[shard]);
+            self.counts[shard] += 1;
+            self.make_room(number);
+            number
         })
+    }
+
+    /// Adds free records up to this one.
+    fn make_room(&mut self, number: u32) {
+        if number >= self.used {
+            let before = std::mem::replace(&mut self.used, number + 1);
+            self.records.resize(self.used as usize * self.layout.words, 0);
+            (before..self.used).for_each(|number| self.record_mut(number)[POSITION] = FREE);
+        }
     }
 
     /// Removes an instance. Its number is reused only after [`Table::recycle`].
@@ -242,7 +271,8 @@ impl Table {
 
     /// Makes the numbers of removed instances reusable.
     pub(crate) fn recycle(&mut self) {
-        self.free.append(&mut self.removed);
+        let Table { free, removed, .. } = self;
+        removed.drain(..).for_each(|number| free[shards::place(number).0].push(number));
     }
 
     /// Whether an instance has, at the time `now`, the same state as the template.
@@ -310,11 +340,12 @@ impl Table {
     /// Size in bytes of the whole table.
     pub(crate) fn bytes(&self) -> usize {
         let keys: usize = self.keys.iter().map(KeptKey::bytes).sum();
+        let free: usize = self.free.iter().map(Vec::capacity).sum();
         size_of_val(&self.records[..])
             + self.index.bytes()
             + keys
             + self.keys.capacity() * size_of::<KeptKey>()
-            + (self.free.capacity() + self.removed.capacity()) * size_of::<u32>()
+            + (free + self.removed.capacity()) * size_of::<u32>()
             + self.heap.bytes()
     }
 }

@@ -99,6 +99,19 @@ impl<T: Wait> Waits<T> {
         }
     }
 
+    /// Copies a state of others and returns the reference of the copy.
+    pub(super) fn adopt(&mut self, other: &Waits<T>, property: usize, reference: u64) -> u64 {
+        match (self.pools.get_mut(property), other.pools.get(property)) {
+            (Some(pool), Some(other)) => pool.adopt(other, reference),
+            _ => 0,
+        }
+    }
+
+    /// Adds the number of obligations that freed states of others have dropped.
+    pub(super) fn add_lost(&mut self, other: &Waits<T>) {
+        self.lost = self.lost.saturating_add(other.lost);
+    }
+
     /// Number of obligations dropped because of limits.
     pub(super) fn lost(&self) -> u64 {
         self.pools.iter().map(Pool::dropped).fold(self.lost, u64::saturating_add)

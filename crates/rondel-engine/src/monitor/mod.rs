@@ -32,7 +32,7 @@ pub use term_values::TermValue;
 
 use crate::chain::{ChainRows, ChainState};
 use crate::exec::report::Outcome;
-use crate::exec::report::{Report, ReportKeys};
+use crate::exec::report::{Report, ReportKey, ReportKeys};
 use crate::exec::section::{Section, TimePoints};
 use crate::exec::serial::{ByItself, SavedSerial, Serial};
 use crate::keyed::plan::Sliced;
@@ -267,7 +267,7 @@ impl Monitor {
         for i in 0..program.sliced.len() {
             self.divided(i, &program.sliced[i], Some(block), self.time);
         }
-        self.end_step(&program, block, true);
+        self.end_step(&program, block, None);
         &self.reports
     }
 
@@ -298,9 +298,9 @@ impl Monitor {
         }
     }
 
-    /// Sorts the reports of the events of a block and withholds the uncertain ones. `is_whole`: no section was evaluated
+    /// Sorts the reports of the events of a block and withholds the uncertain ones. `lent`: sections that were evaluated
     /// elsewhere.
-    fn end_step(&mut self, program: &Program, block: &Block, is_whole: bool) {
+    fn end_step(&mut self, program: &Program, block: &Block, lent: Option<&Lent>) {
         // Reports of a single event section are in order, unless an event concerns all instances.
         let mixes =
             |s: &Section| s.time_points == TimePoints::Dense || s.looks_ahead() || s.has_obligations();
@@ -311,14 +311,15 @@ impl Monitor {
             ([], [sliced]) => !mixes(&sliced.section) && !shares(sliced) && sliced.plan.elements.is_empty(),
             _ => false,
         };
+        let is_ordered = is_ordered && !lent.is_some_and(|lent| lent.is_divided);
         if !is_ordered {
             self.sort();
         }
         // The outcome words show whether anything changed, without a pass over the reports.
-        let is_plain = is_whole && is_ordered && program.sliced.is_empty();
+        let is_plain = lent.is_none() && is_ordered && program.sliced.is_empty();
         let changes = !is_plain || self.outcomes.iter().any(|(_, outcome)| outcome.changed != 0);
         self.position = self.position.saturating_add(block.len() as u64);
-        self.noted.sort();
+        self.sort_ended();
         self.collect_witnesses();
         if self.uncertainties.finals.is_open() && changes && !self.reports.is_empty() {
             self.note_finals();
@@ -373,7 +374,7 @@ impl Monitor {
             }
             self.sort();
             self.time = now;
-            self.noted.sort();
+            self.sort_ended();
             self.collect_witnesses();
             if self.uncertainties.finals.is_open() && !self.reports.is_empty() {
                 self.note_finals();
@@ -444,14 +445,23 @@ impl Monitor {
             place(a)
                 .cmp(&place(b))
                 .then_with(|| match (a.key, b.key) {
-                    (Some(a), Some(b)) if a.slice == b.slice => program
-                        .sliced
-                        .get(a.slice as usize)
-                        .map_or(Ordering::Equal, |sliced| sliced.plan.keys.compare(keys.of(a), keys.of(b))),
+                    (Some(a), Some(b)) => compare_keys(program, keys, a, b),
                     _ => Ordering::Equal,
                 })
                 .then_with(|| about(a).cmp(&about(b)))
         });
+    }
+
+    /// Sorts the instances that ended like reports.
+    #[inline]
+    fn sort_ended(&mut self) {
+        let Monitor { noted, keys, program, .. } = self;
+        if noted.ended.len() > 1 {
+            noted.ended.sort_by(|a, b| {
+                let places = (a.order, a.property).cmp(&(b.order, b.property));
+                places.then_with(|| compare_keys(program, keys, a.key, b.key))
+            });
+        }
     }
 
     /// Evaluates the events of a block, if there is one, for the instances concerned, and changes by time alone before
@@ -478,6 +488,15 @@ impl Monitor {
     fn step_before(&self, order: u32) -> u64 {
         step_before(self.position, order)
     }
+}
+
+/// Compares the parameters of two instances of one section.
+fn compare_keys(program: &Program, keys: &ReportKeys, a: ReportKey, b: ReportKey) -> Ordering {
+    if a.slice != b.slice {
+        return Ordering::Equal;
+    }
+    let sliced = program.sliced.get(a.slice as usize);
+    sliced.map_or(Ordering::Equal, |sliced| sliced.plan.keys.compare(keys.of(a), keys.of(b)))
 }
 
 /// Position of a row in the order of reports; the interval after the row follows directly.

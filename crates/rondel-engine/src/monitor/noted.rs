@@ -101,14 +101,6 @@ impl Noted {
         }
     }
 
-    /// Sorts the ended instances like reports.
-    #[inline]
-    pub(crate) fn sort(&mut self) {
-        if self.ended.len() > 1 {
-            self.ended.sort_by_key(|ended| ended.order);
-        }
-    }
-
     /// Records the robustness of an emitted report.
     pub(crate) fn report(&mut self, report: &Report) {
         if report.withheld == Withheld::No {

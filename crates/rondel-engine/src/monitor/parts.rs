@@ -19,7 +19,7 @@ use crate::monitor::{Monitor, SavedMonitor};
 /// Kind of a snapshot part.
 const PART: &snapshot::Kind = b"RONDELpt";
 /// Version of the saved form, incremented with every change of the saved state.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// Number of hashes of parameters: all hashes are below it.
 pub const KEY_HASHES: u64 = 1 << 32;

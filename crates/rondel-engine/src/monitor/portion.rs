@@ -1,29 +1,36 @@
 //! Portions of a monitor: sections that another thread evaluates, ahead of the monitor.
 //!
-//! A portion is a blank monitor of the same program that borrows the states of its sections. The monitor takes its
-//! reports as if it had evaluated these sections itself: in the order of [`Monitor::step`], with all others.
+//! A portion is a blank monitor of the same program that borrows the states of its sections, or those of some instances
+//! of a section. The monitor takes its reports as if it had evaluated all of them itself: in the order of
+//! [`Monitor::step`], with all others.
 
 use std::cmp::Reverse;
-use std::mem::swap;
+use std::mem::{replace, swap};
 use std::sync::Arc;
 
 use rondel_event::Block;
 
 use crate::exec::report::Report;
 use crate::exec::section::Section;
+use crate::keyed::divided::WholeReason;
+use crate::keyed::shards::{SHARDS, Shards};
+use crate::keyed::{Events, Instances, PointBatch};
 use crate::lower::spread::StayReason;
 use crate::monitor::Monitor;
+use crate::monitor::emit::{Occasion, Out, emit};
 use crate::monitor::noted::Ended;
 use crate::monitor::program::Program;
 
 /// Cost of an instruction for instances, as a multiple of one for a whole block: each event has a record of its own.
 const OF_INSTANCES: usize = 8;
 
-/// Which sections of a monitor are lent, without instances and with instances.
+/// Which sections of a monitor are lent: those without instances, and the shards of those with instances.
 #[derive(Clone, Debug)]
 pub(super) struct Lent {
     sections: Vec<bool>,
-    sliced: Vec<bool>,
+    sliced: Vec<Shards>,
+    /// Whether several portions evaluate the instances of one section.
+    pub(super) is_divided: bool,
 }
 
 /// Some sections of a monitor, evaluated apart from it.
@@ -36,8 +43,15 @@ pub struct Portion {
     monitor: Monitor,
     /// Positions of its sections without instances.
     sections: Vec<usize>,
-    /// Positions of its sections with instances.
-    sliced: Vec<usize>,
+    /// Positions of its sections with instances, and the shards of these.
+    sliced: Vec<(usize, Shards)>,
+}
+
+/// A unit of evaluation that goes to one portion.
+#[derive(Clone, Copy, Debug)]
+enum Unit {
+    Section(usize),
+    Sliced(usize, Shards),
 }
 
 /// Reports of a portion about one block.
@@ -82,8 +96,12 @@ impl Portion {
                 monitor.section(i, &program.sections[i], block);
             }
             let time = monitor.time;
-            for &i in &*sliced {
-                monitor.divided(i, &program.sliced[i], Some(block), time);
+            for &(i, shards) in &*sliced {
+                if shards == Shards::ALL {
+                    monitor.divided(i, &program.sliced[i], Some(block), time);
+                } else {
+                    monitor.divided_part(i, &program.sliced[i], block, time);
+                }
             }
             monitor.position = monitor.position.saturating_add(block.len() as u64);
         }
@@ -92,13 +110,13 @@ impl Portion {
         swap(&mut monitor.noted.ended, &mut out.ended);
     }
 
-    /// Exchanges the states of its sections with those of a monitor.
-    fn exchange(&mut self, other: &mut Monitor) {
-        for &i in &self.sections {
-            swap(&mut self.monitor.sections[i], &mut other.sections[i]);
-        }
-        for &i in &self.sliced {
-            swap(&mut self.monitor.instances[i], &mut other.instances[i]);
+    fn add(&mut self, unit: Unit) {
+        match unit {
+            Unit::Section(i) => self.sections.push(i),
+            Unit::Sliced(i, shards) => match self.sliced.iter_mut().find(|(own, _)| *own == i) {
+                Some((_, own)) => own.add(shards),
+                None => self.sliced.push((i, shards)),
+            },
         }
     }
 }
@@ -150,38 +168,74 @@ impl Program {
         }
         self.sliced.iter().find(|sliced| has(&sliced.section))?.section.stays_with_instances()
     }
+
+    /// Why one portion evaluates all instances of a property; `None` if they may be divided among portions, or if there
+    /// are none.
+    pub fn undivided(&self, property: u32) -> Option<WholeReason> {
+        let has = |section: &Section| section.all_properties().any(|own| own == property);
+        self.sliced.iter().find(|sliced| has(&sliced.section))?.undivided()
+    }
 }
 
 impl Monitor {
-    /// Divides its sections among up to `count` portions, by their sizes. None is empty; there is none if every section
+    /// Divides its sections among up to `count` portions, by their sizes, and the instances of a section by the hashes of
+    /// their parameters if they may be [divided](Program::undivided). None is empty; there is none if every section
     /// [stays](Program::stays).
     pub fn portions(&self, count: usize) -> Vec<Portion> {
         let program = &self.program;
-        let whole = program.sections.iter().enumerate();
-        let whole = whole.filter(|(_, section)| section.stays(program).is_none());
-        let divided = program.sliced.iter().map(|sliced| &*sliced.section).enumerate();
-        let divided = divided.filter(|(_, section)| section.stays_with_instances().is_none());
-        let mut units: Vec<(usize, bool, usize)> = whole
-            .map(|(i, section)| (section.size(), false, i))
-            .chain(divided.map(|(i, section)| (section.size() * OF_INSTANCES, true, i)))
-            .collect();
+        let mut units: Vec<(usize, Unit)> = Vec::new();
+        for (i, section) in program.sections.iter().enumerate() {
+            if section.stays(program).is_none() {
+                units.push((section.size(), Unit::Section(i)));
+            }
+        }
+        for (i, (sliced, instances)) in program.sliced.iter().zip(&self.instances).enumerate() {
+            let size = sliced.section.size() * OF_INSTANCES;
+            if sliced.section.stays_with_instances().is_some() {
+                continue;
+            }
+            if count > 1 && instances.is_divisible(sliced) {
+                units.extend(Shards::each().map(|shard| (size.div_ceil(SHARDS), Unit::Sliced(i, shard))));
+            } else {
+                units.push((size, Unit::Sliced(i, Shards::ALL)));
+            }
+        }
         // The largest first, each to the portion with the least.
-        units.sort_by_key(|(size, ..)| Reverse(*size));
+        units.sort_by_key(|(size, _)| Reverse(*size));
         let mut portions: Vec<Portion> = (0..count.min(units.len())).map(|_| Portion::new(program)).collect();
         let mut sizes = vec![0; portions.len()];
-        for (size, has_instances, i) in units {
+        for (size, unit) in units {
             let least = (0..sizes.len()).min_by_key(|at| sizes[*at]);
             let Some(at) = least else { break };
             sizes[at] += size;
-            let Portion { sections, sliced, .. } = &mut portions[at];
-            if has_instances { sliced.push(i) } else { sections.push(i) }
+            portions[at].add(unit);
         }
         // Reports are appended in the order of the sections.
         for portion in &mut portions {
             portion.sections.sort_unstable();
-            portion.sliced.sort_unstable();
+            portion.sliced.sort_unstable_by_key(|(i, _)| *i);
         }
         portions
+    }
+
+    /// Number of events that portions may evaluate until the states must be taken back: so few that no divided section can
+    /// reach its limit of instances, which only the monitor knows. To be called while nothing is lent.
+    pub fn room(&self) -> u64 {
+        self.divisible().map(Instances::left).min().unwrap_or(u64::MAX)
+    }
+
+    /// Number of instances that are copied to lend the states, and to take them back. To be called while nothing is lent.
+    pub fn copied(&self) -> u64 {
+        self.divisible().map(Instances::live).sum()
+    }
+
+    /// The instances that may be divided among portions.
+    fn divisible(&self) -> impl Iterator<Item = &Instances> {
+        let sliced = self.program.sliced.iter().zip(&self.instances);
+        let divisible = sliced.filter(|(sliced, instances)| {
+            sliced.section.stays_with_instances().is_none() && instances.is_divisible(sliced)
+        });
+        divisible.map(|(_, instances)| instances)
     }
 
     /// Whether portions may evaluate the next block: no verdict is uncertain, which depends on the states of all
@@ -191,27 +245,61 @@ impl Monitor {
         !self.uncertainties.is_active()
     }
 
-    /// Moves the states of the sections of a portion into it.
+    /// Moves the states of the sections of a portion into it. All portions must be lent to before any evaluates a block.
     pub fn lend(&mut self, portion: &mut Portion) {
-        portion.exchange(self);
         let Portion { monitor, sections, sliced } = portion;
         (monitor.every, monitor.every_requested) = (self.every, self.every_requested);
         (monitor.position, monitor.time, monitor.event_time) = (self.position, self.time, self.event_time);
-        let (whole, divided) = (self.sections.len(), self.instances.len());
-        let lent = self.lent.get_or_insert_with(|| {
-            Box::new(Lent { sections: vec![false; whole], sliced: vec![false; divided] })
+        let Monitor { program, sections: own, instances, no_event, lent, .. } = self;
+        let (whole, divided) = (own.len(), instances.len());
+        let lent = lent.get_or_insert_with(|| {
+            let (sections, sliced) = (vec![false; whole], vec![Shards::NONE; divided]);
+            Box::new(Lent { sections, sliced, is_divided: false })
         });
-        sections.iter().for_each(|i| lent.sections[*i] = true);
-        sliced.iter().for_each(|i| lent.sliced[*i] = true);
+        for &i in &*sections {
+            swap(&mut monitor.sections[i], &mut own[i]);
+            lent.sections[i] = true;
+        }
+        for &(i, shards) in &*sliced {
+            lent.sliced[i].add(shards);
+            if shards == Shards::ALL {
+                swap(&mut monitor.instances[i], &mut instances[i]);
+                continue;
+            }
+            lent.is_divided = true;
+            monitor.instances[i] = instances[i].part(&program.sliced[i], no_event, shards);
+            if lent.sliced[i] == Shards::ALL {
+                instances[i] = instances[i].emptied(&program.sliced[i], no_event);
+            }
+        }
     }
 
     /// Moves the states of the sections of a portion back. The portion must have evaluated the same blocks.
     pub fn take_back(&mut self, portion: &mut Portion) {
-        portion.exchange(self);
-        self.noted.absorb(&mut portion.monitor.noted);
-        if let Some(lent) = &mut self.lent {
-            portion.sections.iter().for_each(|i| lent.sections[*i] = false);
-            portion.sliced.iter().for_each(|i| lent.sliced[*i] = false);
+        let Portion { monitor, sections, sliced } = portion;
+        self.noted.absorb(&mut monitor.noted);
+        let Monitor { program, sections: own, instances, no_event, lent, .. } = self;
+        let Some(lent) = lent else { return };
+        for &i in &*sections {
+            swap(&mut monitor.sections[i], &mut own[i]);
+            lent.sections[i] = false;
+        }
+        for &(i, shards) in &*sliced {
+            if shards == Shards::ALL {
+                swap(&mut monitor.instances[i], &mut instances[i]);
+            } else {
+                let of = &program.sliced[i];
+                let part = replace(&mut monitor.instances[i], Instances::new(of, no_event));
+                if lent.sliced[i] == Shards::ALL {
+                    // The others are added to the first part, which is not copied.
+                    let empty = replace(&mut instances[i], part);
+                    instances[i].follow(&empty);
+                } else {
+                    instances[i].unite(&part, &of.section, shards, false);
+                    instances[i].add_lost(&part);
+                }
+            }
+            lent.sliced[i].remove(shards);
         }
     }
 
@@ -235,17 +323,27 @@ impl Monitor {
             }
             let time = self.time;
             for (i, sliced) in program.sliced.iter().enumerate() {
-                if !lent.sliced[i] {
+                if lent.sliced[i] == Shards::NONE {
                     self.divided(i, sliced, Some(block), time);
                 }
             }
             outputs.into_iter().for_each(|output| self.append(output));
-            // Of one event, in the order of the sections.
-            self.noted.ended.sort_by_key(|ended| ended.key.slice);
-            self.end_step(&program, block, false);
+            self.end_step(&program, block, Some(&*lent));
         }
         self.lent = Some(lent);
         &self.reports
+    }
+
+    /// Evaluates the events of a block for the instances of a part, and changes by time alone before `time`.
+    fn divided_part(&mut self, i: usize, sliced: &Sliced, block: &Block, time: i64) {
+        let Monitor { instances, times, reports, keys, every, position, noted, .. } = self;
+        keys.slice = i as u32;
+        let times = &times[..block.len()];
+        let events = Occasion { block: Some(block), times, position: *position, elements: None };
+        let mut out = Out { reports, keys, noted };
+        let mut emit = |points: &PointBatch<'_>| emit(points, sliced, events, *every, &mut out);
+        instances[i].step_part(sliced, Events { block, times, rows: block.rows(), inputs: &[] }, &mut emit);
+        instances[i].advance(sliced, time, times, &mut emit);
     }
 
     /// Adds the reports of a portion.

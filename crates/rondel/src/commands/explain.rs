@@ -5,7 +5,7 @@ use std::io::{self, BufWriter};
 use std::path::PathBuf;
 
 use clap::Args;
-use rondel_engine::{Evaluation, Memory, Program};
+use rondel_engine::{Evaluation, Memory, Program, WholeReason};
 use rondel_event::{Read, TopicEvent, TopicId};
 use rondel_runtime::text::counted;
 use rondel_runtime::{formula, looks_ahead};
@@ -85,13 +85,16 @@ struct Alone {
     /// The nodes of the whole specification that its nodes are.
     nodes: Vec<ExprId>,
     program: Option<Program>,
+    /// Why one worker evaluates all of its instances, also beside other properties.
+    undivided: Option<WholeReason>,
 }
 
 impl Alone {
     fn new(whole: &Spec, property: &Property) -> Alone {
         let (spec, nodes) = whole.part(property);
         let program = Program::compile(&spec).ok();
-        Alone { spec, nodes, program }
+        let undivided = program.as_ref().and_then(|program| program.undivided(0));
+        Alone { spec, nodes, program, undivided }
     }
 
     fn property(&self) -> &Property {
@@ -143,7 +146,8 @@ impl<'a> Plan<'a> {
         out(&text);
         let mut alone = Some(0);
         for (i, property) in self.spec.properties.iter().enumerate() {
-            let own = Alone::new(self.spec, property);
+            let undivided = self.program.undivided(i as u32);
+            let own = Alone { undivided, ..Alone::new(self.spec, property) };
             out(&self.property(i, &own));
             alone = alone.zip(own.program).map(|(sum, program)| sum + program.node_count());
         }
@@ -333,7 +337,7 @@ impl Alone {
             line("memory", &kept(memory));
         }
         if let Some(alone) = alone {
-            line("workers", &workers(alone, self.slice().is_some()));
+            line("workers", &workers(alone, self.slice().is_some(), self.undivided));
             line("size", &counted(alone.node_count() as u64, "instruction", "instructions"));
         }
         rows
@@ -535,13 +539,12 @@ fn kept(memory: &Memory) -> String {
 }
 
 /// Whether `check --workers` evaluates the only property of a program on another thread.
-fn workers(program: &Program, has_instances: bool) -> String {
-    match program.stays(0) {
-        Some(reason) => format!("no: {reason}"),
-        None if has_instances => {
-            "yes, one for all instances: messages of all of them decide when one is forgotten".to_owned()
-        }
-        None => "yes".to_owned(),
+fn workers(program: &Program, has_instances: bool, undivided: Option<WholeReason>) -> String {
+    match (program.stays(0), undivided) {
+        (Some(reason), _) => format!("no: {reason}"),
+        (None, Some(reason)) => format!("yes, one for all instances: {reason}"),
+        (None, None) if has_instances => "yes, each for some of the instances".to_owned(),
+        (None, None) => "yes".to_owned(),
     }
 }
 

@@ -6,6 +6,7 @@ use crate::exec::section::Section;
 use crate::keyed::heap::SavedHeap;
 use crate::keyed::keys::{self, KeptKey};
 use crate::keyed::record::{FREE, KEY, POSITION};
+use crate::keyed::shards::{self, SHARDS};
 use crate::keyed::table::{TEMPLATE, Table};
 
 /// Saved form of a [`Table`].
@@ -15,6 +16,10 @@ pub(crate) struct SavedTable {
     pub(in crate::keyed) words: Vec<u64>,
     pub(in crate::keyed) free: Vec<u32>,
     pub(in crate::keyed) removed: Vec<u32>,
+    /// Number of instances of each shard begun since the last sweep.
+    pub(in crate::keyed) begun: [u32; SHARDS],
+    /// Position in each shard of the next record to check for eviction.
+    pub(in crate::keyed) next_checks: [u32; SHARDS],
     /// Keys of several words, by record.
     pub(in crate::keyed) keys: Vec<Vec<u64>>,
     pub(in crate::keyed) heap: SavedHeap,
@@ -24,8 +29,10 @@ impl Table {
     pub(crate) fn saved(&self) -> SavedTable {
         SavedTable {
             words: self.records.clone(),
-            free: self.free.clone(),
+            free: self.free.concat(),
             removed: self.removed.clone(),
+            begun: self.begun,
+            next_checks: self.next_checks,
             keys: self.keys.iter().map(|key| key.parts().to_vec()).collect(),
             heap: self.heap.saved(),
         }
@@ -33,7 +40,7 @@ impl Table {
 
     /// Takes over a saved state, in a table that has only the template. Returns false if it does not fit.
     pub(crate) fn restore(&mut self, section: &Section, saved: SavedTable) -> bool {
-        let SavedTable { words, free, removed, keys, heap } = saved;
+        let SavedTable { words, free, removed, begun, next_checks, keys, heap } = saved;
         let len = self.layout.words;
         let Ok(used) = u32::try_from(words.len() / len) else { return false };
         if used == 0 || words.len() % len != 0 || keys.len() > used as usize {
@@ -42,17 +49,36 @@ impl Table {
         if !self.heap.restore(section, heap) {
             return false;
         }
-        (self.records, self.used, self.free, self.removed) = (words, used, free, removed);
+        (self.records, self.used, self.removed) = (words, used, removed);
+        (self.begun, self.next_checks) = (begun, next_checks);
         self.keys = keys.iter().map(|key| KeptKey::new(key)).collect();
         self.key_bytes = self.keys.iter().map(KeptKey::bytes).sum();
-        self.has_sound_numbers() && (0..used).all(|number| self.adopt(number))
+        self.restore_numbers(free) && (0..used).all(|number| self.adopt(number))
     }
 
-    /// Whether the free record numbers are exactly those of unused records.
-    fn has_sound_numbers(&self) -> bool {
-        let mut unused = [&self.free[..], &self.removed].concat();
+    /// Takes over the numbers of free records. Returns false unless these are exactly the unused records of each shard, up
+    /// to its last one that was ever used.
+    fn restore_numbers(&mut self, free: Vec<u32>) -> bool {
+        let mut unused = [&free[..], &self.removed].concat();
         unused.sort_unstable();
-        self.is_live(TEMPLATE) && unused.into_iter().eq((0..self.used).filter(|&n| !self.is_live(n)))
+        let is_free = |number: u32| number != TEMPLATE && number < self.used && !self.is_live(number);
+        let are_free = unused.iter().all(|&number| is_free(number));
+        if !self.is_live(TEMPLATE) || !are_free || unused.windows(2).any(|pair| pair[0] == pair[1]) {
+            return false;
+        }
+        let mut counts = [0; SHARDS];
+        for number in TEMPLATE + 1..self.used {
+            if self.is_live(number) || unused.binary_search(&number).is_ok() {
+                let (shard, position) = shards::place(number);
+                if position != counts[shard] {
+                    return false;
+                }
+                counts[shard] += 1;
+            }
+        }
+        self.counts = counts;
+        free.into_iter().for_each(|number| self.free[shards::place(number).0].push(number));
+        self.next_checks.iter().zip(&self.counts).all(|(next, count)| *next < (*count).max(1))
     }
 
     /// Adds an instance's record to the index. Returns false if the record is damaged.

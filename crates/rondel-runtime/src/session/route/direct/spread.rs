@@ -69,6 +69,10 @@ pub(super) struct Spread {
     last: Option<Timestamp>,
     /// Earliest time of an event that waits.
     begin: Option<Timestamp>,
+    /// Number of events that may still be handed over before the states must be taken back.
+    room: u64,
+    /// Number of events since the states were lent.
+    since: u64,
 }
 
 impl Spread {
@@ -90,6 +94,8 @@ impl Spread {
                 spare: Vec::new(),
                 last: None,
                 begin: None,
+                room: 0,
+                since: u64::MAX,
             })
         })
     }
@@ -106,6 +112,23 @@ impl Spread {
         self.queue.len() >= self.size || self.text >= TEXT
     }
 
+    /// Whether the events of the queue are to be handed over. Portions do not know how many instances there are in others,
+    /// so that none may reach a limit; and after the states were taken back, they are lent again only when as many events
+    /// have come as instances are copied.
+    fn has_room(&mut self, monitor: &Monitor) -> bool {
+        let events: u64 = self.queue.iter().map(|waiting| waiting.block.len() as u64).sum();
+        self.since = self.since.saturating_add(events);
+        if !self.is_lent {
+            self.room = monitor.room();
+            if self.since < monitor.copied() {
+                return false;
+            }
+        }
+        let has_room = events <= self.room;
+        self.room = self.room.saturating_sub(events);
+        has_room
+    }
+
     /// Hands the queue over. Returns false if no thread can be started.
     fn hand_over(&mut self, monitor: &mut Monitor) -> bool {
         if self.workers.is_none() {
@@ -114,7 +137,7 @@ impl Spread {
         let Some(workers) = &mut self.workers else { return false };
         if !self.is_lent {
             workers.lend(monitor);
-            self.is_lent = true;
+            (self.is_lent, self.since) = (true, 0);
         }
         let batch = Arc::new(take(&mut self.queue));
         self.text = 0;
@@ -196,6 +219,9 @@ impl Direct {
             self.collect(shared);
         }
         let Direct { spread, monitor, .. } = self;
+        if spread.as_mut().is_some_and(|spread| !spread.has_room(monitor)) {
+            return self.settle(shared);
+        }
         if !spread.as_mut().is_some_and(|spread| spread.hand_over(monitor)) {
             self.settle(shared);
             self.spread = None;
@@ -258,7 +284,7 @@ mod tests {
 
     use super::*;
     use crate::session::route::Route;
-    use crate::{Options, Session, Stamp};
+    use crate::{Options, Report, Session, Stamp};
 
     fn spread(session: &Session) -> &Spread {
         let Route::Direct(direct) = &session.route else { panic!("messages are evaluated on arrival") };
@@ -290,6 +316,42 @@ mod tests {
         reports += session.reports().count();
         assert!(waiting(&session) == 0 && !spread(&session).is_lent);
         assert_eq!(reports, 25_000 + 2, "`p` changes with every second message, `q` once");
+    }
+
+    #[test]
+    fn states_come_back_before_a_limit_of_instances() {
+        let text = "topic t { k: int, x: int } property p for each k in t.k = t.x > 1 and once t.x > 2";
+        let spec = rondel_spec::parse(text).spec.unwrap();
+        let json = |report: Report<'_>| {
+            let mut json = Vec::new();
+            report.json(&mut json);
+            String::from_utf8(json).unwrap()
+        };
+        let run = |workers: usize| {
+            let mut plan = SessionPlan::new(&spec, Options::default()).unwrap();
+            assert_eq!(plan.set_workers(workers), Ok(None));
+            let (mut session, mut reports, mut lent) = (plan.start().unwrap(), Vec::new(), 0);
+            for i in 0..30_000_i64 {
+                let payload = format!(r#"{{"k":{},"x":{}}}"#, i * i % 97, i % 5);
+                session.push(TopicId(0), Stamp::at(Timestamp::from_nanos(i)), payload.as_bytes()).unwrap();
+                if workers > 1
+                    && let Route::Direct(direct) = &mut session.route
+                    && let Some(spread) = &mut direct.spread
+                    && spread.is_lent
+                {
+                    lent += 1;
+                    // As with nearly as many instances as the limit allows.
+                    spread.room = spread.room.min(5000);
+                }
+                reports.extend(session.reports().map(json));
+            }
+            session.flush();
+            reports.extend(session.reports().map(json));
+            (reports, lent)
+        };
+        let (one, several) = (run(1), run(3));
+        assert_eq!(one.0, several.0);
+        assert!(several.1 > 0 && several.1 < 30_000, "{} messages", several.1);
     }
 
     #[test]
