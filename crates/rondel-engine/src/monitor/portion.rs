@@ -13,6 +13,7 @@ use rondel_event::Block;
 use crate::exec::report::Report;
 use crate::exec::section::Section;
 use crate::keyed::divided::WholeReason;
+use crate::keyed::plan::Sliced;
 use crate::keyed::shards::{SHARDS, Shards};
 use crate::keyed::{Events, Instances, PointBatch};
 use crate::lower::spread::StayReason;

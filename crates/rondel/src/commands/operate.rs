@@ -53,7 +53,7 @@ pub(super) use store::OpenStore;
 mod acting {
     use std::io::Write as _;
 
-use rondel_event::terminal::is_obeyed;
+    use rondel_event::terminal::is_obeyed;
     use rondel_sinks::sqlite::{Action, StoreError, StoreErrorKind};
 
     use super::{OpenStore, OperatorArguments};

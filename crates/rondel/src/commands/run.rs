@@ -25,7 +25,6 @@ use crate::deployment::{
 };
 use crate::live::audited;
 use crate::live::discover;
-use crate::live::metrics::RunState;
 use crate::live::networks::{self, NetworkArguments, Networks};
 use crate::live::page::PageServer;
 use crate::live::page::temporary::TemporaryStore;
