@@ -16,7 +16,7 @@ pub(super) fn parse(library: &mut Library, answer: &[u8]) -> Result<String, Sche
     let mut reader = Reader::new(answer)?;
     let (is_successful, reason) = (reader.bytes::<1>()? != [0], reader.text()?);
     if !is_successful {
-        let reason = terminal::escaped_beginning(&reason, 300);
+        let reason = terminal::escaped_beginning(reason, 300);
         return Err(SchemaError::new(format!("the node does not describe it: {reason}")));
     }
     let name = structure(library, &mut reader)?;

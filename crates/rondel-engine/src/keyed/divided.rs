@@ -48,7 +48,7 @@ impl Sliced {
         }
         // Reports of a section in steps or points are in its own order if they are not sorted for another reason: that of
         // its properties, and machines that end unfinished last.
-        let is_sorted = section.properties.is_sorted() && !(self.ends() && !section.machines.is_empty());
+        let is_sorted = section.properties.is_sorted() && (section.machines.is_empty() || !self.ends());
         (section.time_points == TimePoints::Events && !is_sorted).then_some(WholeReason::Order)
     }
 }

@@ -142,7 +142,7 @@ fn within(
 fn shown(duration: Duration) -> String {
     let nanos = duration.as_nanos();
     let units = [(3_600_000_000_000, "h"), (60_000_000_000, "min"), (1_000_000_000, "s"), (1_000_000, "ms")];
-    match units.into_iter().find(|(size, _)| nanos % size == 0) {
+    match units.into_iter().find(|(size, _)| nanos.is_multiple_of(*size)) {
         Some((size, unit)) => format!("{} {unit}", nanos / size),
         None => format!("{nanos} ns"),
     }
