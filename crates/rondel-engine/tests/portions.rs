@@ -233,6 +233,9 @@ fn compare(parts: &[&str], rounds: usize) {
                     divided.monitor.miss(&[topic], from, SeenAgain::At(from));
                 }
                 2 => {
+                    if divided.monitor.program().fingerprint() == whole_program.fingerprint() {
+                        assert!(divided.monitor.snapshot() == whole.snapshot(), "{}", place());
+                    }
                     let program = Arc::clone(divided.monitor.program());
                     divided.monitor = Monitor::restore(program, &divided.monitor.snapshot()).unwrap();
                     divided.monitor.report_every(every);

@@ -221,6 +221,30 @@ fn snapshots_continue_with_other_numbers_of_workers() {
 }
 
 #[test]
+fn snapshots_of_instances_are_the_same_bytes() {
+    let text = "topic a { t: time, k: int, x: float, s: string } topic b { t: time, k: int, ok: bool }
+        property each for each k in (a.k, b.k) = on(a) -> once[1 s, 3 s] b.ok
+        property by_text for each s in a.s = once[0, 2 s] b.ok -> a.x > 1
+        property ahead for each k in (a.k, b.k) = on(a) -> eventually[0, 3 s] b.ok
+        machine of_key for each k in (a.k, b.k) { initial p p -> q when on(a) q -> p when on(b) }";
+    let messages = messages(&mut Random::new(5), 7000, false);
+    let reset = Reset { policy: ResetPolicy::Ignore, after: None };
+    let snapshot = |workers| {
+        let mut session = plan(text, Options { reset, ..Options::default() }, workers).start().unwrap();
+        for (topic, time, payload) in &messages {
+            let stamp =
+                Stamp { arrival: Some(Timestamp::from_nanos(time * 1_000_000_000)), ..Stamp::default() };
+            let _ = session.push(TopicId(*topic), stamp, payload.as_bytes());
+        }
+        session.snapshot("note")
+    };
+    let one = snapshot(1);
+    for workers in [2, 3, 4] {
+        assert!(snapshot(workers) == one, "{workers} workers");
+    }
+}
+
+#[test]
 fn one_thread_evaluates_where_it_must() {
     let spec = rondel_spec::parse(TEXT).spec.unwrap();
     let reason = |options: Options| SessionPlan::new(&spec, options).unwrap().set_workers(2).unwrap();

@@ -184,15 +184,30 @@ pub(crate) struct SavedHeap {
 }
 
 impl InstanceHeap {
-    pub(crate) fn saved(&self) -> SavedHeap {
-        let InstanceHeap { values, free_texts, pools, relations, pending, delayed, .. } = self;
+    /// Returns a heap of the same section without a state of instances.
+    pub(super) fn emptied(&self) -> InstanceHeap {
+        let buffers = self.values.buffers[..self.own as usize].to_vec();
+        InstanceHeap {
+            values: ValueState { buffers, ..ValueState::default() },
+            empty: self.empty,
+            own: self.own,
+            free_texts: Vec::new(),
+            pools: Pools::new(),
+            relations: self.relations.emptied(),
+            pending: self.pending.emptied(),
+            delayed: self.delayed.emptied(),
+        }
+    }
+
+    pub(super) fn into_saved(self) -> SavedHeap {
+        let InstanceHeap { mut values, own, free_texts, pools, relations, pending, delayed, .. } = self;
         SavedHeap {
-            texts: values.buffers[self.own as usize..].to_vec(),
-            free_texts: free_texts.clone(),
-            pools: pools.clone(),
-            relations: relations.saved(),
-            pending: pending.saved(),
-            delayed: delayed.saved(),
+            texts: values.buffers.split_off(own as usize),
+            free_texts,
+            pools,
+            relations: relations.into_saved(),
+            pending: pending.into_saved(),
+            delayed: delayed.into_saved(),
         }
     }
 

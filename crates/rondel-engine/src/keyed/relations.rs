@@ -119,8 +119,14 @@ impl Relations {
         self.pools.iter().map(Pool::bytes).sum()
     }
 
-    pub(super) fn saved(&self) -> SavedRelations {
-        SavedRelations { pools: self.pools.clone(), lost: self.lost }
+    /// Returns relations of the same formulas without a state.
+    pub(super) fn emptied(&self) -> Relations {
+        let pools = self.pools.iter().map(|_| Pool::new()).collect();
+        Relations { pools, has_obligations: self.has_obligations.clone(), lost: 0 }
+    }
+
+    pub(super) fn into_saved(self) -> SavedRelations {
+        SavedRelations { pools: self.pools, lost: self.lost }
     }
 
     /// Takes over a saved state, and completes its unsaved parts. Returns false if it does not fit the

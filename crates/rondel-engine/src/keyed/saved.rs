@@ -32,6 +32,8 @@ pub(crate) struct SavedInstances {
 impl Instances {
     pub(crate) fn saved(&self) -> SavedInstances {
         let Refusals { unkeyed, beyond_limit, ref first, .. } = self.refusals;
+        let mut changes: Vec<(i64, u32)> = self.changes.iter().map(|&Reverse(change)| change).collect();
+        changes.sort_unstable();
         SavedInstances {
             table: self.table.saved(),
             now: self.now,
@@ -40,7 +42,7 @@ impl Instances {
             unkeyed,
             beyond_limit,
             first: first.iter().flatten().cloned().map(Some).collect(),
-            changes: self.changes.iter().map(|&Reverse(change)| change).collect(),
+            changes,
             unexercised: self.unexercised.clone(),
         }
     }

@@ -121,8 +121,13 @@ impl<T: Wait> Waits<T> {
         self.pools.iter().map(Pool::bytes).sum()
     }
 
-    pub(super) fn saved(&self) -> SavedWaits<T> {
-        SavedWaits { pools: self.pools.clone(), lost: self.lost }
+    /// Returns pools of the same properties without a state.
+    pub(super) fn emptied(&self) -> Waits<T> {
+        Waits::new(self.blank.clone())
+    }
+
+    pub(super) fn into_saved(self) -> SavedWaits<T> {
+        SavedWaits { pools: self.pools, lost: self.lost }
     }
 
     /// Takes over a saved state. Returns false if it does not fit.

@@ -26,15 +26,31 @@ pub(crate) struct SavedTable {
 }
 
 impl Table {
+    /// Returns the saved form. States on the heap are in the order of the records: it does not matter where they were
+    /// evaluated.
     pub(crate) fn saved(&self) -> SavedTable {
+        let mut words = self.records.clone();
+        let mut heap = self.heap.emptied();
+        heap.add_lost(&self.heap);
+        for record in words.chunks_exact_mut(self.layout.words) {
+            if record[POSITION] == FREE {
+                record.fill(0);
+                record[POSITION] = FREE;
+            } else {
+                heap.adopt(&self.heap, record, &self.layout);
+            }
+        }
+        let mut removed = self.removed.clone();
+        removed.sort_by_key(|&number| shards::place(number).0);
+        let keys = self.keys.iter().rposition(|key| !key.parts().is_empty()).map_or(0, |last| last + 1);
         SavedTable {
-            words: self.records.clone(),
+            words,
             free: self.free.concat(),
-            removed: self.removed.clone(),
+            removed,
             begun: self.begun,
             next_checks: self.next_checks,
-            keys: self.keys.iter().map(|key| key.parts().to_vec()).collect(),
-            heap: self.heap.saved(),
+            keys: self.keys[..keys].iter().map(|key| key.parts().to_vec()).collect(),
+            heap: heap.into_saved(),
         }
     }
 
