@@ -363,6 +363,9 @@ fn instances_are_divided_unless_they_depend_on_each_other() {
     assert_eq!(reason(both), Some(WholeReason::Order));
     let portions = |text: &str| Divided::new(&parsed(&[text]), 3).portions.len();
     assert_eq!((portions(own), portions(&format!("@limit(9) {own}"))), (3, 1));
+    let many: String =
+        (1..=99).map(|k| format!("@limit({k}0000000) {}\n", own.replace("own", &format!("p{k}")))).collect();
+    assert_eq!(portions(&many), 3, "each evaluates some of the sections");
     let monitor = Monitor::new(Arc::new(Program::compile(&parsed(&[own])).unwrap()));
     assert_eq!((monitor.portions(1).len(), monitor.room()), (1, 10_000_000));
     let elements = "topic d { all: [{ name: string, x: int }] }

@@ -25,6 +25,9 @@ use crate::monitor::program::Program;
 /// Cost of an instruction for instances, as a multiple of one for a whole block: each event has a record of its own.
 const OF_INSTANCES: usize = 8;
 
+/// The instances of a section are divided if it is larger than the share of a portion, divided by this.
+const SMALL: usize = 4;
+
 /// Which sections of a monitor are lent: those without instances, and the shards of those with instances.
 #[derive(Clone, Debug)]
 pub(super) struct Lent {
@@ -179,28 +182,35 @@ impl Program {
 }
 
 impl Monitor {
-    /// Divides its sections among up to `count` portions, by their sizes, and the instances of a section by the hashes of
-    /// their parameters if they may be [divided](Program::undivided). None is empty; there is none if every section
-    /// [stays](Program::stays).
+    /// Divides its sections among up to `count` portions, by their sizes, and the instances of a large section by the
+    /// hashes of their parameters if they may be [divided](Program::undivided). None is empty; there is none if every
+    /// section [stays](Program::stays).
     pub fn portions(&self, count: usize) -> Vec<Portion> {
         let program = &self.program;
-        let mut units: Vec<(usize, Unit)> = Vec::new();
-        for (i, section) in program.sections.iter().enumerate() {
-            if section.stays(program).is_none() {
-                units.push((section.size(), Unit::Section(i)));
+        let whole = program.sections.iter().enumerate();
+        let whole = whole.filter(|(_, section)| section.stays(program).is_none());
+        let mut units: Vec<(usize, Unit)> =
+            whole.map(|(i, section)| (section.size(), Unit::Section(i))).collect();
+        let sliced = program.sliced.iter().map(|sliced| &*sliced.section).enumerate();
+        let sliced = sliced.filter(|(_, section)| section.stays_with_instances().is_none());
+        units
+            .extend(sliced.map(|(i, section)| (section.size() * OF_INSTANCES, Unit::Sliced(i, Shards::ALL))));
+        let total: usize = units.iter().map(|(size, _)| size).sum();
+        // Small sections are distributed evenly enough as they are.
+        let is_large = |size: usize| count > 1 && size * count * SMALL > total;
+        let mut divided: Vec<(usize, Unit)> = Vec::new();
+        for (size, unit) in units {
+            match unit {
+                Unit::Sliced(i, _)
+                    if is_large(size) && self.instances[i].is_divisible(&program.sliced[i]) =>
+                {
+                    let each = Shards::each().map(|shard| Unit::Sliced(i, shard));
+                    divided.extend(each.map(|unit| (size.div_ceil(SHARDS), unit)));
+                }
+                _ => divided.push((size, unit)),
             }
         }
-        for (i, (sliced, instances)) in program.sliced.iter().zip(&self.instances).enumerate() {
-            let size = sliced.section.size() * OF_INSTANCES;
-            if sliced.section.stays_with_instances().is_some() {
-                continue;
-            }
-            if count > 1 && instances.is_divisible(sliced) {
-                units.extend(Shards::each().map(|shard| (size.div_ceil(SHARDS), Unit::Sliced(i, shard))));
-            } else {
-                units.push((size, Unit::Sliced(i, Shards::ALL)));
-            }
-        }
+        let mut units = divided;
         // The largest first, each to the portion with the least.
         units.sort_by_key(|(size, _)| Reverse(*size));
         let mut portions: Vec<Portion> = (0..count.min(units.len())).map(|_| Portion::new(program)).collect();
