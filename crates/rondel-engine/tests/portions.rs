@@ -301,7 +301,7 @@ fn steps_and_points_of_one_for_each() {
 /// A new parameter with nearly every event, of which few instances stay.
 #[test]
 fn instances_are_forgotten_at_the_same_events() {
-    let text = "property own for each s in (t.s, u.s) = u.b -> once[0, 2 s] t.b";
+    let text = "property own for each s in (t.s, u.s) = on(u) -> once[0, 60 s] on(t)";
     let spec = parsed(&[text]);
     let program = Arc::new(Program::compile(&spec).unwrap());
     for seed in rondel_testkit::seeds("forgotten", 6) {
