@@ -256,7 +256,10 @@ const COMPARED: [&str; 10] = [
 /// The output of a command of a page, or `None` if it is not compared; of other commands of Rondel the help is printed.
 fn printed_by(command: &str, page: &str, folder: &Path, path: &str, status: &mut i32) -> Option<String> {
     let run = |command: &str| {
-        Command::new("sh").args(["-c", command]).env("PATH", path).current_dir(folder).output().unwrap()
+        let mut shell = Command::new("sh");
+        // Dates are local, and the width is that of a terminal.
+        shell.args(["-c", command]).env("PATH", path).env("TZ", "UTC").env_remove("COLUMNS");
+        shell.current_dir(folder).output().unwrap()
     };
     if command == "echo $?" {
         return Some(status.to_string());

@@ -147,11 +147,14 @@ mod tests {
         assert_eq!(from("1700000020", 1_700_000_000), Ok(second(1_700_000_020)));
         assert_eq!(from("2023-11-14T23:13:40+01:00", 1_700_000_000), Ok(second(1_700_000_020)));
         assert!(from("2023-11-14 22:13:40", 1_700_000_000).is_err());
+        // In the time zone of the machine.
+        let begins = TimeText::default().text(second(1_700_000_000));
         assert_eq!(
             from("20", 1_700_000_000),
-            Err("--from 20 lies in 1970, but the recording begins at 2023-11-14 22:13:20: write --from +20 for so many \
-                 seconds after its beginning"
-                .to_owned())
+            Err(format!(
+                "--from 20 lies in 1970, but the recording begins at {begins}: write --from +20 for so many seconds \
+                 after its beginning"
+            ))
         );
     }
 }

@@ -65,11 +65,17 @@ pub fn letters(text: &str) -> String {
     text.lines().map(|line| Emitted::parse(line).letter).collect()
 }
 
+/// The command with arguments, whose output is the same in every environment: dates are local, and the width is that of a
+/// terminal.
+fn command<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Command {
+    let mut command = Command::new(RONDEL);
+    command.args(arguments).env("TZ", "UTC").env_remove("COLUMNS");
+    command
+}
+
 /// Starts the command.
 pub fn start_rondel<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Process {
-    let mut command = Command::new(RONDEL);
-    command.args(arguments);
-    Process::start(command)
+    Process::start(command(arguments))
 }
 
 /// Runs the command to its end with nothing on standard input.
@@ -79,7 +85,5 @@ pub fn rondel<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Finish
 
 /// Runs the command to its end with `input` on standard input.
 pub fn rondel_with_input<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>, input: &[u8]) -> Finished {
-    let mut command = Command::new(RONDEL);
-    command.args(arguments);
-    finish(&mut command, input)
+    finish(&mut command(arguments), input)
 }
