@@ -157,7 +157,7 @@ fn every_query_of_the_dashboard_returns_data() {
     }
     let rules = prometheus.get("/api/v1/rules").unwrap();
     let rules = rules["groups"][0]["rules"].as_array().unwrap();
-    assert!(rules.len() >= 16, "{rules:#?}");
+    assert!(rules.len() >= 17, "{rules:#?}");
     for rule in rules {
         assert_eq!(rule["health"], "ok", "{rule}");
     }

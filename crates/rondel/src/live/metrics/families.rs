@@ -14,6 +14,7 @@ pub type Labels = Vec<(&'static str, String)>;
 /// A value of a counter or a gauge.
 pub trait Value: EncodeCounterValue + EncodeGaugeValue + Copy {
     /// Returns it as a floating-point number.
+    #[cfg_attr(not(feature = "otlp"), allow(dead_code))]
     fn number(self) -> f64;
 }
 
