@@ -93,8 +93,8 @@ test-features: setup nextest .venv/ready ## test what the usual build leaves out
 	@scripts/setup features
 	@mkdir -p $(TARGET)/peers
 	c++ -std=c++17 -O1 -o $(TARGET)/peers/on-fastdds $(PEERS)/on-fastdds/main.cpp -lfastrtps -lfastcdr -lpthread
-	RONDEL_TEST_FASTDDS=$(abspath $(TARGET))/peers/on-fastdds RONDEL_TEST_REQUIRE_ALERTMANAGER=1 cargo nextest run --workspace --locked --features $(FEATURES) \
-		--test dds_security --test typed --test protobuf --test parquet --test tables --test deployment --test postgres --test webhook --test alertmanager --test otlp --test metrics_push
+	RONDEL_TEST_FASTDDS=$(abspath $(TARGET))/peers/on-fastdds RONDEL_TEST_REQUIRE_ALERTMANAGER=1 RONDEL_TEST_REQUIRE_PROMETHEUS=1 cargo nextest run --workspace --locked --features $(FEATURES) \
+		--test dds_security --test typed --test protobuf --test parquet --test tables --test deployment --test postgres --test webhook --test alertmanager --test otlp --test metrics_push --test prometheus
 	cargo test --workspace --exclude rondel-bench --locked --features $(FEATURES) --lib -- dds:: postgres:: tls:: http:: webhook:: alertmanager:: otlp::
 
 # Releases of PostgreSQL that Debian does not package: their programs are in Maven artifacts of 15 MB. The server runs as

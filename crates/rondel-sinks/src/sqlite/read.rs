@@ -76,7 +76,7 @@ pub const VIEWS: &[View] = &[
         order: "ORDER BY id DESC",
     },
     View {
-        name: "all_violations",
+        name: VIOLATIONS,
         about: "violations, the latest first",
         columns: &[
             "id",
@@ -216,6 +216,26 @@ pub const VIEWS: &[View] = &[
     },
 ];
 
+/// The view of all violations, of which a store has millions.
+const VIOLATIONS: &str = "all_violations";
+/// Number of violations whose ids are sorted in a few milliseconds.
+const FEW: i64 = 50_000;
+
+/// A condition of a filter on a column of a view.
+struct Condition {
+    column: &'static str,
+    operator: &'static str,
+    /// Number of the parameter with the value.
+    value: usize,
+}
+
+impl Condition {
+    /// Returns it for a column with another name.
+    fn of(&self, column: &str) -> String {
+        format!("{column} {} ?{}", self.operator, self.value)
+    }
+}
+
 /// Choice of rows of a view.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter<'a> {
@@ -282,10 +302,10 @@ impl Reader {
             let names: Vec<&str> = VIEWS.iter().map(|view| view.name).collect();
             return Err(wrong(format!("there is no view `{name}`; views are {}", names.join(", "))));
         };
-        let (mut conditions, mut values): (Vec<String>, Vec<&dyn ToSql>) = Default::default();
-        let mut add = |column: &str, operator: &str, value| {
+        let (mut conditions, mut values): (Vec<Condition>, Vec<&dyn ToSql>) = Default::default();
+        let mut add = |column, operator, value| {
             values.push(value);
-            conditions.push(format!("{column} {operator} ?{}", values.len()));
+            conditions.push(Condition { column, operator, value: values.len() });
         };
         if let Some(series) = &filter.series {
             if !view.has_series {
@@ -310,6 +330,10 @@ impl Reader {
             }
         }
         let columns: Vec<String> = view.columns.iter().map(|column| format!("\"{column}\"")).collect();
+        let conditions: Vec<String> = match name {
+            VIOLATIONS => vec![self.latest_violations(&conditions, &values, limit)?],
+            _ => conditions.iter().map(|condition| condition.of(condition.column)).collect(),
+        };
         let conditions = match conditions.is_empty() {
             true => String::new(),
             false => format!("WHERE {}", conditions.join(" AND ")),
@@ -317,6 +341,47 @@ impl Reader {
         let order = view.order;
         let sql = format!("SELECT {} FROM {name} {conditions} {order}", columns.join(", "));
         self.rows(&sql, &values, limit)
+    }
+
+    /// Returns the condition that a row is among the latest violations that fulfil conditions, one more than `limit`.
+    ///
+    /// The statistics of SQLite make it sort the rows of all violations instead of reading the latest ones: here their ids
+    /// are chosen first, from the index if few violations fulfil the conditions, else by reading from the latest one on.
+    fn latest_violations(
+        &self,
+        conditions: &[Condition],
+        values: &[&dyn ToSql],
+        limit: usize,
+    ) -> Result<String, StoreError> {
+        let limit = i64::try_from(limit.saturating_add(1)).unwrap_or(i64::MAX);
+        if conditions.is_empty() {
+            return Ok(format!("id IN (SELECT v.id FROM violations v ORDER BY v.id DESC LIMIT {limit})"));
+        }
+        let (mut of_property, mut of_violation) = (Vec::new(), String::new());
+        for condition in conditions {
+            match condition.column {
+                "series" => of_property.push(condition.of("s.name")),
+                "property" => of_property.push(condition.of("p.name")),
+                _ => of_violation += &format!(" AND {}", condition.of("v.begin")),
+            }
+        }
+        let of_property = match of_property.is_empty() {
+            true => String::new(),
+            false => format!(" WHERE {}", of_property.join(" AND ")),
+        };
+        let matches = format!(
+            "v.property IN (SELECT p.id FROM properties p JOIN series s ON s.id = p.series{of_property}){of_violation}"
+        );
+        let count = format!(
+            "SELECT count(*) FROM (SELECT 1 FROM violations v INDEXED BY violations_of_property WHERE {matches} \
+             LIMIT {FEW} + 1)"
+        );
+        let failed = |error: rusqlite::Error| StoreError::of(&error, "read the store", &self.path);
+        let count: i64 = self.connection.query_row(&count, values, |row| row.get(0)).map_err(failed)?;
+        let index = if count > FEW { "NOT INDEXED" } else { "INDEXED BY violations_of_property" };
+        Ok(format!(
+            "id IN (SELECT v.id FROM violations v {index} WHERE {matches} ORDER BY v.id DESC LIMIT {limit})"
+        ))
     }
 
     /// Returns the rows of one SQL statement that only reads, at most `limit`.

@@ -8,6 +8,7 @@ mod docs;
 mod faults;
 mod incidents;
 mod killed;
+mod latest;
 mod migration;
 mod operators;
 mod random;

@@ -54,7 +54,7 @@ impl PushSettings {
     /// Whether this program can push.
     pub const IS_AVAILABLE: bool = cfg!(all(feature = "metrics", feature = "otlp"));
     /// The message that it cannot.
-    pub const UNAVAILABLE: &str =
+    pub const UNAVAILABLE: &'static str =
         "this Rondel is built without pushing of metrics: build it with the features `metrics` and `otlp`";
 }
 

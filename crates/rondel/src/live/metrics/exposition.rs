@@ -8,6 +8,7 @@ use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, prometheus_text, text};
 use prometheus_client::registry::{Registry, Unit};
 use rondel_event::TopicId;
+use rondel_net::adapter::now;
 
 use super::families::{Families, Labels, alone, labelled};
 use super::meter::VERDICTS;
@@ -179,6 +180,14 @@ impl RunSnapshot {
         families.gauge("rondel_sink_waiting_entries", None, help, by_sink(|sink| sink.waiting))?;
         let help = "Entries of these that are in its file.";
         families.gauge("rondel_sink_file_entries", None, help, by_sink(|sink| sink.in_file))?;
+        let time = now().as_nanos();
+        let behind = self.driven.iter().map(|sink| {
+            let nanos = sink.behind_since(time, None).map_or(0, |since| time.saturating_sub(since).max(0));
+            labelled("sink", &sink.status.name, nanos as f64 / 1e9)
+        });
+        let help = "Time for which the store or another sink beside networks has been down, or entries have waited \
+                    in memory for it.";
+        families.gauge("rondel_sink_behind", Some(Unit::Seconds), help, behind)?;
         let help = "Entries that the store or another sink beside networks did not get.";
         families.counter("rondel_sink_lost_entries", None, help, by_sink(DestinationState::lost))?;
         let help = "Calls of the store or another sink beside networks that failed.";

@@ -159,7 +159,7 @@ impl DestinationState {
 
     /// Returns the time of day in nanoseconds since which it has not been written to, as it is down or entries wait for it;
     /// `None` if it has everything. `known` is the result of the last call: entries in the file have no time.
-    #[cfg_attr(not(feature = "page"), allow(dead_code))]
+    #[cfg_attr(not(any(feature = "page", feature = "metrics")), allow(dead_code))]
     pub fn behind_since(&self, now: i64, known: Option<i64>) -> Option<i64> {
         let down = match self.status.condition {
             Condition::Failing { since, .. } | Condition::Broken { since } => Some(since),
