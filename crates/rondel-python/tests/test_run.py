@@ -329,11 +329,13 @@ def test_forked_process_does_not_end_the_run(fake):
         list(run)
 
 
-def test_slow_consumer_is_reported(live):
-    run = live.run(slow_consumer="100ms").start()
-    live.publish(60_000)
-    next(run)
-    time.sleep(6)
+def test_slow_consumer_is_reported(live, caplog):
+    with caplog.at_level(logging.WARNING, "rondel"):
+        run = live.run(slow_consumer="100ms").start()
+        live.publish(60_000)
+        next(run)
+        # The pipe is full, and the command does not wait any longer.
+        wait_for(lambda: "standard output is not read" in caplog.text, 60)
     run.stop()
     with pytest.raises(rondel.RunError, match="status 5") as error:
         list(run)
