@@ -91,21 +91,28 @@ impl Fields {
         Ok(fields)
     }
 
-    /// Appends the row at `i` as an object. A cell that is null is a value that is unknown, as in any message.
-    pub(crate) fn write(&self, i: usize, out: &mut Vec<u8>) {
+    /// Appends the row at `i` as an object. A cell that is null is a field that is not there, as in recordings of tables, and
+    /// so is an object without any. Returns whether a field is there.
+    pub(crate) fn write(&self, i: usize, out: &mut Vec<u8>) -> bool {
         out.push(b'{');
-        let mut is_first = true;
+        let begin = out.len();
         for Member { label, content, .. } in &self.members {
-            if !std::mem::take(&mut is_first) {
+            let end = out.len();
+            if end > begin {
                 out.push(b',');
             }
             out.extend_from_slice(label);
-            match content {
-                Content::Column(cells) => cells.write(i, out),
+            let is_there = match content {
+                Content::Column(cells) => cells.write_present(i, out),
                 Content::Fields(fields) => fields.write(i, out),
+            };
+            if !is_there {
+                out.truncate(end);
             }
         }
+        let is_any = out.len() > begin;
         out.push(b'}');
+        is_any
     }
 }
 
@@ -186,6 +193,22 @@ impl Cells {
         }
     }
 
+    /// Appends a cell of a field, unless it is null or a structure of nulls; the caller removes what was written then. Returns
+    /// whether it is there.
+    #[inline]
+    fn write_present(&self, i: usize, out: &mut Vec<u8>) -> bool {
+        match self {
+            _ if self.is_null(i) => false,
+            Cells::Struct(_, fields) => fields.write(i, out),
+            Cells::Dictionary(_, keys, values) => values.write_present(keys[i], out),
+            _ => {
+                self.write_valid(i, out);
+                true
+            }
+        }
+    }
+
+    /// Appends an element of a list.
     #[inline]
     fn write(&self, i: usize, out: &mut Vec<u8>) {
         if self.is_null(i) {
@@ -212,7 +235,7 @@ impl Cells {
             }
             Cells::Text(array, read) => write_text(read(array, i), out),
             Cells::Dictionary(_, keys, values) => values.write(keys[i], out),
-            Cells::Struct(_, fields) => fields.write(i, out),
+            Cells::Struct(_, fields) => _ = fields.write(i, out),
             Cells::List(array, range, values) => {
                 out.push(b'[');
                 let (start, end) = range(array, i);

@@ -210,7 +210,13 @@ while True:
 
 def test_inconclusive_run_is_allowed(run):
     source = "def test(rondel_deployment):\n    rondel_deployment('rondel.yaml', allow_inconclusive=True)\n"
-    run(source).assert_outcomes(passed=1)
+    run(source + "    publish('tank', level=1.0, name='A', stamp=1.0)\n").assert_outcomes(passed=1)
+    # Not that nothing came, unless every verdict is expected.
+    result = run(source)
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["nothing was seen: no message was evaluated"])
+    expected = "expect={'low': 'inconclusive', 'closes': 'inconclusive'}"
+    run(source.replace("allow_inconclusive=True", expected)).assert_outcomes(passed=1)
 
 
 def test_other_fixtures_may_start_a_run(run):

@@ -375,15 +375,39 @@ def test_factory_takes_texts_and_paths(run):
     def test_mistake(rondel_monitor_factory):
         rondel_monitor_factory("topic tank")
 
-    def test_inconclusive(rondel_monitor_factory):
-        rondel_monitor_factory(TEXT, allow_inconclusive=True)
-
     def test_expected(rondel_monitor_factory):
         rondel_monitor_factory(TEXT, expect={{"low": "inconclusive"}})
     """
     )
-    result.assert_outcomes(failed=3, passed=2)
+    result.assert_outcomes(failed=3, passed=1)
     result.stdout.fnmatch_lines(["limit: violated at 1 s*", "*none.rondel*"])
+
+
+@pytest.mark.parametrize(
+    "arguments, push, outcome",
+    [
+        ("allow_inconclusive=True", "pass", "failed"),
+        ("allow_inconclusive=True", "monitor.advance(5.0)", "failed"),
+        # No message that can be read.
+        ("allow_inconclusive=True", "with pytest.raises(rondel.MessageError): monitor.push('tank', '{', time=1.0)", "failed"),
+        ("allow_inconclusive=True", 'monitor.push("tank", {}, time=1.0)', "passed"),
+        ('allow_inconclusive=True, expect={"low": "inconclusive"}', "pass", "failed"),
+        ('expect={"low": "inconclusive", "high": "inconclusive"}', "pass", "passed"),
+    ],
+)
+def test_monitor_without_messages_fails(run, arguments, push, outcome):
+    text = LEVEL + " property high = tank.level > 3"
+    source = f"""
+        import pytest, rondel
+
+        def test(rondel_monitor_factory):
+            monitor = rondel_monitor_factory({text!r}, {arguments})
+            {push}
+    """
+    result = run(source)
+    result.assert_outcomes(**{outcome: 1})
+    if outcome == "failed":
+        result.stdout.fnmatch_lines(["nothing was seen: no message was evaluated"])
 
 
 def test_repeated_test_begins_again(run, pytester):

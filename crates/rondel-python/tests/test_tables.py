@@ -13,7 +13,7 @@ SPEC = "topic s { x: float, name: string, p: { q: int }, ok: bool, a: [float] } 
 def test_dict_of_columns():
     monitor = rondel.Monitor(SPEC)
     reports = monitor.push_many("s", {"time": [1.0, 2.0, 3.0], "x": [1, 5.0, None], "name": ["a", None, "c"]})
-    assert [(r.verdict, r.time) for r in reports] == [("satisfied", 1.0), ("violated", 2.0), ("inconclusive", 3.0)]
+    assert [(r.verdict, r.time) for r in reports] == [("satisfied", 1.0), ("violated", 2.0)]
     assert monitor.summary().checked == 3
 
 
@@ -23,26 +23,50 @@ def test_dict_of_columns():
         ("x: float", "x", [1.0, None, 9.0], lambda value: {"x": value}),
         ("p: { x: float }", "p.x", [1.0, None, 9.0], lambda value: {"p": {"x": value}}),
         ("p: { x: float }", "p", [{"x": 1.0}, None, {"x": 9.0}], lambda value: {"p": value}),
+        ("p: { x: float }", "p", [{"x": 1.0}, {"x": None}, {"x": 9.0}], lambda value: {"p": value}),
     ],
 )
-def test_null_is_unknown_as_in_messages(fields, column, values, row):
+def test_null_is_a_field_that_is_not_there(fields, column, values, row):
     pyarrow = pytest.importorskip("pyarrow")
     path = "s.x" if column == "x" else "s.p.x"
     text = f"topic s {{ {fields} }}  property p = {path} < 3"
     table = pyarrow.table({"time": [1.0, 2.0, 3.0], column: values})
-    of_table = [report.json() for report in rondel.Monitor(text).push_many("s", table)]
-    monitor = rondel.Monitor(text)
-    each = [monitor.push("s", row(value), time=1.0 + i) for i, value in enumerate(values)]
+    of_table = [report.json() for report in rondel.Monitor(text, emit="every").push_many("s", table)]
+    monitor = rondel.Monitor(text, emit="every")
+    messages = [row(values[0]), {}, row(values[2])]
+    each = [monitor.push("s", message, time=1.0 + i) for i, message in enumerate(messages)]
     assert of_table == [report.json() for reports in each for report in reports]
-    assert ["satisfied" in of_table[0], "inconclusive" in of_table[1], "violated" in of_table[2]] == [True] * 3
+    # The value of before still holds.
+    assert ["satisfied" in of_table[0], "satisfied" in of_table[1], "violated" in of_table[2]] == [True] * 3
 
 
-def test_nan_of_pandas_and_of_numpy_are_unknown():
+def test_null_in_a_list_is_an_element():
+    pyarrow = pytest.importorskip("pyarrow")
+    monitor = rondel.Monitor("topic s { a: [float] }  property p = len(s.a) == 2")
+    table = pyarrow.table({"time": [1.0, 2.0], "a": [[1.0, None], [1.0]]})
+    assert [report.verdict for report in monitor.push_many("s", table)] == ["satisfied", "violated"]
+
+
+def test_nan_is_unknown_unless_the_table_marks_missing_values_by_it():
     pandas, numpy = pytest.importorskip("pandas"), pytest.importorskip("numpy")
     columns = {"time": numpy.arange(3.0), "x": numpy.array([1.0, numpy.nan, 9.0])}
-    for table in columns, pandas.DataFrame(columns):
-        reports = rondel.Monitor(SPEC).push_many("s", table)
-        assert [report.verdict for report in reports] == ["satisfied", "inconclusive", "violated"]
+    reports = rondel.Monitor(SPEC).push_many("s", columns)
+    assert [report.verdict for report in reports] == ["satisfied", "inconclusive", "violated"]
+    # pandas hands it over as null.
+    reports = rondel.Monitor(SPEC).push_many("s", pandas.DataFrame(columns))
+    assert [report.verdict for report in reports] == ["satisfied", "violated"]
+
+
+@pytest.mark.parametrize("values", [[1.0, None, 9.0, None], [None, 4.0, None, 1.0]])
+def test_tables_and_their_recordings_have_equal_verdicts(tmp_path, values):
+    text = "topic s { x: float }  property p = s.x < 3"
+    columns = {"time": [1.0, 2.0, 3.0, 4.0], "x": values}
+    pushed = [(r.verdict, r.time) for r in rondel.Monitor(text).push_many("s", columns)]
+    rows = ["time,x", *(f"{time},{'' if x is None else x}" for time, x in zip(*columns.values()))]
+    (tmp_path / "s.csv").write_text("\n".join(rows) + "\n")
+    (tmp_path / "s.rondel").write_text(text)
+    checked = rondel.check(tmp_path / "s.rondel", tmp_path / "s.csv")
+    assert [(v.verdict, v.time) for v in checked.verdicts if v.step is not None] == pushed
 
 
 def test_rows_equal_messages():

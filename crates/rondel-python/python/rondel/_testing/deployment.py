@@ -227,6 +227,7 @@ class JudgedDeployment:
         name = self._deployment.name
         if summary is not None:
             outcome = of_summary(name, summary, is_strict="--strict" in self._arguments)
+            outcome = replace(outcome, checked=summary.get("checked"))
             self._compare_status(outcome)
         else:
             violated = {each.property for each in found}

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from .text import Violation, seconds, violations
+
+UNSEEN = "nothing was seen: no message was evaluated"
+"""The problem of a monitor or a run without messages, also where verdicts may be inconclusive."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,8 @@ class Outcome:
     """Properties whose violations count only for an assert."""
     problems: Sequence[str] = ()
     """Sentences about anything else that fails the test."""
+    checked: int | None = None
+    """Number of messages that were evaluated, where that is no problem of its own."""
 
 
 def of_summary(subject: str, summary: Mapping[str, Any], is_strict: bool = False) -> Outcome:
@@ -103,6 +108,8 @@ def judge(outcome: Outcome, expectations: Expectations) -> Judgement:
     """Judge the verdicts of all properties."""
     violated, inconclusive = _violated(outcome, expectations), _undecided(outcome, expectations)
     unmet = [name for name, verdict in expectations.verdicts.items() if outcome.verdicts.get(name) != verdict]
+    if inconclusive is None and _is_unseen(outcome, expectations):
+        outcome = replace(outcome, problems=(*outcome.problems, UNSEEN))
     failures = [
         "\n".join(outcome.problems),
         _violations(outcome, violated),
@@ -123,6 +130,11 @@ def judge(outcome: Outcome, expectations: Expectations) -> Judgement:
         overview="\n".join([outcome.subject, *(_line(outcome, name) for name in outcome.verdicts)]),
         properties=_properties(outcome),
     )
+
+
+def _is_unseen(outcome: Outcome, expectations: Expectations) -> bool:
+    """Whether no message was evaluated, and not every property has an expected verdict."""
+    return outcome.checked == 0 and any(name not in expectations.verdicts for name in outcome.verdicts)
 
 
 def _violated(outcome: Outcome, expectations: Expectations) -> list[str]:

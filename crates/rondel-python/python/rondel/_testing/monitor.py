@@ -151,6 +151,7 @@ class JudgedMonitor:
             counts={entry.name: entry.violations for entry in entries},
             requirements={entry.name: entry.requirements for entry in entries if entry.requirements},
             judged_by_asserts=frozenset(entry.name for entry in entries if entry.is_asserted),
+            checked=summary.checked,
         )
         return judge(outcome, Expectations(self._expect, self._allow_inconclusive))
 
