@@ -92,6 +92,7 @@ impl Check {
             self.traces.splice(0..0, self.first.take());
         }
         self.expand();
+        self.trim_topics();
         if let Some((_, why)) = self.unreadable.first() {
             return Err(why.clone());
         }
