@@ -29,6 +29,7 @@ def wait_for_violation(page):
     expect(page.locator(".judged")).to_contain_text("violated 1×")
 
 
+@pytest.mark.quick
 def test_edited_text_has_verdicts_and_plots_at_once(open_page, serve):
     play = Play()
     page = open_playground(open_page, serve, play)
@@ -50,6 +51,7 @@ def test_edited_text_has_verdicts_and_plots_at_once(open_page, serve):
     expect(editor(page)).not_to_have_value(TEXT)
 
 
+@pytest.mark.quick
 def test_error_is_underlined_where_it_is(open_page, serve):
     page = open_playground(open_page, serve, Play())
     editor(page).fill(WRONG)
@@ -102,6 +104,7 @@ def test_examples_are_clicked_through(open_page, serve):
     assert {"specification": EXAMPLES[0]["specification"], "messages": "other"} in play.attempts
 
 
+@pytest.mark.quick
 def test_check_that_is_cut_off_says_so(open_page, serve):
     play = Play()
     page = open_playground(open_page, serve, play, expect_errors=True)
