@@ -12,7 +12,6 @@ import { explanation, marksFor } from "./violations.js";
 const MOST_CHARTS = 12; // of properties, and of signals
 const PAUSE = 400; // milliseconds after the last key
 const AGAIN = 1000; // milliseconds, if the server checks for another viewer
-const PATIENCE = 60_000; // milliseconds; the server cuts a check off earlier
 
 // Texts as they were left, by subject: another view does not take them away.
 const drafts = new Map();
@@ -149,7 +148,7 @@ class PlaygroundView {
     const messages = subject.recording === undefined ? this.messages.value : undefined;
     setText(this.note, "Checking…");
     try {
-      const result = await post("playground", { specification, recording: subject.recording, messages }, PATIENCE);
+      const result = await post("playground", { specification, recording: subject.recording, messages });
       if (!this.isGone && subject === this.subject && specification === this.editor.text) this.take(result);
     } catch (error) {
       if (this.isGone) return;
