@@ -56,7 +56,7 @@ class PlaygroundView {
     this.messagesPart = el("div", { hidden: true }, el("h2", {}, "Messages"), this.messages);
     fill(main, el("h1", {}, "Playground"), el("div", { class: "controls" }, this.choice, this.previous, this.next, this.undo, this.save), this.about, this.problems,
       el("div", { class: "play" }, el("section", { class: "play-text", "aria-label": "Specification" }, this.editor.root, this.editor.list, this.messagesPart),
-        el("section", { class: "play-result", "aria-label": "Result" }, this.note, this.list, this.plots)));
+        el("section", { class: "play-result", "aria-label": "Result" }, el("h2", { class: "hidden" }, "Result"), this.note, this.list, this.plots)));
     this.observer = new ResizeObserver(perFrame(() => this.resize()));
     this.observer.observe(this.plots);
     this.load();

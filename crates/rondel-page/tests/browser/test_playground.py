@@ -58,7 +58,7 @@ def test_error_is_underlined_where_it_is(open_page, serve):
     expect(page.locator(".is-wrong")).to_have_text("nothing")
     expect(editor(page)).to_have_attribute("aria-invalid", "true")
     expect(page.get_by_role("list", name="Errors and warnings")).to_contain_text("error in line 4: unknown topic 'nothing'")
-    expect(page.get_by_role("status")).to_contain_text("The specification has errors")
+    expect(page.locator("main [role=status]")).to_contain_text("The specification has errors")
     assert page.locator(".judged").evaluate("(e) => e.classList.contains('gone')")
     # The copy under the textarea has the same lines in the same places.
     area, mark = editor(page).bounding_box(), page.locator(".is-wrong").bounding_box()
@@ -126,7 +126,7 @@ def test_text_is_saved_only_where_that_is_allowed(open_page, serve):
     page = open_playground(open_page, serve, play)
     editor(page).fill(TEXT)
     page.get_by_role("button", name="Save to fleet.rondel").click()
-    expect(page.get_by_role("status")).to_have_text(re.compile("Saved to fleet.rondel|messages in"))
+    expect(page.locator("main [role=status]")).to_have_text(re.compile("Saved to fleet.rondel|messages in"))
     page.wait_for_timeout(300)
     assert play.saved == [TEXT]
     other = open_playground(open_page, serve, Play())
