@@ -129,8 +129,8 @@ class PlaygroundView {
   }
 
   markStale(isStale) {
-    this.plots.classList.toggle("gone", isStale);
-    this.list.classList.toggle("gone", isStale);
+    this.plots.classList.toggle("outdated", isStale);
+    this.list.classList.toggle("outdated", isStale);
   }
 
   /** Checks the present text; one check at a time, and another one if the text has changed meanwhile. */
