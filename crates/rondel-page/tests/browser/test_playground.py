@@ -39,7 +39,7 @@ def test_edited_text_has_verdicts_and_plots_at_once(open_page, serve):
     expect(page.locator(".plots h3")).to_have_text(["braking", "other", "speed.value"])
     assert play.attempts[-1] == {"specification": TEXT, "recording": "drive.jsonl"}
     page.locator(".judged .violations button").click()
-    expect(page.locator(".explanation")).to_contain_text("11.9")
+    expect(page.locator(".explanation")).to_contain_text("10.11")
     assert page.evaluate("document.activeElement.getAttribute('aria-expanded')") == "true"
     query = urllib.parse.parse_qs(page.evaluate("location.hash").partition("?")[2])
     assert query["violation"] == ["braking 0"]
