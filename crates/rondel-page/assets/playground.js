@@ -66,7 +66,7 @@ class PlaygroundView {
     try {
       const [playground, specification] = await Promise.all([get("playground"), get("specification"), loadLibrary()]);
       if (this.isGone) return;
-      const own = playground.recordings.map((name) => ({ key: name, label: name, recording: name, specification: specification.text }));
+      const own = playground.recordings.map((name) => ({ key: name, label: name.length > 60 ? `…${name.slice(-58)}` : name, recording: name, specification: specification.text }));
       const examples = playground.examples.map((e) => ({ key: `example ${e.name}`, label: `Example: ${e.name}`, ...e }));
       this.subjects = [...own, ...examples];
       this.examples = examples;
