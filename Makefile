@@ -124,11 +124,11 @@ test-python: setup .venv-python/ready ## test the Python package, its types and 
 	@$(MAKE) --no-print-directory wheel PROFILE=dev
 
 # The page alone takes three minutes with a fake server that answers by docs/reference/openapi.yaml. With RONDEL_PICTURES=write
-# the pictures of the documents are drawn again.
+# the pictures of the documents are drawn again. QUICK=1 is a part of a minute: one test of each kind.
 PAGE_TESTS := crates/rondel-page/tests/browser
 test-page: setup .venv-page/ready $(PAGE_TESTS)/node_modules/axe-core/package.json ## test the page in headless Chromium: behaviour, load, accessibility, pictures (installs Chromium and npm)
 	cargo build --locked $(DEMO)
-	cd $(PAGE_TESTS) && RONDEL_PROGRAM=$(abspath $(TARGET))/debug/rondel $(CURDIR)/.venv-page/bin/python -m pytest --quiet
+	cd $(PAGE_TESTS) && RONDEL_PROGRAM=$(abspath $(TARGET))/debug/rondel $(CURDIR)/.venv-page/bin/python -m pytest --quiet $(if $(QUICK),-m quick)
 
 test-engines: setup .venv-engines/ready ## compare programs on Ray, Dask, Spark and Bytewax with a plain loop (installs Java; four minutes after `make test-python`)
 	@scripts/setup java

@@ -76,9 +76,9 @@ export async function get(path, query, signal) {
   return answer(await request(address(path, query), { signal, headers: headers() }));
 }
 
-export async function post(path, body, patience = PATIENCE) {
+export async function post(path, body) {
   const options = { method: "POST", headers: headers({ "Content-Type": "application/json" }), body: JSON.stringify(body) };
-  return answer(await request(address(path), options, patience));
+  return answer(await request(address(path), options));
 }
 
 const MOST_WAITING = 4 << 20; // characters of one event

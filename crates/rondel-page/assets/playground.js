@@ -12,7 +12,6 @@ import { explanation, marksFor } from "./violations.js";
 const MOST_CHARTS = 12; // of properties, and of signals
 const PAUSE = 400; // milliseconds after the last key
 const AGAIN = 1000; // milliseconds, if the server checks for another viewer
-const PATIENCE = 60_000; // milliseconds; the server cuts a check off earlier
 
 // Texts as they were left, by subject: another view does not take them away.
 const drafts = new Map();
@@ -57,7 +56,7 @@ class PlaygroundView {
     this.messagesPart = el("div", { hidden: true }, el("h2", {}, "Messages"), this.messages);
     fill(main, el("h1", {}, "Playground"), el("div", { class: "controls" }, this.choice, this.previous, this.next, this.undo, this.save), this.about, this.problems,
       el("div", { class: "play" }, el("section", { class: "play-text", "aria-label": "Specification" }, this.editor.root, this.editor.list, this.messagesPart),
-        el("section", { class: "play-result", "aria-label": "Result" }, this.note, this.list, this.plots)));
+        el("section", { class: "play-result", "aria-label": "Result" }, el("h2", { class: "hidden" }, "Result"), this.note, this.list, this.plots)));
     this.observer = new ResizeObserver(perFrame(() => this.resize()));
     this.observer.observe(this.plots);
     this.load();
@@ -67,7 +66,7 @@ class PlaygroundView {
     try {
       const [playground, specification] = await Promise.all([get("playground"), get("specification"), loadLibrary()]);
       if (this.isGone) return;
-      const own = playground.recordings.map((name) => ({ key: name, label: name, recording: name, specification: specification.text }));
+      const own = playground.recordings.map((name) => ({ key: name, label: name.length > 60 ? `…${name.slice(-58)}` : name, recording: name, specification: specification.text }));
       const examples = playground.examples.map((e) => ({ key: `example ${e.name}`, label: `Example: ${e.name}`, ...e }));
       this.subjects = [...own, ...examples];
       this.examples = examples;
@@ -130,8 +129,8 @@ class PlaygroundView {
   }
 
   markStale(isStale) {
-    this.plots.classList.toggle("gone", isStale);
-    this.list.classList.toggle("gone", isStale);
+    this.plots.classList.toggle("outdated", isStale);
+    this.list.classList.toggle("outdated", isStale);
   }
 
   /** Checks the present text; one check at a time, and another one if the text has changed meanwhile. */
@@ -149,7 +148,7 @@ class PlaygroundView {
     const messages = subject.recording === undefined ? this.messages.value : undefined;
     setText(this.note, "Checking…");
     try {
-      const result = await post("playground", { specification, recording: subject.recording, messages }, PATIENCE);
+      const result = await post("playground", { specification, recording: subject.recording, messages });
       if (!this.isGone && subject === this.subject && specification === this.editor.text) this.take(result);
     } catch (error) {
       if (this.isGone) return;

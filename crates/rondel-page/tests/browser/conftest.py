@@ -22,6 +22,10 @@ WIDE = {"width": 1280, "height": 800}
 VIEWS = ["#/overview", "#/property/keep_distance", "#/topics/scan", "#/incidents", "#/losses", "#/specification"]
 
 
+def pytest_configure(config):
+    config.addinivalue_line("markers", "quick: one test of each kind, for `make test-page QUICK=1`")
+
+
 @pytest.fixture(scope="session")
 def browser():
     with sync_playwright() as playwright:

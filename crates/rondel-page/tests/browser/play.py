@@ -8,6 +8,9 @@ EXAMPLES = [
     {"name": "Answers", "about": "Every request is answered.", "specification": "topic ask\nproperty answered = on(ask)\n", "messages": '{"topic": "ask", "time": 0}\n'},
 ]
 
+TIMES = [i / 10 for i in range(100)]
+SPEEDS = [8 + 4 * math.sin(i / 18) for i in range(100)]
+
 
 class Play:
     """`status` other than 200 is the answer to every check, with the reason in `reason`."""
@@ -34,7 +37,7 @@ class Play:
     def result(self, text):
         wrong = [self.diagnostic(text, match) for match in re.finditer("nothing", text)]
         names = [] if wrong else re.findall(r"property (\S+)", text)
-        signal = {"name": "speed.value", "kind": "number", "thresholds": [10.0], "times": [t / 10 for t in range(100)], "least": [8 + 4 * math.sin(t / 12) for t in range(100)], "texts": []}
+        signal = {"name": "speed.value", "kind": "number", "thresholds": [10.0], "times": TIMES, "least": SPEEDS, "texts": []}
         signals = [{**signal, "greatest": signal["least"]}] if names else []
         return {"diagnostics": wrong, "error": None, "remarks": [], "events": 100 if names else 0, "begin": 0.0 if names else None, "end": 9.9 if names else None, "properties": [self.property(name, text) for name in names], "signals": signals}
 
@@ -45,7 +48,11 @@ class Play:
 
     @staticmethod
     def property(name, text):
-        is_violated = "<= 10" in text
-        evidence = [{"time": 6.0, "after": False, "topic": "speed", "values": {"speed.value": "11.9", "brake.pressed": "false", name: None}}]
-        violations = [{"time": 6.0, "certain": 8.0, "parameters": "", "values": {}, "evidence": evidence}] if is_violated else []
-        return {"name": name, "severity": "", "outcome": "violated" if is_violated else "satisfied", "remark": "", "count": len(violations), "timeline": {"times": [0.0, 6.0, 7.0] if is_violated else [0.0], "verdicts": [0, 1, 0] if is_violated else [0]}, "violations": violations}
+        if "<= 10" not in text:
+            return {"name": name, "severity": "", "outcome": "satisfied", "remark": "", "count": 0, "timeline": {"times": [0.0], "verdicts": [0]}, "violations": []}
+        verdicts = [int(speed > 10) for speed in SPEEDS]
+        changes = [i for i, verdict in enumerate(verdicts) if i == 0 or verdict != verdicts[i - 1]]
+        begins = [i for i in changes if verdicts[i]]
+        evidence = lambda i: [{"time": TIMES[i], "after": False, "topic": "speed", "values": {"speed.value": f"{SPEEDS[i]:.2f}", "brake.pressed": "false", name: None}}]
+        violations = [{"time": TIMES[i], "certain": TIMES[i] + 2, "parameters": "", "values": {}, "evidence": evidence(i)} for i in begins]
+        return {"name": name, "severity": "", "outcome": "violated", "remark": "", "count": len(violations), "timeline": {"times": [TIMES[i] for i in changes], "verdicts": [verdicts[i] for i in changes]}, "violations": violations}

@@ -41,6 +41,7 @@ def test_lost_connection_keeps_to_the_rules(open_page, serve, theme):
     assert not violations(page)
 
 
+@pytest.mark.quick
 def test_dialogs_keep_to_the_rules(open_page, serve):
     page = open_page(f"{serve(may_act=True).url}#/incidents")
     page.get_by_role("button", name="Acknowledge").first.click()

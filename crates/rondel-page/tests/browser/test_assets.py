@@ -7,6 +7,8 @@ import re
 import pytest
 from conftest import HERE
 
+pytestmark = pytest.mark.quick
+
 ASSETS = HERE.parents[1] / "assets"
 OWN = sorted(path for path in ASSETS.iterdir() if path.is_file())
 ALL = sorted(path for path in ASSETS.rglob("*") if path.is_file())

@@ -1,10 +1,11 @@
 """The page never shows as present what it does not see: lost and silent connections, restarts, reloads, clocks, tokens."""
 
 import re
+import time
 
 import pytest
 import scenes
-from conftest import IS_IDLE, names, rows, settle, wait_rows
+from conftest import IS_IDLE, PATIENCE, names, rows, wait_rows
 from playwright.sync_api import expect
 
 UNSEEN = "document.documentElement.classList.contains('unseen')"
@@ -31,21 +32,29 @@ def green(page):
     }""")
 
 
+def wait_green(page, is_green):
+    """Waits until something is green, or nothing."""
+    end = time.monotonic() + PATIENCE / 1000
+    while (green(page) is not None) != is_green:
+        assert time.monotonic() < end, green(page)
+        page.wait_for_timeout(200)
+
+
 @pytest.mark.parametrize("view", ["#/overview", "#/property/speed_limit", "#/specification"])
 def test_lost_connection_is_visible_and_nothing_stays_green(open_page, serve, view):
     fake = serve()
     page = open_page(fake.url + view, expect_errors=True)
-    settle(page, 1200)
-    assert green(page)
+    wait_green(page, True)
     fake.stop()
     expect(page.locator("#banner")).to_contain_text(re.compile(r"Connection lost since 20\d\d-\d\d-\d\d \d\d:\d\d:\d\d"))
     expect(page.locator("#connection")).to_have_text("connection lost")
+    wait_green(page, False)
     page.wait_for_timeout(1200)
     assert page.evaluate(UNSEEN) and green(page) is None
     fake.start()
     expect(page.locator("#banner")).to_be_hidden()
-    page.wait_for_timeout(1200)
-    assert not page.evaluate(UNSEEN) and green(page)
+    wait_green(page, True)
+    assert not page.evaluate(UNSEEN)
 
 
 def test_silent_connection_is_lost(open_page, serve):
@@ -59,6 +68,7 @@ def test_silent_connection_is_lost(open_page, serve):
     expect(page.locator("#connection")).to_have_text("live")
 
 
+@pytest.mark.quick
 def test_restarted_monitor_is_shown_from_its_new_state(open_page, serve):
     fake = serve()
     page = open_page(fake.url, expect_errors=True)
@@ -77,8 +87,9 @@ def test_monitor_that_is_not_there_at_first(open_page, serve):
     fake.is_silent = False
     page = open_page(fake.url, expect_errors=True, setup=lambda page: page.route("**/api/**", lambda route: route.abort()))
     expect(page.locator("#banner")).to_contain_text("No connection to the monitor")
-    page.unroute("**/api/**")
+    # The page also connects by itself, and the button then goes away.
     page.get_by_role("button", name="Connect now").click()
+    page.unroute("**/api/**")
     wait_rows(page, 14)
 
 
@@ -114,22 +125,23 @@ def test_monitor_that_is_not_ready(open_page, serve):
     expect(page.locator("#banner")).to_be_hidden()
 
 
+@pytest.mark.quick
 def test_page_whose_store_is_behind_has_no_colours(open_page, serve):
     fake = serve()
     page = open_page(fake.url)
-    settle(page, 1200)
-    assert green(page)
+    wait_green(page, True)
     fake.behind_since = fake.now() - 5
     fake.reasons = ["the store v.db has not accepted verdicts: disk full"]
     expect(page.locator("#banner")).to_contain_text(re.compile(r"The page lags behind since 20\d\d-.*: all verdicts are from before"))
     expect(page.locator("#banner")).to_contain_text("disk full")
     expect(page.locator("#connection")).to_have_text("not ready")
+    wait_green(page, False)
     page.wait_for_timeout(1200)
     assert page.evaluate(UNSEEN) and green(page) is None
     fake.behind_since, fake.reasons = None, []
     expect(page.locator("#banner")).to_be_hidden()
-    page.wait_for_timeout(1200)
-    assert not page.evaluate(UNSEEN) and green(page)
+    wait_green(page, True)
+    assert not page.evaluate(UNSEEN)
 
 
 @pytest.mark.parametrize("shift", [-86_400, 86_400])
@@ -151,6 +163,7 @@ def test_verdicts_of_a_long_gone_monitor_get_no_younger(open_page, serve):
     expect(page.locator("#connection")).to_have_text("connection lost")
 
 
+@pytest.mark.quick
 def test_token_comes_from_the_address_and_leaves_it(open_page, serve):
     fake = serve(token="s3cret")
     page = open_page(f"{fake.url}#/overview?token=s3cret&range=300")

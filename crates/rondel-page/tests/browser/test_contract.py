@@ -11,6 +11,8 @@ import yaml
 from conftest import ROOT
 from play import Play
 
+pytestmark = pytest.mark.quick
+
 CONTRACT = yaml.safe_load((ROOT / "docs/reference/openapi.yaml").read_text())
 
 PATHS = [

@@ -38,6 +38,7 @@ def test_each_property_opens(open_page, serve, name):
     check(page, fake)
 
 
+@pytest.mark.quick
 def test_names_are_shown_as_they_are(open_page, serve):
     page = open_page(serve(scenes.hostile).url)
     wait_rows(page, len(HOSTILE))
@@ -54,6 +55,7 @@ def test_dialogs_show_names_as_they_are(open_page, serve):
     check(page, fake)
 
 
+@pytest.mark.quick
 def test_policy_blocks_what_a_mistake_would_let_in(open_page, serve):
     page = open_page(serve().url, expect_errors=True)
     page.evaluate("() => { const s = document.createElement('script'); s.textContent = 'window.hacked = 1'; document.body.append(s); const d = document.createElement('div'); d.setAttribute('onclick', 'window.hacked = 2'); document.body.append(d); d.click(); }")

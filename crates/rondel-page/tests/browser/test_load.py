@@ -57,6 +57,7 @@ def test_frames_of_the_overview(browser, open_page, busy, scrolls):
     assert not IS_IDLE or at(0.99) < FRAME
 
 
+@pytest.mark.quick
 def test_few_elements_for_many_rows(open_page, busy):
     page = open_page(busy.url)
     wait_rows(page)

@@ -7,6 +7,7 @@ import pytest
 import scenes
 from conftest import ROOT, settle
 from PIL import Image, ImageChops, ImageFilter
+from play import Play
 
 FOLDER = ROOT / "docs/images"
 AT = 1_795_939_200 + 504  # 2026-11-29 08:08:24 UTC; the fleet then has an interesting last half hour
@@ -26,6 +27,7 @@ PICTURES = {
     "page-incidents": ("#/incidents", {"viewport": {"width": 1280, "height": 620}}),
     "page-losses": ("#/losses?range=1800", {"viewport": {"width": 1280, "height": 420}}),
     "page-specification": ("#/specification?line=23", {"viewport": {"width": 1280, "height": 720}}),
+    "page-playground": ("#/playground?on=example+Limits", {"viewport": {"width": 1280, "height": 720}}),
     "page-lost": ("#/overview", {"viewport": {"width": 1280, "height": 520}}),
     "page-narrow": ("#/overview", {"viewport": {"width": 360, "height": 640}}),
 }
@@ -38,6 +40,9 @@ def picture(open_page, fake, name):
     if name == "page-property":
         page.locator(".violation").first.click()
         page.wait_for_timeout(2500)
+    if name == "page-playground":
+        page.locator(".judged .violations button").click()
+        page.wait_for_timeout(1000)
     if name == "page-lost":
         fake.stop()
         page.locator("#banner").wait_for()
@@ -58,7 +63,8 @@ def share_of_difference(one, other):
 
 @pytest.mark.parametrize("name", PICTURES)
 def test_view_looks_as_in_the_documents(open_page, serve, name):
-    image = picture(open_page, serve(scenes.fleet, at=AT, may_act=True), name)
+    playground = Play(file="vehicle.rondel") if name == "page-playground" else None
+    image = picture(open_page, serve(scenes.fleet, at=AT, may_act=True, playground=playground), name)
     file = FOLDER / f"{name}.png"
     if os.environ.get("RONDEL_PICTURES") == "write":
         image.quantize(200, dither=Image.Dither.NONE).save(file, optimize=True)

@@ -98,6 +98,7 @@ def run(tmp_path: pathlib.Path):
     run.stop()
 
 
+@pytest.mark.quick
 def test_live_run(open_page, run):
     run.drive(10)
     page = open_page(run.url)

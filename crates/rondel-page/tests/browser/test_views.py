@@ -13,6 +13,7 @@ def fragment(page):
     return view, {key: values[0] for key, values in urllib.parse.parse_qs(query).items()}
 
 
+@pytest.mark.quick
 def test_overview_is_worst_first(open_page, serve):
     page = open_page(serve().url)
     wait_rows(page, 14)
@@ -33,6 +34,7 @@ def test_new_violation_comes_to_the_top(open_page, serve):
     expect(page.locator("#open-incidents")).to_have_text("2")
 
 
+@pytest.mark.quick
 def test_change_loads_the_rows_of_its_property_only(open_page, serve):
     fake = serve()
     page = open_page(fake.url)
@@ -78,6 +80,7 @@ def test_links_keep_the_time_range(open_page, serve):
     assert fragment(page) == ("#/overview", {"range": "1800"})
 
 
+@pytest.mark.quick
 def test_property_shows_text_values_signals_and_instances(open_page, serve):
     page = open_page(f"{serve().url}#/property/keep_distance")
     expect(page.locator(".annotated")).to_contain_text("property keep_distance for each robot in scan.robot")
@@ -209,6 +212,7 @@ def test_times_are_local_or_utc(open_page, serve):
     expect(page.locator("#zone")).to_have_text("UTC")
 
 
+@pytest.mark.quick
 def test_topic_shows_its_last_message_as_a_tree(open_page, serve):
     page = open_page(f"{serve().url}#/topics")
     wait_rows(page, 10)
@@ -224,6 +228,7 @@ def test_topic_shows_its_last_message_as_a_tree(open_page, serve):
     expect(tree.locator(".tree-body .tree-body > .tree-leaf")).to_have_count(200)  # an opened branch stays
 
 
+@pytest.mark.quick
 def test_incident_is_acknowledged_and_silenced(open_page, serve):
     fake = serve(may_act=True)
     page = open_page(f"{fake.url}#/incidents")
@@ -257,6 +262,7 @@ def test_page_is_read_only_without_actions(open_page, serve):
     expect(page.locator("main")).to_contain_text("Read-only")
 
 
+@pytest.mark.quick
 def test_specification_shows_verdicts_and_lines(open_page, serve):
     page = open_page(f"{serve().url}#/specification?line=16")
     expect(page.locator(".is-target")).to_contain_text("property keep_distance")

@@ -256,8 +256,7 @@ impl Check {
         if self.traces.is_empty() && !self.unreadable.is_empty() {
             return exit::TRACE;
         }
-        self.topics = self.topics.iter().map(|name| name.trim().to_owned()).collect();
-        self.topics.retain(|name| !name.is_empty());
+        self.trim_topics();
         if let Err(error) = self.check_choice() {
             complain(&error);
             return exit::USAGE;
@@ -344,6 +343,12 @@ impl Check {
             Ok(store) => Ok(Some(Arc::new(store))),
             Err(why) => refuse(&why, exit::TRACE),
         }
+    }
+
+    /// Removes blanks around the names of topics.
+    fn trim_topics(&mut self) {
+        self.topics = self.topics.iter().map(|name| name.trim().to_owned()).collect();
+        self.topics.retain(|name| !name.is_empty());
     }
 
     /// Describes a file that is out of order, judged by the names of the files.

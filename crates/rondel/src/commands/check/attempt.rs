@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
-use nix::sys::resource::{Resource, setrlimit};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use rondel_page::{StoredSignal, diagnostics_json};
 use rondel_report::{Change, Claim, EvidencePoint, Judged, Outcome, Recording, Results, Signal, Violation};
 use rondel_spec::Sources;
@@ -82,7 +82,10 @@ impl Check {
         for (resource, limit) in
             [(Resource::RLIMIT_DATA, MEMORY), (Resource::RLIMIT_CPU, CPU_SECONDS), (Resource::RLIMIT_CORE, 0)]
         {
-            setrlimit(resource, limit, limit).map_err(|error| format!("cannot limit the check: {error}"))?;
+            // A lower limit of the system stays.
+            let set = getrlimit(resource)
+                .and_then(|(_, most)| setrlimit(resource, limit.min(most), limit.min(most)));
+            set.map_err(|error| format!("cannot limit the check: {error}"))?;
         }
         let mut request = Vec::new();
         io::stdin().lock().take(REQUEST).read_to_end(&mut request).map_err(|error| error.to_string())?;
@@ -92,6 +95,7 @@ impl Check {
             self.traces.splice(0..0, self.first.take());
         }
         self.expand();
+        self.trim_topics();
         if let Some((_, why)) = self.unreadable.first() {
             return Err(why.clone());
         }

@@ -13,8 +13,9 @@ use rondel_page::{Checker, Trace};
 use rondel_recording::durable;
 use serde_json::{Value, json};
 
-/// Time limit of a check; that of its CPU time is shorter.
-const LIMIT: Duration = Duration::from_secs(30);
+/// Time limit of a check: the server closes a connection after 10 seconds without progress. That of its CPU time is
+/// shorter.
+const LIMIT: Duration = Duration::from_secs(8);
 /// Limit of the result, and of the messages on standard error that are kept, in bytes.
 const RESULT: u64 = 64 << 20;
 const SAID: u64 = 16 << 10;
@@ -111,7 +112,10 @@ fn result(mut child: Child, request: String) -> Result<Value, String> {
     let status = child.wait().map_err(|error| format!("the check has failed: {error}"))?;
     let errors = errors.join().unwrap_or_default();
     let Ok(bytes) = bytes else {
-        return Err(format!("the check was cut off after {} s", LIMIT.as_secs()));
+        let seconds = LIMIT.as_secs();
+        return Err(format!(
+            "the check was cut off after {seconds} s: make the recording shorter, or try again"
+        ));
     };
     if status.signal().is_some() {
         return Err(
