@@ -95,7 +95,7 @@ fn a_run_goes_on_at_its_snapshot_and_counts_expired_records() {
     let start = |resumes: bool| {
         let own = ["run", &deployment, "--summary", "json", "--snapshot-to", &snapshot];
         let resume = ["--resume", &snapshot];
-        let mut run = start_rondel([&own[..], if resumes { &resume } else { &[] }].concat());
+        let mut run = start_rondel([&own[..], if resumes { &resume[..] } else { &[] }].concat());
         run.wait_stderr("ready");
         run
     };
