@@ -107,7 +107,7 @@ test-postgres: setup nextest ## test the store in PostgreSQL on another release 
 	RONDEL_TEST_POSTGRES=$(abspath $(TARGET))/postgres/$(POSTGRES)/bin cargo nextest run --workspace --locked --features $(FEATURES) --test postgres
 
 # The jars have 54 MB.
-test-brokers: setup nextest .venv/ready ## write verdicts to servers of NATS and Kafka (installs Java and Maven)
+test-brokers: setup nextest .venv/ready ## write verdicts to servers of NATS and Kafka, and read topics of Kafka (installs Java and Maven)
 	@scripts/setup kafka
 	mvn --quiet --batch-mode --file crates/rondel-sinks/tests/kafka/pom.xml dependency:copy-dependencies -DoutputDirectory=$(abspath $(TARGET))/kafka
 	RONDEL_TEST_KAFKA=$(abspath $(TARGET))/kafka cargo nextest run --workspace --locked --features $(FEATURES) --test nats --test kafka

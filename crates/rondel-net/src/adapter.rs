@@ -155,11 +155,11 @@ pub enum Instance<'a> {
 /// Consumer of the samples of subscriptions.
 ///
 /// Its methods are called on the network's own thread, so that no message changes threads on its way
-/// to a verdict. Blocking here is back-pressure on the publisher (on MQTT, on the broker). Zenoh may
+/// to a verdict. Blocking here is back-pressure on the publisher (on MQTT, on the broker; on Kafka, fetching stops). Zenoh may
 /// call from several threads at once, one for each sending neighbour; the samples of one publisher
 /// arrive one after another in the order of publication.
 pub trait Receiver: Send + Sync + 'static {
-    /// Processes samples of one topic, in order. `samples` is never empty; Zenoh and MQTT pass one
+    /// Processes samples of one topic, in order. `samples` is never empty; Zenoh, MQTT and Kafka pass one
     /// sample, DDS up to 64.
     fn receive(&self, topic: TopicId, samples: &[Sample<'_>]);
 
@@ -280,7 +280,7 @@ pub trait Publisher: Send + Sync {
     }
 
     /// Waits until published payloads are delivered: on DDS acknowledged by every reliable reader, on
-    /// MQTT by the broker, on Zenoh by every subscription of Rondel if they are numbered; other subscriptions
+    /// MQTT and Kafka by the broker, on Zenoh by every subscription of Rondel if they are numbered; other subscriptions
     /// get them when the session is closed. Returns whether that happened within `limit`; `true` by
     /// default, and on Zenoh, where the rest is [unconfirmed](Publisher::unconfirmed).
     fn flush(&self, _limit: Duration) -> bool {
@@ -297,7 +297,7 @@ pub trait Publisher: Send + Sync {
         true
     }
 
-    /// Returns the number of unconfirmed payloads: on MQTT at quality of service 1 and 2, on DDS if they are [handed
+    /// Returns the number of unconfirmed payloads: on Kafka, on MQTT at quality of service 1 and 2, on DDS if they are [handed
     /// back](Publisher::hand_back), on Zenoh once flushing has ended. After [`Publisher::flush`] they may be lost.
     /// `None` if the number is unknown at present; 0 by default.
     fn unconfirmed(&self) -> Option<u64> {
@@ -370,13 +370,14 @@ impl Drops {
 /// ones are only counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Problems {
-    /// Samples that do not have the topic's type, so that no payload could be extracted.
+    /// Samples that do not have the topic's type, so that no payload could be extracted; on Kafka records without the key
+    /// that the address reads.
     pub malformed: u64,
-    /// Samples without a payload: a deletion on Zenoh, a message without content on MQTT.
+    /// Samples without a payload: a deletion on Zenoh, a message without content on MQTT, a tombstone on Kafka.
     pub empty: u64,
     /// Events of instances on DDS: one was disposed of, or has no publishers any more. They are no messages.
     pub instance_events: u64,
-    /// Samples that the network reports as lost or rejected.
+    /// Samples that the network reports as lost or rejected; on Kafka records that expired before they were read.
     pub lost: u64,
     /// Publishers of this topic with another type or an incompatible quality of service, and
     /// subscriptions that a broker refused after a reconnection.
@@ -427,7 +428,7 @@ impl Recovered {
 /// A lost connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outage {
-    /// The network: `zenoh`, `dds` or `mqtt`.
+    /// The network: `zenoh`, `dds`, `mqtt` or `kafka`.
     pub network: &'static str,
     /// The neighbour or broker, if known.
     pub neighbour: Option<String>,
@@ -457,7 +458,7 @@ pub enum PublishError {
 }
 
 /// Logs one message at trace level. Costs one atomic load unless that level is on.
-#[cfg(any(feature = "dds", feature = "mqtt", feature = "zenoh"))]
+#[cfg(any(feature = "dds", feature = "kafka", feature = "mqtt", feature = "zenoh"))]
 #[inline(always)]
 pub(crate) fn trace_message(event: &'static str, topic: &str, payload: &[u8]) {
     #[cold]
@@ -477,7 +478,7 @@ pub fn now() -> Timestamp {
 }
 
 /// Waits until `received` has not changed for `quiet`. Returns whether that happened within `limit`.
-#[cfg(any(feature = "dds", feature = "mqtt", feature = "zenoh"))]
+#[cfg(any(feature = "dds", feature = "kafka", feature = "mqtt", feature = "zenoh"))]
 pub(crate) fn wait_quiet(received: impl Fn() -> u64, quiet: Duration, limit: Duration) -> bool {
     use std::time::Instant;
     let deadline = Instant::now() + limit;

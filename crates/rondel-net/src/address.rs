@@ -1,12 +1,12 @@
-//! Addresses on networks, in their written form: `zenoh:KEY`, `dds:TOPIC`, `mqtt:TOPIC`, `ros2:/TOPIC`, `stdout`; with
-//! an encoding, `zenoh+cdr_string:KEY`.
+//! Addresses on networks, in their written form: `zenoh:KEY`, `dds:TOPIC`, `mqtt:TOPIC`, `kafka:TOPIC`, `ros2:/TOPIC`,
+//! `stdout`; with an encoding, `zenoh+cdr_string:KEY`.
 
 use std::borrow::Cow;
 
 use rondel_event::AddressPattern;
 
 use crate::ros2::{self, Middleware};
-use crate::{dds, mqtt, zenoh};
+use crate::{dds, kafka, mqtt, zenoh};
 
 /// An address on a network, or standard output.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -17,6 +17,8 @@ pub enum Address {
     Dds(String, dds::TopicType, dds::TopicQos),
     /// A topic or filter with the settings to subscribe to it and the encoding of its payloads.
     Mqtt(String, mqtt::SubscriptionSettings, Encoding),
+    /// A topic, or `TOPIC/KEY`, with the encoding of its payloads.
+    Kafka(String, Encoding),
     /// A topic of ROS 2 with the encoding of its payloads: CDR of its type, or JSON in the text of its type.
     Ros2(Box<ros2::Topic>, Encoding),
     /// Standard output.
@@ -63,7 +65,7 @@ impl Encoding {
 }
 
 /// Names of the networks, before the colon of an address.
-const NETWORKS: [&str; 4] = ["zenoh", "dds", "mqtt", "ros2"];
+const NETWORKS: [&str; 5] = ["zenoh", "dds", "mqtt", "kafka", "ros2"];
 
 impl Address {
     /// Whether messages of this address may have been missed unnoticed in an outage.
@@ -73,6 +75,7 @@ impl Address {
                 Address::Zenoh(..) => outage.network == "zenoh",
                 Address::Dds(..) => outage.network == "dds",
                 Address::Mqtt(..) => outage.network == "mqtt",
+                Address::Kafka(..) => outage.network == "kafka",
                 Address::Ros2(topic, _) => match outage.network {
                     "zenoh" => topic.may_be_on(Middleware::Zenoh),
                     "dds" => {
@@ -86,8 +89,8 @@ impl Address {
             }
     }
 
-    /// Parses `zenoh:KEY`, `dds:TOPIC`, `mqtt:TOPIC`, `ros2:/TOPIC` or `stdout`; on Zenoh and MQTT with an encoding
-    /// unless it is JSON.
+    /// Parses `zenoh:KEY`, `dds:TOPIC`, `mqtt:TOPIC`, `kafka:TOPIC`, `ros2:/TOPIC` or `stdout`; on Zenoh, MQTT and Kafka
+    /// with an encoding unless it is JSON.
     ///
     /// # Errors
     /// The mistake.
@@ -130,6 +133,10 @@ impl Address {
                 mqtt::check_filter(name).map_err(|e| e.to_string())?;
                 Ok(Address::Mqtt(name.to_owned(), mqtt::SubscriptionSettings::default(), Encoding::JSON))
             }
+            "kafka" => {
+                kafka::Place::parse(name).map_err(|e| e.to_string())?;
+                Ok(Address::Kafka(name.to_owned(), Encoding::JSON))
+            }
             "ros2" => {
                 let topic = ros2::Topic::parse(name).map_err(|e| e.to_string())?;
                 Ok(Address::Ros2(Box::new(topic), Encoding::CDR))
@@ -158,6 +165,7 @@ impl Address {
         match self {
             Address::Zenoh(key, _) => Ok(Address::Zenoh(key, encoding)),
             Address::Mqtt(topic, settings, _) => Ok(Address::Mqtt(topic, settings, encoding)),
+            Address::Kafka(place, _) => Ok(Address::Kafka(place, encoding)),
             Address::Ros2(topic, _) if encoding == Encoding::CDR => Ok(Address::Ros2(topic, encoding)),
             Address::Ros2(topic, _) if matches!(encoding, Encoding::JSON | Encoding::CdrString) => {
                 let topic = topic.of_text().map_err(|e| e.to_string())?;
@@ -172,7 +180,7 @@ impl Address {
             }
             address if encoding == Encoding::JSON => Ok(address),
             _ => Err(format!(
-                "the encoding {} is for Zenoh and MQTT; on DDS, payloads are cdr of the type of the topic, or json in \
+                "the encoding {} is for Zenoh, MQTT and Kafka; on DDS, payloads are cdr of the type of the topic, or json in \
                  a string",
                 encoding.name()
             )),
@@ -182,9 +190,10 @@ impl Address {
     /// Returns the encoding of its payloads.
     pub fn encoding(&self) -> Encoding {
         match self {
-            Address::Zenoh(_, encoding) | Address::Mqtt(.., encoding) | Address::Ros2(_, encoding) => {
-                *encoding
-            }
+            Address::Zenoh(_, encoding)
+            | Address::Mqtt(.., encoding)
+            | Address::Kafka(_, encoding)
+            | Address::Ros2(_, encoding) => *encoding,
             Address::Dds(_, dds::TopicType::Raw(_), _) => Encoding::CDR,
             // On DDS, the network itself reads and writes the string with the JSON.
             Address::Dds(..) | Address::Stdout => Encoding::JSON,
@@ -198,7 +207,7 @@ impl Address {
     pub fn parse_source(text: &str) -> Result<Address, String> {
         match Address::parse(text)? {
             Address::Stdout => {
-                Err("stdout cannot be a source; write zenoh:KEY, dds:TOPIC, mqtt:TOPIC or ros2:/TOPIC"
+                Err("stdout cannot be a source; write zenoh:KEY, dds:TOPIC, mqtt:TOPIC, kafka:TOPIC or ros2:/TOPIC"
                     .to_owned())
             }
             address => Ok(address),
@@ -274,6 +283,7 @@ impl Address {
             (Address::Zenoh(a, _), Address::Zenoh(b, _)) => zenoh::keys_meet(a, b),
             (Address::Dds(a, ..), Address::Dds(b, ..)) => dds::names_meet(a, b),
             (Address::Mqtt(a, ..), Address::Mqtt(b, ..)) => mqtt::filters_meet(a, b),
+            (Address::Kafka(a, _), Address::Kafka(b, _)) => kafka::places_meet(a, b),
             (Address::Ros2(a, _), Address::Ros2(b, _)) => dds::names_meet(&a.name.dds(), &b.name.dds()),
             (Address::Ros2(a, _), Address::Dds(b, ..)) | (Address::Dds(b, ..), Address::Ros2(a, _)) => {
                 a.may_be_on(Middleware::Dds) && dds::names_meet(&a.name.dds(), b)
@@ -290,16 +300,17 @@ impl Address {
     /// Returns the pattern of an address with parameters, such as `fleet/{robot}/pose`.
     pub fn pattern(&self) -> Option<AddressPattern> {
         match self {
-            Address::Zenoh(name, _) | Address::Mqtt(name, ..) | Address::Dds(name, ..) => {
-                AddressPattern::parse(name).ok().flatten()
-            }
+            Address::Zenoh(name, _)
+            | Address::Mqtt(name, ..)
+            | Address::Kafka(name, _)
+            | Address::Dds(name, ..) => AddressPattern::parse(name).ok().flatten(),
             Address::Ros2(topic, _) => topic.name.pattern(),
             Address::Stdout => None,
         }
     }
 
     /// Returns the address to subscribe to, with wildcards for its parameters. Names of ROS 2 keep their parameters:
-    /// the wildcards depend on the middleware.
+    /// the wildcards depend on the middleware. So do those of Kafka, whose parameters are parts of a key.
     pub fn subscribed(&self) -> Cow<'_, Address> {
         let Some(pattern) = self.pattern() else { return Cow::Borrowed(self) };
         match self {
@@ -317,7 +328,7 @@ impl Address {
     /// Whether a publisher there may hold verdicts back to fill a packet, and must be released after the last one.
     pub fn holds_back(&self) -> bool {
         match self {
-            Address::Dds(..) | Address::Mqtt(..) => true,
+            Address::Dds(..) | Address::Mqtt(..) | Address::Kafka(..) => true,
             Address::Ros2(topic, _) => topic.may_be_on(Middleware::Dds),
             Address::Zenoh(..) | Address::Stdout => false,
         }
@@ -344,8 +355,8 @@ impl Address {
                 mqtt::check_topic(&topic).map_err(|e| e.to_string())?;
                 Ok(Address::Mqtt(topic, *settings, *encoding))
             }
-            // These messages name the property.
-            Address::Ros2(_, Encoding::CDR) => Ok(self.clone()),
+            // These messages name the property. A topic of Kafka must exist, and has partitions for many properties.
+            Address::Ros2(_, Encoding::CDR) | Address::Kafka(..) => Ok(self.clone()),
             Address::Ros2(topic, encoding) => {
                 let name = ros2::TopicName::parse(&format!("{}/{property}", topic.name));
                 let name = name.map_err(|e| e.to_string())?;
@@ -374,6 +385,7 @@ impl std::fmt::Display for Address {
             Address::Zenoh(key, _) => write!(f, "zenoh{encoding}:{key}"),
             Address::Dds(name, ..) => write!(f, "dds:{name}"),
             Address::Mqtt(topic, ..) => write!(f, "mqtt{encoding}:{topic}"),
+            Address::Kafka(place, _) => write!(f, "kafka{encoding}:{place}"),
             // The encoding is determined by the use: text for publishing, CDR for subscribing.
             Address::Ros2(topic, _) => write!(f, "ros2:{}", topic.name),
             Address::Stdout => f.write_str("stdout"),

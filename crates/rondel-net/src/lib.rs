@@ -10,6 +10,7 @@ pub mod cdr_string;
 pub mod dds;
 #[cfg(all(feature = "dds", feature = "mqtt", feature = "zenoh"))]
 pub mod durability;
+pub mod kafka;
 #[cfg(feature = "mqtt")]
 pub mod mqtt;
 #[cfg(all(feature = "dds", feature = "mqtt", feature = "zenoh"))]

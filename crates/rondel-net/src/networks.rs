@@ -15,7 +15,7 @@ pub use self::joining::Joining;
 pub use self::settings::{Mqtt, NetworkSettings};
 use crate::adapter::{Listener, Outage, Recovered};
 use crate::address::Address;
-use crate::{dds, mqtt, zenoh};
+use crate::{dds, kafka, mqtt, zenoh};
 
 /// Time limit for delivering published messages at the end.
 const FLUSH: Duration = Duration::from_secs(3);
@@ -25,6 +25,7 @@ pub struct Networks {
     pub(crate) zenoh: Option<zenoh::Session>,
     pub(crate) dds: Option<dds::Participant>,
     pub(crate) mqtt: Option<(mqtt::Session, mqtt::PublisherSettings)>,
+    pub(crate) kafka: Option<kafka::Session>,
     ros2: Option<Ros2>,
     listeners: Vec<Listener>,
 }
@@ -59,6 +60,7 @@ impl Networks {
     pub fn is_any_awaited(&self) -> bool {
         self.zenoh.as_ref().is_some_and(zenoh::Session::is_awaited)
             || self.mqtt.as_ref().is_some_and(|(session, _)| session.is_awaited())
+            || self.kafka.as_ref().is_some_and(kafka::Session::is_awaited)
     }
 
     /// Returns the name of each joined network, and whether it can be used: it was reached, it was not given up, and
@@ -76,19 +78,26 @@ impl Networks {
             let is_lost = session.outages().iter().any(|outage| outage.until.is_none());
             connected.push(("mqtt", is_reached && !is_lost));
         }
+        if let Some(session) = &self.kafka {
+            let is_lost = session.outages().iter().any(|outage| outage.until.is_none());
+            connected.push(("kafka", !session.is_awaited() && !is_lost));
+        }
         connected
     }
 
     /// Whether a connection was lost so recently that the missed messages are unknown yet: silence proves nothing
-    /// meanwhile. Lasts at most two and a half seconds.
+    /// meanwhile. Lasts at most two and a half seconds, and on Kafka until the records that waited at the brokers are
+    /// received.
     pub fn is_unsure(&self) -> bool {
         self.zenoh.as_ref().is_some_and(zenoh::Session::is_unsure)
+            || self.kafka.as_ref().is_some_and(kafka::Session::is_unsure)
     }
 
     /// Whether the network kept the messages published at an address since the previous process left.
     pub fn kept(&self, address: &Address) -> bool {
-        match (address, &self.mqtt) {
-            (Address::Mqtt(_, settings, _), Some((session, _))) => session.kept(*settings),
+        match (address, &self.mqtt, &self.kafka) {
+            (Address::Mqtt(_, settings, _), Some((session, _)), _) => session.kept(*settings),
+            (Address::Kafka(place, _), _, Some(session)) => session.kept(place),
             _ => false,
         }
     }
@@ -103,18 +112,22 @@ impl Networks {
         if let Some((session, _)) = &self.mqtt {
             session.begin();
         }
+        if let Some(session) = &self.kafka {
+            session.begin();
+        }
     }
 
     /// Waits up to `limit`, or until a network may stop sending because too many acknowledgements are held back.
-    /// Returns whether any is.
+    /// Returns whether any is, or whether topics of Kafka wait for a snapshot with their first mark.
     pub fn wait_held(&self, limit: Duration) -> bool {
-        match &self.mqtt {
+        let is_held = match &self.mqtt {
             Some((session, _)) if session.holds() => session.wait_held(limit),
             _ => {
                 std::thread::sleep(limit);
                 false
             }
-        }
+        };
+        is_held || self.kafka.as_ref().is_some_and(kafka::Session::awaits_snapshot)
     }
 
     /// Ends a [wait](Networks::wait_held) of another thread, now or when it begins to wait.
@@ -125,8 +138,13 @@ impl Networks {
     }
 
     /// Calls `capture` with marks by which the next run recognises the messages received so far, while no message is
-    /// received from a network that holds acknowledgements back. Returns its result and these acknowledgements.
+    /// received from a network that holds acknowledgements back, or from Kafka. Returns its result and these
+    /// acknowledgements.
     pub fn freeze<T>(&self, capture: impl FnOnce(Vec<u8>) -> T) -> (T, mqtt::Acknowledgements) {
+        let capture = |of_mqtt: Vec<u8>| match &self.kafka {
+            Some(session) => session.freeze(|of_kafka| capture(kafka::join(&of_kafka, &of_mqtt))),
+            None => capture(of_mqtt),
+        };
         match &self.mqtt {
             Some((session, _)) => session.freeze(capture),
             None => (capture(Vec::new()), mqtt::Acknowledgements::default()),
@@ -138,11 +156,15 @@ impl Networks {
         if let Some((session, _)) = &self.mqtt {
             session.release(acknowledgements, limit);
         }
+        if let Some(session) = &self.kafka {
+            session.release();
+        }
     }
 
-    /// Returns the number of published messages refused so far, on networks that report it afterwards: on MQTT.
+    /// Returns the number of published messages refused so far, on networks that report it afterwards: on MQTT and Kafka.
     pub fn refused(&self) -> u64 {
-        self.mqtt.as_ref().map_or(0, |(session, _)| session.refused())
+        let by_kafka = self.kafka.as_ref().map_or(0, kafka::Session::refused);
+        self.mqtt.as_ref().map_or(0, |(session, _)| session.refused()) + by_kafka
     }
 
     /// Returns the number of participants that DDS Security refused so far.
@@ -167,6 +189,7 @@ impl Networks {
         let mut outages = self.zenoh.as_ref().map(zenoh::Session::outages).unwrap_or_default();
         outages.extend(self.dds.iter().flat_map(dds::Participant::outages));
         outages.extend(self.mqtt.iter().flat_map(|(session, _)| session.outages()));
+        outages.extend(self.kafka.iter().flat_map(kafka::Session::outages));
         outages
     }
 
@@ -182,19 +205,24 @@ impl Networks {
         let dds = self.dds.as_ref().is_none_or(|participant| participant.close(left()));
         let zenoh = self.zenoh.as_ref().is_none_or(|session| session.close_within(left()).is_ok());
         let mqtt = self.mqtt.as_ref().is_none_or(|(session, _)| session.close_within(left()));
-        if !(dds && zenoh && mqtt) {
+        let kafka = self.kafka.as_ref().is_none_or(|session| session.close_within(left()));
+        let is_closed = dds && zenoh && mqtt && kafka;
+        if !is_closed {
             // Dropping it would wait again, and the process is about to end.
             std::mem::forget(self);
         }
-        dds && zenoh && mqtt
+        is_closed
     }
 
-    /// Wakes publishers that wait for a slow subscriber, on networks that support it: DDS and MQTT.
+    /// Wakes publishers that wait for a slow subscriber, on networks that support it: DDS, MQTT and Kafka.
     pub fn wake(&self) {
         if let Some(participant) = &self.dds {
             participant.close(Duration::ZERO);
         }
         if let Some((session, _)) = &self.mqtt {
+            session.wake();
+        }
+        if let Some(session) = &self.kafka {
             session.wake();
         }
     }

@@ -18,7 +18,7 @@ use crate::ros2::{self, Graph};
 /// A message with its topic.
 #[derive(Clone, Copy, Debug)]
 pub struct Observed<'a> {
-    /// The topic: a key on Zenoh, a name on DDS and MQTT.
+    /// The topic: a key on Zenoh, a name on DDS, MQTT and Kafka.
     pub topic: &'a str,
     /// The payload. On DDS a whole sample, with the four bytes of its encoding before it.
     pub payload: &'a [u8],
@@ -60,6 +60,16 @@ impl Networks {
         let (session, _) = self.mqtt.as_ref().ok_or("MQTT was not joined")?;
         let made = session.observe(filter, Arc::clone(observer)).map_err(|error| error.to_string())?;
         Ok(Observation { _zenoh: None, _others: vec![Box::new(made)] })
+    }
+
+    /// Observes the topics of Kafka that match a pattern with `*` and `?`, and that exist now.
+    ///
+    /// # Errors
+    /// The reason.
+    pub fn observe_kafka(&self, pattern: &str, observer: &Observer) -> Result<Observation, String> {
+        let session = self.kafka.as_ref().ok_or("Kafka was not joined")?;
+        let others = session.observe(pattern, observer).map_err(|error| error.to_string())?;
+        Ok(Observation { _zenoh: None, _others: others })
     }
 
     /// Observes the publishers of a list on DDS, each topic with the type of its first publisher, except the `known`

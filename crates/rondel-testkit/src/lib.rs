@@ -1,4 +1,4 @@
-//! Fixtures for the tests of several crates: child processes, the MQTT broker, Python with packages, ports of networks,
+//! Fixtures for the tests of several crates: child processes, the brokers of MQTT and Kafka, Python with packages, ports of networks,
 //! temporary folders, and random numbers with the seeds of random tests. Not published; only tests depend on it.
 
 #![allow(
@@ -11,6 +11,7 @@
 
 mod broker;
 mod folder;
+mod kafka;
 mod ports;
 mod process;
 mod proxy;
@@ -21,6 +22,7 @@ mod wait;
 
 pub use broker::Broker;
 pub use folder::Folder;
+pub use kafka::KafkaBroker;
 pub use ports::{dds_domain, free_endpoint, free_port};
 pub use process::{Finished, LIMIT, Process, finish};
 pub use proxy::Proxy;

@@ -6,7 +6,7 @@ mod tests;
 use rondel_event::AddressPattern;
 
 /// Networks that may precede a name, as written by `rondel tap`.
-const NETWORKS: [&str; 4] = ["zenoh", "dds", "mqtt", "ros2"];
+const NETWORKS: [&str; 5] = ["zenoh", "dds", "mqtt", "kafka", "ros2"];
 
 /// Returns the position of the topic with this name. A full name takes precedence over one without its network, an
 /// exact name over a pattern, an earlier topic over a later one.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::{JoinError, Mqtt, NetworkSettings, Networks, Ros2};
 use crate::ros2::{self, Middleware};
-use crate::{dds, mqtt, zenoh};
+use crate::{dds, kafka, mqtt, zenoh};
 
 /// Interval at which an unreachable network is reported.
 const REMIND: Duration = Duration::from_secs(10);
@@ -24,13 +24,20 @@ pub enum Joining {
 /// A session with a broker, and the settings of publishers there.
 type MqttSession = (mqtt::Session, mqtt::PublisherSettings);
 
+/// Sessions that are opened in parallel.
+struct Brokered {
+    zenoh: Option<zenoh::Session>,
+    mqtt: Option<MqttSession>,
+    kafka: Option<kafka::Session>,
+}
+
 impl Networks {
     /// Joins the networks with settings, in parallel. Retries for `patience` (without it, for ever) and until
     /// `stopped`, and reports each unreachable network at once and then every 10 s.
     ///
     /// Without `patience`, an unreachable network does not delay the others: it is joined as soon as possible, and
     /// messages sent there until then count as missed. Two are waited for nevertheless: a Zenoh router as a client, and
-    /// an MQTT broker whose acknowledgements are held back.
+    /// an MQTT broker whose acknowledgements are held back. Records of Kafka are not missed behind a mark.
     ///
     /// # Errors
     /// [`JoinError`].
@@ -41,8 +48,8 @@ impl Networks {
         report: impl FnMut(Joining) + Send,
     ) -> Result<Networks, JoinError> {
         settings.check_ros2()?;
-        let NetworkSettings { zenoh, dds, mqtt, ros2 } = settings;
-        let all = [zenoh.is_some(), dds.is_some(), mqtt.is_some()];
+        let NetworkSettings { zenoh, dds, mqtt, kafka, ros2 } = settings;
+        let all = [zenoh.is_some(), dds.is_some(), mqtt.is_some(), kafka.is_some()];
         let attempt = Attempt {
             started: Instant::now(),
             patience,
@@ -55,7 +62,8 @@ impl Networks {
         // First the network that does not wait for any other.
         let ros2_settings = ros2.as_ref().and_then(|ros2| ros2.as_ref().ok());
         let dds = dds.as_ref().map(|dds| attempt.open_dds(dds, ros2_settings)).transpose()?;
-        let (zenoh, mqtt) = attempt.open_both(zenoh.as_ref(), mqtt.as_ref())?;
+        let Brokered { zenoh, mqtt, kafka } =
+            attempt.open_brokered(zenoh.as_ref(), mqtt.as_ref(), kafka.as_ref())?;
         if attempt.was_reported.load(Ordering::Relaxed) {
             attempt.report(Joining::Connected);
         }
@@ -69,7 +77,7 @@ impl Networks {
             (Some(_), _) => Some(Ros2::Dds),
             (None, _) => None,
         };
-        Ok(Networks { zenoh, dds, mqtt, ros2, listeners })
+        Ok(Networks { zenoh, dds, mqtt, kafka, ros2, listeners })
     }
 }
 
@@ -146,23 +154,49 @@ impl<S: Fn() -> bool + Sync, R: FnMut(Joining) + Send> Attempt<S, R> {
         })
     }
 
-    /// Opens Zenoh and MQTT in parallel.
-    fn open_both(
+    /// Opens Zenoh, MQTT and Kafka in parallel.
+    fn open_brokered(
         &self,
         zenoh: Option<&zenoh::Settings>,
         mqtt: Option<&Mqtt>,
-    ) -> Result<(Option<zenoh::Session>, Option<MqttSession>), JoinError> {
-        let (zenoh, mqtt) = std::thread::scope(|scope| {
+        kafka: Option<&kafka::Settings>,
+    ) -> Result<Brokered, JoinError> {
+        let (zenoh, mqtt, kafka) = std::thread::scope(|scope| {
             let zenoh = zenoh.map(|settings| scope.spawn(move || self.open_zenoh(settings)));
+            let kafka = kafka.map(|settings| scope.spawn(move || self.open_kafka(settings)));
             let mqtt = mqtt.map(|settings| self.open_mqtt(settings)).transpose();
-            let panicked = |_| JoinError::Unreachable("the thread that joins Zenoh has panicked".to_owned());
-            (zenoh.map(|thread| thread.join().map_err(panicked).flatten()).transpose(), mqtt)
+            let panicked =
+                |_| JoinError::Unreachable("a thread that joins a network has panicked".to_owned());
+            let zenoh = zenoh.map(|thread| thread.join().map_err(panicked).flatten()).transpose();
+            let kafka = kafka.map(|thread| thread.join().map_err(panicked).flatten()).transpose();
+            (zenoh, mqtt, kafka)
         });
-        match (zenoh, mqtt) {
-            // The other one has only stopped waiting.
-            (Err(_), Err(setting @ JoinError::Setting(_))) => Err(setting),
-            (zenoh, mqtt) => Ok((zenoh?, mqtt?)),
+        // After an invalid setting, the other networks have only stopped waiting.
+        let errors = [zenoh.as_ref().err(), mqtt.as_ref().err(), kafka.as_ref().err()];
+        let setting = errors.into_iter().flatten().find(|error| matches!(error, JoinError::Setting(_)));
+        match setting.cloned() {
+            Some(setting) => Err(setting),
+            None => Ok(Brokered { zenoh: zenoh?, mqtt: mqtt?, kafka: kafka? }),
         }
+    }
+
+    fn open_kafka(&self, settings: &kafka::Settings) -> Result<kafka::Session, JoinError> {
+        let mut last = None;
+        let opened = if self.goes_on() && !settings.waits {
+            match kafka::Session::open(settings) {
+                Err(error @ kafka::OpenError::Unreachable { .. }) => {
+                    self.report_later(&error.to_string());
+                    kafka::Session::open_later(settings)
+                }
+                opened => opened,
+            }
+        } else {
+            kafka::Session::open_connected(settings, |error| self.wait(&mut last, &error.to_string()))
+        };
+        opened.map_err(|error| {
+            self.is_failing.store(true, Ordering::Relaxed);
+            self.failed(error.to_string(), matches!(error, kafka::OpenError::Unreachable { .. }))
+        })
     }
 
     fn open_zenoh(&self, settings: &zenoh::Settings) -> Result<zenoh::Session, JoinError> {

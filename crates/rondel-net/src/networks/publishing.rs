@@ -64,6 +64,9 @@ impl Networks {
         batching: bool,
     ) -> Result<Box<dyn Publisher>, String> {
         let failed = |reason: String| format!("cannot publish on {address}: {reason}");
+        if let (Address::Kafka(place, _), Some(session)) = (address, &self.kafka) {
+            return session.publisher(place).map_err(|e| failed(e.to_string()));
+        }
         match (address, &self.zenoh, &self.dds, &self.mqtt) {
             (Address::Zenoh(key, _), Some(session), ..) => {
                 let settings = zenoh::PublisherSettings {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::JoinError;
 use crate::address::Address;
 use crate::ros2::{self, Middleware, Ros2Error};
-use crate::{dds, mqtt, zenoh};
+use crate::{dds, kafka, mqtt, zenoh};
 
 /// Settings of the networks to join.
 #[derive(Clone, Debug, Default)]
@@ -16,13 +16,15 @@ pub struct NetworkSettings {
     pub dds: Option<dds::Settings>,
     /// Settings of MQTT.
     pub mqtt: Option<Mqtt>,
+    /// Settings of Kafka.
+    pub kafka: Option<kafka::Settings>,
     /// Settings of ROS 2, which also needs the settings of its middleware; an error if the environment is invalid.
     pub ros2: Option<Result<ros2::Settings, Ros2Error>>,
 }
 
 impl NetworkSettings {
     /// Limits the time for which publishing waits for a consumer that accepts nothing, on every network with settings.
-    /// After it, Zenoh closes the connection; DDS and MQTT drop messages.
+    /// After it, Zenoh closes the connection; DDS, MQTT and Kafka drop messages.
     pub fn limit_slow_consumers(&mut self, wait: Duration) {
         if let Some(zenoh) = &mut self.zenoh {
             zenoh.slow_consumer = Some(wait);
@@ -33,13 +35,28 @@ impl NetworkSettings {
         if let Some(mqtt) = &mut self.mqtt {
             mqtt.settings.slow_consumer = Some(wait);
         }
+        if let Some(kafka) = &mut self.kafka {
+            kafka.slow_consumer = Some(wait);
+        }
     }
 
     /// Holds acknowledgements back until [`Networks::release`](super::Networks::release), on networks that have them. `marks` are those of the
     /// previous run, from [`Networks::freeze`](super::Networks::freeze).
     pub fn hold(&mut self, marks: &[u8]) {
         if let Some(mqtt) = &mut self.mqtt {
-            mqtt.settings.hold = Some(marks.to_vec());
+            mqtt.settings.hold = Some(kafka::split(marks).1.to_vec());
+        }
+        if let Some(kafka) = &mut self.kafka {
+            kafka.waits = true;
+        }
+        self.go_on(marks);
+    }
+
+    /// Goes on at the marks of the previous run, from [`Networks::freeze`](super::Networks::freeze), on networks that keep
+    /// messages without acknowledgements: on Kafka.
+    pub fn go_on(&mut self, marks: &[u8]) {
+        if let Some(kafka) = &mut self.kafka {
+            kafka.marks = kafka::split(marks).0.to_vec();
         }
     }
 
@@ -65,6 +82,7 @@ impl NetworkSettings {
             }
             Address::Dds(..) => {}
             Address::Mqtt(..) => _ = self.mqtt.get_or_insert_default(),
+            Address::Kafka(..) => _ = self.kafka.get_or_insert_default(),
             Address::Stdout => {}
         }
     }
@@ -122,7 +140,12 @@ impl NetworkSettings {
         let setting = |error: String| JoinError::Setting(error);
         self.check_ros2()?;
         self.zenoh.as_ref().map_or(Ok(()), |s| s.check().map_err(|e| setting(e.to_string())))?;
-        self.mqtt.as_ref().map_or(Ok(()), |m| m.settings.check().map_err(|e| setting(e.to_string())))
+        self.mqtt.as_ref().map_or(Ok(()), |m| m.settings.check().map_err(|e| setting(e.to_string())))?;
+        match &self.kafka {
+            Some(_) if !kafka::IS_AVAILABLE => Err(setting(kafka::UNAVAILABLE.to_owned())),
+            Some(kafka) => kafka.check().map_err(|e| setting(e.to_string())),
+            None => Ok(()),
+        }
     }
 }
 

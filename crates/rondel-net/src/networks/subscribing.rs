@@ -79,6 +79,9 @@ impl Networks {
         receiver: Arc<R>,
     ) -> Result<Box<dyn Subscription>, String> {
         let failed = |reason: String| format!("cannot subscribe to {address}: {reason}");
+        if let (Address::Kafka(place, _), Some(session)) = (address, &self.kafka) {
+            return session.subscribe(place, topic, receiver).map_err(|e| failed(e.to_string()));
+        }
         match (address, &self.zenoh, &self.dds, &self.mqtt) {
             (Address::Zenoh(key, _), Some(session), ..) => {
                 let made = session.subscribe(key, topic, receiver).map_err(|e| failed(e.to_string()))?;

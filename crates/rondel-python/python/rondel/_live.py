@@ -24,11 +24,20 @@ _TEXTS = (
     "mqtt_user",
     "mqtt_password_env",
     "mqtt_client_id",
+    "kafka_start",
     "slow_consumer",
     "resend",
 )
-_REPEATED = ("zenoh_connect", "zenoh_listen", "dds_peer")
-_PATHS = ("zenoh_config", "dds_security", "mqtt_password_file", "mqtt_ca", "mqtt_certificate", "mqtt_key")
+_REPEATED = ("zenoh_connect", "zenoh_listen", "dds_peer", "kafka_broker")
+_PATHS = (
+    "zenoh_config",
+    "dds_security",
+    "mqtt_password_file",
+    "mqtt_ca",
+    "mqtt_certificate",
+    "mqtt_key",
+    "kafka_config",
+)
 _INTEGERS = ("dds_domain", "dds_history", "mqtt_qos")
 _FLAGS = ("exit_on_unreachable",)
 

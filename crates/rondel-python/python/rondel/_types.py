@@ -50,6 +50,9 @@ class NetworkOptions(TypedDict, total=False):
     mqtt_certificate: str | os.PathLike[str]
     mqtt_key: str | os.PathLike[str]
     mqtt_client_id: str
+    kafka_broker: str | Iterable[str]
+    kafka_start: Literal["latest", "earliest"]
+    kafka_config: str | os.PathLike[str]
     slow_consumer: str
     resend: str
     exit_on_unreachable: bool

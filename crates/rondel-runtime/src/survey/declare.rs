@@ -146,7 +146,7 @@ fn unusable(topic: &Topic, knows: impl Fn(&str) -> bool) -> Option<String> {
 /// An address without its network.
 fn plain(source: &str) -> &str {
     match source.split_once(':') {
-        Some((network, rest)) if ["zenoh", "dds", "mqtt", "ros2"].contains(&network) => rest,
+        Some((network, rest)) if ["zenoh", "dds", "mqtt", "kafka", "ros2"].contains(&network) => rest,
         _ => source,
     }
 }

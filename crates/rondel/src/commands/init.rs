@@ -266,6 +266,7 @@ impl Init {
                     ("tls", mqtt_ca.as_ref().map(|ca| format!("{{ ca: {} }}", path(ca)))),
                 ],
             ),
+            ("kafka", vec![("brokers", some(&self.look.network.kafka_broker))]),
         ];
         for (name, settings) in sections {
             let settings = settings.into_iter().filter_map(|(key, value)| Some(format!("{key}: {}", value?)));

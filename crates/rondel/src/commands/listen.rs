@@ -61,7 +61,7 @@ pub(super) fn only_listens(
         deployment.clock = None;
     }
     deployment.synchronized = Some(Vec::new());
-    let NetworkSettings { zenoh, dds, mqtt, ros2 } = std::mem::take(&mut deployment.networks);
+    let NetworkSettings { zenoh, dds, mqtt, kafka, ros2 } = std::mem::take(&mut deployment.networks);
     let mut needed = NetworkSettings { ros2, ..NetworkSettings::default() };
     deployment.addresses().for_each(|address| needed.need(address));
     deployment.networks = NetworkSettings {
@@ -72,6 +72,7 @@ pub(super) fn only_listens(
             (mqtt.settings.client_id, mqtt.settings.clean_start) = (None, true);
             mqtt
         }),
+        kafka: kafka.filter(|_| needed.kafka.is_some()),
         ros2: needed.ros2,
     };
     deployment

@@ -484,6 +484,8 @@ fn join(
             return Err(refuse(&why, exit::TRACE));
         }
         settings.hold(session.attachment());
+    } else {
+        settings.go_on(session.attachment());
     }
     let networks = networks::open(&settings, deployment.exit_on_unreachable, interrupted)?;
     networks::show_listeners(&networks);

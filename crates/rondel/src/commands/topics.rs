@@ -212,7 +212,8 @@ impl Look {
 
 /// Whether a pattern is one of a network.
 fn is_address(text: &str) -> bool {
-    text.split_once(':').is_some_and(|(network, _)| ["zenoh", "dds", "mqtt", "ros2"].contains(&network))
+    text.split_once(':')
+        .is_some_and(|(network, _)| ["zenoh", "dds", "mqtt", "kafka", "ros2"].contains(&network))
 }
 
 /// Whether an argument names a recording.

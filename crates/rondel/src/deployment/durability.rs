@@ -71,8 +71,10 @@ pub(super) fn check(
                 mistakes.at(item, format!("`durability: exactly` needs `qos: 1` or `qos: 2` for topic '{name}': the broker does not repeat messages at 0"));
             }
         }
+        // The time of a record of Kafka is stored with it.
+        let is_stored = matches!(address, Address::Kafka(..)) && matches!(input.time, TimeSource::Source);
         let measures = spec.properties.iter().any(|property| property.time != TimeModel::Steps);
-        if measures && !matches!(input.time, TimeSource::Field(_)) {
+        if measures && !is_stored && !matches!(input.time, TimeSource::Field(_)) {
             mistakes.warn(item, format!("the times of topic '{name}' are not fields of its messages: messages that are repeated after a crash get other times, and their verdicts other ids; set `time`"));
         }
     }

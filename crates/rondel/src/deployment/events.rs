@@ -39,6 +39,7 @@ pub fn unheard(spec: &Spec, sources: &[Binding]) -> Vec<Unheard> {
             Address::Ros2(..) => (Some("ROS 2 on Zenoh"), None),
             Address::Zenoh(..) => (Some("Zenoh"), None),
             Address::Mqtt(..) => (Some("MQTT"), None),
+            Address::Kafka(..) => (Some("Kafka"), None),
             Address::Stdout => return None,
         };
         let (text, misleads) = match network {

@@ -267,7 +267,7 @@ fn reads_several(address: &Address) -> bool {
             Address::Zenoh(key, _) => key.contains(['*', '$']),
             Address::Mqtt(filter, ..) => !mqtt::is_single(filter),
             Address::Dds(name, ..) => dds::is_pattern(name),
-            Address::Ros2(..) | Address::Stdout => false,
+            Address::Kafka(..) | Address::Ros2(..) | Address::Stdout => false,
         }
 }
 

@@ -60,6 +60,8 @@ pub(super) fn heartbeat<'y>(
             Address::Zenoh(..) => format!("zenoh:{topic}"),
             Address::Dds(..) => format!("dds:{topic}"),
             Address::Mqtt(..) => format!("mqtt:{topic}"),
+            // Names of topics have no slashes there.
+            Address::Kafka(..) => format!("kafka:{}", topic.replace('/', ".")),
             Address::Ros2(..) => format!("ros2:/{topic}"),
         };
         match Address::parse_sink(&address) {

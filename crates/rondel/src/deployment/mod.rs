@@ -9,6 +9,7 @@ mod durability;
 mod events;
 mod gates;
 mod heartbeat;
+mod kafka;
 mod limits;
 mod metrics;
 mod mqtt;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rondel_event::TimeUnit;
 use rondel_net::networks::Mqtt;
-use rondel_net::{dds, mqtt, zenoh};
+use rondel_net::{dds, kafka, mqtt, zenoh};
 use rondel_runtime::alignment::{Late, MaxWait, Policy, WaitFor};
 use rondel_runtime::text::{grouped, size};
 use rondel_runtime::{AlignmentClock, Blind, Emit, Input, TimeSource};
@@ -241,6 +241,7 @@ impl Deployment {
         rows.extend(self.networks.zenoh.as_ref().map(zenoh_row));
         rows.extend(self.networks.dds.as_ref().map(dds_row));
         rows.extend(self.networks.mqtt.as_ref().map(mqtt_row));
+        rows.extend(self.networks.kafka.as_ref().map(kafka_row));
         if rows.len() == 1 { Vec::new() } else { rows }
     }
 }
@@ -395,6 +396,15 @@ fn mqtt_row(mqtt: &Mqtt) -> Vec<String> {
         broker += &format!(" as user {user}");
     }
     row([version, &broker, "nothing"])
+}
+
+fn kafka_row(settings: &kafka::Settings) -> Vec<String> {
+    let from = match settings.start {
+        kafka::Start::Latest => "the end",
+        kafka::Start::Earliest => "the oldest record",
+    };
+    let brokers = format!("brokers {}, all partitions from {from}", settings.place());
+    row(["kafka", &brokers, "nothing"])
 }
 
 fn policy(policy: Policy) -> &'static str {

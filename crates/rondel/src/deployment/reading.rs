@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
+use rondel_net::kafka;
 use rondel_net::networks::NetworkSettings;
 use rondel_runtime::{Blind, Emit, Input, Reset};
 use rondel_spec::Spec;
@@ -14,6 +15,7 @@ use super::durability::{self, durability};
 use super::events::{Unheard, unheard};
 use super::gates::{self, GateSettings, Surroundings};
 use super::heartbeat::heartbeat;
+use super::kafka::kafka_settings;
 use super::limits::limits;
 use super::metrics::metrics;
 use super::mqtt::mqtt_settings;
@@ -42,13 +44,14 @@ const SECTIONS: Synonyms = &[
     (&["output", "outputs", "publish", "verdict"], "write `verdicts`"),
     (&["sink"], "write `verdicts` for topics, or `sinks` for databases, brokers and web hooks"),
     (
-        &["postgres", "postgresql", "nats", "kafka", "webhook", "alertmanager", "otlp", "hooks"],
+        &["postgres", "postgresql", "nats", "webhook", "alertmanager", "otlp", "hooks"],
         "write `sinks`, a list such as `sinks: [{ webhook: { url: \"https://example/hook\" } }]`",
     ),
     (&["sources", "source", "inputs", "input", "subscribe", "topic"], "write `topics`"),
     (&["spec", "file"], "write `specification`"),
     (&["property", "properties"], "write `formula: FORMULA`, or name a file with `specification:`"),
     (&["broker"], "write `mqtt: { broker: HOST:PORT }`"),
+    (&["brokers"], "write `kafka: { brokers: [HOST:PORT] }`"),
     (&["domain", "domain_id"], "write `dds: { domain: N }`, or `ros2: { domain: N }`"),
     (&["ros", "rmw"], "write `ros2`"),
     (&["connect", "listen", "router"], "write it in the section `zenoh:`"),
@@ -78,6 +81,7 @@ struct Sections<'y> {
     zenoh: Option<Item<'y>>,
     dds: Option<Item<'y>>,
     mqtt: Option<Item<'y>>,
+    kafka: Option<Item<'y>>,
     ros2: Option<Item<'y>>,
     topics: Option<Item<'y>>,
     verdicts: Option<Item<'y>>,
@@ -129,6 +133,7 @@ pub(super) fn deployment(
         zenoh: sections.zenoh.map(|item| zenoh_settings(item, folder, mistakes)),
         dds: sections.dds.map(|item| dds_settings(item, folder, ros2.as_ref(), joins, mistakes)),
         mqtt: sections.mqtt.map(|item| mqtt_settings(item, folder, mistakes)),
+        kafka: sections.kafka.map(|item| kafka_settings(item, folder, joins, mistakes)),
         ros2: ros2.map(Ok),
     };
     let (slow_consumer, spool) = slow_consumer(sections.slow_consumer, folder, mistakes);
@@ -193,6 +198,10 @@ pub(super) fn deployment(
     gates::check_read(&deployment, &substitutes, mistakes);
     gates::deliver_empty(&mut deployment);
     sections.complete_networks(&mut networks, &mut deployment, mistakes);
+    // A section has been checked.
+    if joins && networks.kafka.is_some() && sections.kafka.is_none() && !kafka::IS_AVAILABLE {
+        mistakes.at(root, kafka::UNAVAILABLE);
+    }
     networks.limit_slow_consumers(slow_consumer);
     networks.resend(deployment.limits.resend);
     deployment.networks = networks;
@@ -212,6 +221,7 @@ impl<'y> Sections<'y> {
             zenoh: members.get("zenoh"),
             dds: members.get("dds"),
             mqtt: members.get("mqtt"),
+            kafka: members.get("kafka"),
             ros2: members.get("ros2"),
             topics: members.get("topics"),
             verdicts: members.get("verdicts"),

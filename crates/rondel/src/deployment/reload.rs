@@ -97,6 +97,7 @@ pub fn further_network(before: &NetworkSettings, after: &NetworkSettings) -> Opt
         ("zenoh", before.zenoh.is_some(), after.zenoh.is_some()),
         ("dds", before.dds.is_some(), after.dds.is_some()),
         ("mqtt", before.mqtt.is_some(), after.mqtt.is_some()),
+        ("kafka", before.kafka.is_some(), after.kafka.is_some()),
         ("ros2", before.ros2.is_some(), after.ros2.is_some()),
     ];
     needs.into_iter().find(|(_, before, after)| *after && !before).map(|(name, ..)| name)

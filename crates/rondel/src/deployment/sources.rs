@@ -36,11 +36,13 @@ pub(super) struct Source<'y> {
 
 /// The name of the network that addresses without one are on: where exactly one has a section.
 fn only_network(networks: &NetworkSettings) -> Option<&'static str> {
-    match (&networks.zenoh, &networks.dds, &networks.mqtt) {
-        (Some(_), None, None) => Some("zenoh"),
-        (None, Some(_), None) => Some("dds"),
-        (None, None, Some(_)) => Some("mqtt"),
-        (None, None, None) => networks.ros2.as_ref().map(|_| "ros2"),
+    let NetworkSettings { zenoh, dds, mqtt, kafka, ros2 } = networks;
+    match (zenoh, dds, mqtt, kafka) {
+        (Some(_), None, None, None) => Some("zenoh"),
+        (None, Some(_), None, None) => Some("dds"),
+        (None, None, Some(_), None) => Some("mqtt"),
+        (None, None, None, Some(_)) => Some("kafka"),
+        (None, None, None, None) => ros2.as_ref().map(|_| "ros2"),
         _ => None,
     }
 }
@@ -51,6 +53,7 @@ fn forms(network: Option<&str>) -> &'static str {
         Some("zenoh") => "`zenoh:KEY`",
         Some("dds") => "`dds:TOPIC`",
         Some("mqtt") => "`mqtt:TOPIC`",
+        Some("kafka") => "`kafka:TOPIC`",
         Some("ros2") => "`ros2:/TOPIC`",
         _ => "`zenoh:KEY`, `dds:TOPIC`, `mqtt:TOPIC` or `ros2:/TOPIC`",
     }

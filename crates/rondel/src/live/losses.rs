@@ -121,7 +121,8 @@ impl Unconfirmed {
     /// Returns a sentence for each sink with such messages.
     pub fn sentences(&self) -> Vec<String> {
         let one = |(sink, count): &(String, u64)| {
-            let by = if sink.starts_with("mqtt:") { "the broker" } else { "every subscriber" };
+            let is_of_broker = sink.starts_with("mqtt") || sink.starts_with("kafka");
+            let by = if is_of_broker { "the broker" } else { "every subscriber" };
             format!("{sink}: {} published, but not confirmed by {by}: they may be lost", grouped(*count))
         };
         self.0.iter().map(one).collect()

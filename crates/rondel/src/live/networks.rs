@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use rondel_net::networks::{JoinError, Joining};
 pub use rondel_net::networks::{Mqtt, NetworkSettings, Networks};
-use rondel_net::{dds, mqtt, ros2, zenoh};
+use rondel_net::{dds, kafka, mqtt, ros2, zenoh};
 
 use crate::deployment::{Address, SLOW_CONSUMER_WAIT, lease, resend, slow_consumer_wait};
 use crate::live::signals::StopFlag;
 use crate::{complain, exit, say, warn};
 
-/// Default time that a message waits for an MQTT broker before the next attempt.
+/// Default time that a message waits for a broker of MQTT or Kafka before the next attempt.
 const TRY: Duration = Duration::from_secs(1);
 
 /// Time limit for reaching a network with `--exit-on-unreachable`.
@@ -85,6 +85,15 @@ pub struct NetworkArguments {
     /// The MQTT client identifier (default: a random one)
     #[arg(long, value_name = "NAME")]
     pub mqtt_client_id: Option<String>,
+    /// A broker of Kafka: HOST:PORT (may be repeated; default: localhost:9092)
+    #[arg(long, value_name = "BROKER")]
+    pub kafka_broker: Vec<String>,
+    /// The first record of a topic on Kafka: latest or earliest (default: latest)
+    #[arg(long, value_name = "START", value_parser = start)]
+    pub kafka_start: Option<kafka::Start>,
+    /// A file with further settings of the client of Kafka: NAME=VALUE in each line
+    #[arg(long, value_name = "FILE")]
+    pub kafka_config: Option<PathBuf>,
     /// Time to wait for a consumer that does not accept messages, before it is cut off or they are
     /// dropped (default: 3 s; publish: 10 s)
     #[arg(long, value_name = "DURATION", value_parser = slow_consumer_wait)]
@@ -101,7 +110,7 @@ pub struct NetworkArguments {
 impl NetworkArguments {
     /// The options, and whether they were given: a deployment file has these settings itself. Not those that also go
     /// beside a deployment.
-    pub fn given(&self) -> [(bool, &'static str); 22] {
+    pub fn given(&self) -> [(bool, &'static str); 25] {
         let NetworkArguments {
             zenoh_connect,
             zenoh_listen,
@@ -123,6 +132,9 @@ impl NetworkArguments {
             mqtt_certificate,
             mqtt_key,
             mqtt_client_id,
+            kafka_broker,
+            kafka_start,
+            kafka_config,
             slow_consumer,
             resend,
             exit_on_unreachable: _,
@@ -148,6 +160,9 @@ impl NetworkArguments {
             (mqtt_certificate.is_some(), "--mqtt-certificate"),
             (mqtt_key.is_some(), "--mqtt-key"),
             (mqtt_client_id.is_some(), "--mqtt-client-id"),
+            (!kafka_broker.is_empty(), "--kafka-broker"),
+            (kafka_start.is_some(), "--kafka-start"),
+            (kafka_config.is_some(), "--kafka-config"),
             (slow_consumer.is_some(), "--slow-consumer"),
             (resend.is_some(), "--resend"),
         ]
@@ -220,6 +235,19 @@ impl NetworkArguments {
         Mqtt { settings, verdicts: mqtt::PublisherSettings::default() }
     }
 
+    /// Returns the settings of Kafka.
+    fn kafka(&self) -> Result<kafka::Settings, String> {
+        let mut settings = kafka::Settings::default();
+        if !self.kafka_broker.is_empty() {
+            settings.brokers = self.kafka_broker.clone();
+        }
+        settings.start = self.kafka_start.unwrap_or_default();
+        if let Some(path) = &self.kafka_config {
+            settings.settings = kafka::read_settings(path)?;
+        }
+        Ok(settings)
+    }
+
     /// Returns the settings for joining the networks of these addresses.
     ///
     /// # Errors
@@ -240,14 +268,20 @@ impl NetworkArguments {
             zenoh: on_zenoh.then_some(zenoh),
             dds: on_dds.then_some(dds),
             mqtt: on(|a| matches!(a, Address::Mqtt(..))).then(|| self.mqtt()),
+            kafka: on(|a| matches!(a, Address::Kafka(..))).then(|| self.kafka()).transpose()?,
             ros2: None,
         };
         addresses.clone().for_each(|address| settings.need(address));
         if let Some(wait) = self.slow_consumer {
             settings.limit_slow_consumers(wait);
-        } else if let Some(Mqtt { settings, .. }) = &mut settings.mqtt {
+        } else {
             // Publishers retry until the command is stopped.
-            settings.slow_consumer = Some(TRY);
+            if let Some(Mqtt { settings, .. }) = &mut settings.mqtt {
+                settings.slow_consumer = Some(TRY);
+            }
+            if let Some(kafka) = &mut settings.kafka {
+                kafka.slow_consumer = Some(TRY);
+            }
         }
         if let Some(bytes) = self.resend {
             settings.resend(bytes);
@@ -320,6 +354,10 @@ fn broker(text: &str) -> Result<mqtt::Broker, String> {
 
 fn version(text: &str) -> Result<mqtt::Version, &'static str> {
     text.parse().map_err(|()| "5 or 3.1.1")
+}
+
+fn start(text: &str) -> Result<kafka::Start, &'static str> {
+    text.parse().map_err(|()| "latest or earliest")
 }
 
 fn qos(text: &str) -> Result<mqtt::Qos, &'static str> {

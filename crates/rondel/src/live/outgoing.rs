@@ -102,7 +102,7 @@ impl Outgoing {
         batching: bool,
     ) -> Result<usize, String> {
         let publisher = self.networks.publisher_of(address, schema, batching)?;
-        if self.is_patient && matches!(address, Address::Mqtt(..)) {
+        if self.is_patient && matches!(address, Address::Mqtt(..) | Address::Kafka(..)) {
             publisher.hand_back();
         }
         let address = address.to_string();

@@ -280,3 +280,36 @@ fn reload_is_watch_or_request() {
     assert_eq!(validate(&with("reload: watch")).status, Some(0));
     assert_eq!(validate(&with("reload: request")).status, Some(0));
 }
+
+/// Every build finds mistakes in the section; one without Kafka also refuses to run it.
+#[test]
+fn mistakes_of_kafka_are_found_in_every_build() {
+    let unavailable: (&str, &[&str]) = ("", &["built without Kafka", "feature `kafka`"]);
+    let and_unavailable = |expected: (&'static str, &'static [&'static str])| match cfg!(feature = "kafka") {
+        true => vec![expected],
+        false => vec![expected, unavailable],
+    };
+    for (section, words) in [
+        ("{ group: monitors }", &["no setting 'group'", "properties would not see all messages"][..]),
+        ("{ broker: a }", &["write `brokers: [HOST:PORT]`"]),
+        ("{ start: middle }", &["`start` must be latest or earliest"]),
+        ("{ brokers: [a] }", &["a broker of `kafka` must be HOST:PORT"]),
+        ("{ settings: { sasl.password: x } }", &["settings_env"]),
+    ] {
+        let deployment = format!("formula: v\nkafka: {section}\ntopics: {{ trace: kafka:a }}\n");
+        refused(&deployment, &and_unavailable(("", words)));
+    }
+    for (address, words) in [
+        ("kafka:fleet.{robot}", "the key of a record"),
+        ("kafka:a b", "is not a topic of Kafka"),
+        ("kafka:a/", "leave the / out"),
+        ("kafka+xdr:a", "unknown encoding 'xdr'"),
+    ] {
+        refused(&format!("formula: v\ntopics: {{ trace: \"{address}\" }}\n"), &[("2:18", &[words])]);
+    }
+    let plain = "formula: v\ntopics: { trace: \"kafka:a/{vehicle}\" }\n";
+    match cfg!(feature = "kafka") {
+        true => _ = accepted(plain, &["kafka"]),
+        false => refused(plain, &[unavailable]),
+    }
+}

@@ -50,7 +50,7 @@ impl Names {
             Address::Zenoh(key, _) => key.contains('*'),
             Address::Mqtt(filter, ..) => filter.contains(['+', '#']),
             Address::Dds(name, ..) => dds::is_pattern(name),
-            Address::Ros2(..) | Address::Stdout => false,
+            Address::Kafka(..) | Address::Ros2(..) | Address::Stdout => false,
         };
         if is_wild { Names::Wild } else { Names::One }
     }

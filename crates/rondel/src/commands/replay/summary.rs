@@ -156,8 +156,10 @@ impl Summary {
                 "to": sent.map(|sent| &sent.address),
                 "published": sent.map(|sent| sent.published),
                 "failed": sent.map(|sent| sent.failed),
-                // Brokers of MQTT do not say who has subscribed.
-                "subscribed": sent.filter(|sent| !sent.address.starts_with("mqtt:")).map(|sent| sent.is_matched),
+                // Brokers do not say who has subscribed.
+                "subscribed": sent
+                    .filter(|sent| !sent.address.starts_with("mqtt") && !sent.address.starts_with("kafka"))
+                    .map(|sent| sent.is_matched),
             })
         };
         let left_out = |left: &LeftOut| json!({"topic": left.topic, "reason": left.reason});

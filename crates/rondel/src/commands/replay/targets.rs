@@ -17,7 +17,7 @@ use crate::schemas::offered::{PROFILES, TYPE_HASH, offered};
 use crate::schemas::recorded_types::{encoding, message_type, type_name};
 
 /// The names of the networks.
-const NETWORKS: [&str; 4] = ["zenoh", "dds", "mqtt", "ros2"];
+const NETWORKS: [&str; 5] = ["zenoh", "dds", "mqtt", "kafka", "ros2"];
 
 /// Target of a topic: the address to publish on.
 #[derive(Clone, Debug)]
@@ -64,6 +64,10 @@ impl Place {
         let Place { network, prefix } = self;
         let text = match (*network, prefix.as_str()) {
             ("ros2", "") => format!("ros2:/{bare}"),
+            // A slash separates topic and key there.
+            ("kafka", "") if is_own => format!("kafka:{name}"),
+            ("kafka", "") => format!("kafka:{}", bare.replace('/', ".")),
+            ("kafka", prefix) => format!("kafka:{prefix}.{}", bare.replace('/', ".")),
             (_, "") if is_own => format!("{network}:{name}"),
             (_, "") => format!("{network}:{bare}"),
             _ => format!("{network}:{prefix}/{bare}"),
@@ -220,9 +224,10 @@ impl Targets<'_> {
                 .to_owned()
         };
         let address = match address {
-            Address::Zenoh(..) | Address::Mqtt(..) if is_wrapped => address,
+            Address::Zenoh(..) | Address::Mqtt(..) | Address::Kafka(..) if is_wrapped => address,
             Address::Zenoh(key, _) => Address::Zenoh(key, Encoding::Of(known)),
             Address::Mqtt(name, settings, _) => Address::Mqtt(name, settings, Encoding::Of(known)),
+            Address::Kafka(place, _) => Address::Kafka(place, Encoding::Of(known)),
             Address::Dds(topic_name, topic_type, own) => {
                 let qos = on_dds(qos, own);
                 match known {
@@ -309,6 +314,12 @@ fn of_topic(address: &Address, name: &str) -> Result<Address, String> {
                 return Err(format!("'{name}' is no topic of MQTT"));
             };
             Address::Mqtt(topic, *settings, *encoding)
+        }
+        Address::Kafka(place, encoding) if place.contains('{') => {
+            let Address::Kafka(place, _) = Address::parse_single(&format!("kafka:{name}"))? else {
+                return Err(format!("'{name}' is no topic of Kafka"));
+            };
+            Address::Kafka(place, *encoding)
         }
         Address::Dds(pattern, topic_type, qos) if dds::is_pattern(pattern) => {
             // A topic of ROS 2 was recorded by its name there.

@@ -4,14 +4,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rondel_net::adapter::now;
-use rondel_net::{dds, ros2};
+use rondel_net::{dds, kafka, ros2};
 use rondel_runtime::survey::Survey;
 use rondel_runtime::text::counted;
 
 use super::looking::Looking;
 use super::ros2_patterns::{OfRos2, is_of_ros2};
 use super::{Look, Seen};
-use crate::deployment::Address;
+use crate::deployment::{Address, Encoding};
 use crate::live::networks::{self, NetworkArguments};
 use crate::live::signals::End;
 use crate::schemas::Schemas;
@@ -22,6 +22,7 @@ impl Look {
     fn patterns(&self) -> Vec<String> {
         let NetworkArguments { zenoh_connect, zenoh_listen, zenoh_mode, zenoh_config, .. } = &self.network;
         let NetworkArguments { dds_domain, dds_interface, dds_peer, mqtt_broker, .. } = &self.network;
+        let kafka = !self.network.kafka_broker.is_empty();
         if !self.what.is_empty() {
             return self.what.clone();
         }
@@ -31,8 +32,8 @@ impl Look {
             || zenoh_config.is_some();
         let dds = dds_domain.is_some() || dds_interface.is_some() || !dds_peer.is_empty();
         let mqtt = mqtt_broker.is_some();
-        let none = !zenoh && !dds && !mqtt;
-        let all = [(zenoh || none, "zenoh:**"), (dds || none, "dds:*"), (mqtt, "mqtt:#")];
+        let none = !zenoh && !dds && !mqtt && !kafka;
+        let all = [(zenoh || none, "zenoh:**"), (dds || none, "dds:*"), (mqtt, "mqtt:#"), (kafka, "kafka:*")];
         all.iter().filter(|(is_wanted, _)| *is_wanted).map(|(_, pattern)| (*pattern).to_owned()).collect()
     }
 
@@ -99,6 +100,10 @@ impl Look {
             }
             _ => String::new(),
         };
+        let brokers = match &self.network.kafka_broker[..] {
+            [] => String::new(),
+            brokers => format!(" (brokers {})", brokers.join(", ")),
+        };
         let of_ros2 = ros2.map_or_else(String::new, |ros2| {
             let ros2::Settings { domain, middleware, .. } = ros2.settings;
             format!(" (domain {domain} over {middleware}){alone}")
@@ -108,6 +113,7 @@ impl Look {
                 Some("zenoh") => alone,
                 Some("dds") => &domain,
                 Some("ros2") => &of_ros2,
+                Some("kafka") => &brokers,
                 _ => &broker,
             };
             format!("{text}{more}")
@@ -131,6 +137,10 @@ fn addresses(patterns: &[String], ros2: Option<&OfRos2>) -> Result<Vec<Address>,
 }
 
 fn address(text: &str) -> Result<Address, String> {
+    if let Some(pattern) = text.strip_prefix("kafka:").filter(|pattern| pattern.contains(['*', '?'])) {
+        kafka::check_topic(&pattern.replace(['*', '?'], "_")).map_err(|error| error.to_string())?;
+        return Ok(Address::Kafka(pattern.to_owned(), Encoding::JSON));
+    }
     match text.strip_prefix("dds:") {
         Some(pattern) if !pattern.contains(['{', '}']) => dds::check_pattern(pattern)
             .map(|()| Address::Dds(pattern.to_owned(), dds::TopicType::default(), dds::TopicQos::default()))

@@ -112,6 +112,10 @@ impl<'n> Looking<'n> {
                 let observer = self.observer(|topic| format!("mqtt:{topic}"));
                 self.kept.push(self.networks.observe_mqtt(filter, &observer)?);
             }
+            Address::Kafka(pattern, _) => {
+                let observer = self.observer(|topic| format!("kafka:{topic}"));
+                self.kept.push(self.networks.observe_kafka(pattern, &observer)?);
+            }
             Address::Dds(pattern, ..) => self.dds.push(pattern.clone()),
             Address::Ros2(..) | Address::Stdout => {}
         }

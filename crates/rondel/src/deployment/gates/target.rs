@@ -47,9 +47,10 @@ pub(super) fn target(text: &str, source: &Binding) -> Result<Target, String> {
     };
     let own = source.address.encoding();
     let address = match to {
-        Address::Zenoh(..) | Address::Mqtt(..) if is_stated => to,
-        Address::Zenoh(..) | Address::Mqtt(..) => {
-            let is_same = matches!(source.address, Address::Zenoh(..) | Address::Mqtt(..));
+        Address::Zenoh(..) | Address::Mqtt(..) | Address::Kafka(..) if is_stated => to,
+        Address::Zenoh(..) | Address::Mqtt(..) | Address::Kafka(..) => {
+            let is_same =
+                matches!(source.address, Address::Zenoh(..) | Address::Mqtt(..) | Address::Kafka(..));
             to.encoded(if is_same { own } else { Encoding::Of(encoding) })?
         }
         Address::Dds(name, _, qos) => match encoding {

@@ -78,6 +78,23 @@ const HTTP: Synonyms = &[
     (&["ca", "certificate"], "write `tls: { ca: FILE }`"),
 ];
 
+/// Reads the addresses of brokers of Kafka.
+pub(in crate::deployment) fn kafka_brokers(item: Item<'_>, mistakes: &mut Mistakes) -> Vec<String> {
+    let mut addresses = Vec::new();
+    for item in item.items() {
+        let Some(text) = name_of("brokers", item, mistakes) else { continue };
+        let checked = match text.contains("://") || !text.contains(':') {
+            true => Err("must be HOST:PORT, such as 127.0.0.1:9092".to_owned()),
+            false => check_port(&text),
+        };
+        match checked {
+            Ok(()) => addresses.push(text),
+            Err(why) => mistakes.at(item, format!("a broker of `kafka` {why}")),
+        }
+    }
+    addresses
+}
+
 /// Reads the settings of a kind.
 pub(super) fn read(
     kind: Kind,
@@ -250,18 +267,7 @@ impl<'y> Reading<'y, '_> {
         }
         self.members.finish(KAFKA, mistakes);
         let topic = topic.and_then(|item| name_of("topic", item, mistakes));
-        let mut addresses = Vec::new();
-        for item in brokers?.items() {
-            let Some(text) = name_of("brokers", item, mistakes) else { continue };
-            let checked = match text.contains("://") || !text.contains(':') {
-                true => Err("must be HOST:PORT, such as 127.0.0.1:9092".to_owned()),
-                false => check_port(&text),
-            };
-            match checked {
-                Ok(()) => addresses.push(text),
-                Err(why) => mistakes.at(item, format!("a broker of `kafka` {why}")),
-            }
-        }
+        let addresses = kafka_brokers(brokers?, mistakes);
         let (first, topic) = (addresses.first()?.clone(), topic?);
         let place = format!("{first} {topic}");
         let target = KafkaTarget { brokers: addresses, topic, settings };

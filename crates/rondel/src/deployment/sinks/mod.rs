@@ -13,13 +13,14 @@ use rondel_event::terminal::is_obeyed;
 use rondel_runtime::Emit;
 use rondel_spec::Spec;
 
-use common::name_of;
 pub(super) use common::{days, spool, wait};
+use common::{name_of, pairs};
+pub(super) use kinds::kafka_brokers;
 
 use super::choice;
 use super::metrics::PushSettings;
-use super::yaml::{Item, Mistakes, Synonyms};
-use crate::sinks::driven::targets::{KINDS, Kind, Target, WebhookEmit};
+use super::yaml::{Item, Members, Mistakes, Synonyms};
+use crate::sinks::driven::targets::{KINDS, Kind, Pair, Target, WebhookEmit};
 use crate::sinks::driven::{Filter, MOST_SINKS, SinkSettings, WAIT};
 
 /// The largest number of characters of a name.
@@ -48,6 +49,16 @@ struct Context<'a> {
     spec: Option<&'a Spec>,
     /// Whether the deployment is to be run: then environment variables must be set.
     joins: bool,
+}
+
+/// Reads settings of a client of Kafka, whose secrets are in environment variables.
+pub(super) fn client_settings(
+    members: &mut Members<'_>,
+    folder: &Path,
+    joins: bool,
+    mistakes: &mut Mistakes,
+) -> Vec<Pair> {
+    pairs(members, "settings", Some("settings_env"), Context { folder, spec: None, joins }, mistakes)
 }
 
 /// Reads the section. `joins`: whether the deployment is to be run, and not only its recordings to be checked.

@@ -1,0 +1,504 @@
+//! The consumer of a session, its subscriptions, and delivery of their records.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rdkafka::consumer::{BaseConsumer, Consumer as _};
+use rdkafka::error::RDKafkaErrorCode;
+use rdkafka::message::BorrowedMessage;
+use rdkafka::{Message as _, Offset, TopicPartitionList};
+use rondel_event::{Timestamp, TopicId};
+
+use super::client::Watched;
+use super::partitions::{self, Begin, First, Partitions, Unknown};
+use super::positions::{self, Mark, Marks};
+use super::subscription::{Counts, Deliver};
+use super::{Place, Settings};
+use crate::adapter::{Sample, now, trace_message};
+
+/// Interval of attempts to take a lock before a deadline.
+const POLL: Duration = Duration::from_millis(1);
+/// Interval of queries for the oldest record of a partition whose offsets have a gap.
+const GAPS: Duration = Duration::from_secs(1);
+
+/// The consumer of a session, shared by all its subscriptions.
+pub(super) struct Incoming {
+    pub(super) settings: Settings,
+    pub(super) consumer: BaseConsumer<Watched>,
+    /// Held while receivers are called.
+    routes: Mutex<Routes>,
+    /// Taken shortly before `routes` by the reading thread, and by threads that need `routes` soon.
+    pub(super) gate: Mutex<()>,
+    closing: AtomicBool,
+    /// Whether the reading thread has ended.
+    ended: Mutex<bool>,
+    changed: Condvar,
+    /// Whether a broker was ever reached.
+    pub(super) is_reached: AtomicBool,
+    /// Whether records that waited at the brokers during an outage may not have been received yet.
+    pub(super) is_behind: AtomicBool,
+}
+
+/// The subscriptions of a consumer, and the topics that it reads.
+pub(super) struct Routes {
+    pub(super) all: Vec<Route>,
+    next: u64,
+    pub(super) topics: BTreeMap<String, Topic>,
+    /// Marks of the previous run on topics that are not read yet.
+    marks: Marks,
+    /// Whether records wait until all subscriptions exist.
+    waits: bool,
+    /// Errors that were logged.
+    pub(super) logged: Vec<RDKafkaErrorCode>,
+}
+
+/// A subscription.
+pub(super) struct Route {
+    key: u64,
+    pub(super) place: Place,
+    pub(super) topic: TopicId,
+    pub(super) deliver: Box<dyn Deliver>,
+    pub(super) counts: Arc<Counts>,
+    /// Whether the key has parameters.
+    has_parameters: bool,
+    /// Name of the last record: the topic, and the key if it has parameters.
+    name: String,
+    /// Whether the receiver got a record since its last `idle`.
+    touched: bool,
+}
+
+impl Route {
+    pub(super) fn new(place: Place, topic: TopicId, deliver: Box<dyn Deliver>, counts: Arc<Counts>) -> Route {
+        let (name, has_parameters) = (place.topic.clone(), place.has_parameters());
+        Route { key: 0, place, topic, deliver, counts, has_parameters, name, touched: false }
+    }
+}
+
+/// A topic that is read.
+#[derive(Debug, Default)]
+pub(super) struct Topic {
+    pub(super) partitions: BTreeMap<i32, Partition>,
+    /// Whether its partitions are known.
+    pub(super) is_known: bool,
+    /// Whether the cluster did not have it when it was last looked for.
+    pub(super) is_missing: bool,
+    /// Time since which its records may have been missed, while no broker was reached.
+    pub(super) unread_since: Option<Timestamp>,
+}
+
+/// A partition that is read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Partition {
+    mark: Mark,
+    /// Whether the consumer has it.
+    is_assigned: bool,
+    /// Whether the last call of [`Incoming::freeze`] has captured its mark.
+    is_captured: bool,
+    /// Whether it may be read: a snapshot with a mark of it is durable, or none is needed.
+    is_saved: bool,
+    /// Time of the last query for its oldest record.
+    queried: Option<Instant>,
+}
+
+impl Incoming {
+    pub(super) fn new(settings: Settings, consumer: BaseConsumer<Watched>, marks: Marks) -> Incoming {
+        // A run that goes on at marks has records to catch up with.
+        let is_behind = AtomicBool::new(!marks.is_empty());
+        let routes = Routes {
+            all: Vec::new(),
+            next: 0,
+            topics: BTreeMap::new(),
+            marks,
+            waits: settings.waits,
+            logged: Vec::new(),
+        };
+        Incoming {
+            settings,
+            consumer,
+            routes: Mutex::new(routes),
+            gate: Mutex::default(),
+            closing: AtomicBool::new(false),
+            ended: Mutex::new(false),
+            changed: Condvar::new(),
+            is_reached: AtomicBool::new(false),
+            is_behind,
+        }
+    }
+
+    pub(super) fn routes(&self) -> MutexGuard<'_, Routes> {
+        self.routes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes the lock of the routes before the reading thread takes it again.
+    fn routes_soon(&self) -> (MutexGuard<'_, ()>, MutexGuard<'_, Routes>) {
+        let gate = self.gate.lock().unwrap_or_else(PoisonError::into_inner);
+        (gate, self.routes())
+    }
+
+    pub(super) fn is_closing(&self) -> bool {
+        self.closing.load(Ordering::SeqCst)
+    }
+
+    /// Adds a subscription, and reads its topic. Returns the key of the subscription.
+    ///
+    /// # Errors
+    /// The user may not read the topic.
+    pub(super) fn subscribe(&self, mut route: Route) -> Result<u64, String> {
+        let topic = route.place.topic.clone();
+        let is_known = self.routes_soon().1.topics.get(&topic).is_some_and(|topic| topic.is_known);
+        // Outside of the lock: requests take time.
+        let found = (!is_known)
+            .then(|| partitions::find(self.consumer.client(), &topic, |_| false, partitions::LIMIT));
+        let place = self.settings.place();
+        if let Some(Err(Unknown::Refused(reason))) = &found {
+            return Err(format!("Kafka at {place} refuses the subscription: {reason}"));
+        }
+        let (_gate, mut routes) = self.routes_soon();
+        routes.next += 1;
+        let key = routes.next;
+        route.key = key;
+        routes.all.push(route);
+        if routes.topics.get(&topic).is_some_and(|topic| topic.is_known) {
+            return Ok(key);
+        }
+        match found {
+            Some(Ok(partitions)) => {
+                self.read(&mut routes, &topic, &partitions, First::Set(self.settings.start));
+            }
+            Some(Err(Unknown::Topic)) => {
+                tracing::warn!(
+                    "Kafka at {place} has no topic `{topic}`; it is read from its first record once it exists"
+                );
+                self.is_reached.store(true, Ordering::Relaxed);
+                routes.topics.entry(topic).or_default().is_missing = true;
+            }
+            Some(Err(Unknown::Unreachable(reason) | Unknown::Refused(reason))) => {
+                tracing::warn!(
+                    "cannot read the topic `{topic}` of Kafka at {place} yet: {reason}; trying again"
+                );
+                let has_mark = routes.marks.contains_key(&topic);
+                let since = now();
+                if !has_mark {
+                    routes.missed(&topic, since, None);
+                }
+                let unread = routes.topics.entry(topic).or_default();
+                unread.unread_since = (!has_mark).then_some(since);
+            }
+            // Another subscription to it was closed meanwhile: the reading thread finds it.
+            None => _ = routes.topics.entry(topic).or_default(),
+        }
+        Ok(key)
+    }
+
+    /// Begins to read partitions of a topic, or further ones.
+    pub(super) fn read(&self, routes: &mut Routes, topic: &str, found: &Partitions, first: First) {
+        self.is_reached.store(true, Ordering::Relaxed);
+        let marks = routes.marks.remove(topic);
+        // A partition without a mark beside others with one has appeared since.
+        let first = if marks.is_some() { First::Oldest } else { first };
+        let mut lost = Vec::new();
+        let known = routes.topics.entry(topic.to_owned()).or_default();
+        for (number, range) in found {
+            if known.partitions.contains_key(number) {
+                continue;
+            }
+            let mark = marks.as_ref().and_then(|marks| marks.get(number).copied());
+            let is_saved = mark.is_some() || !self.settings.waits;
+            let Begin { mark, lost: count, is_new } = partitions::begin(*range, mark, first);
+            if is_new {
+                tracing::warn!(
+                    "the topic `{topic}` of Kafka was created again or cut off since the snapshot: its partition {number} \
+                     is read from its begin"
+                );
+            }
+            if count > 0 {
+                lost.push((*number, count, mark.last));
+            }
+            let (is_assigned, is_captured, queried) = (false, false, None);
+            let partition = Partition { mark, is_assigned, is_captured, is_saved, queried };
+            known.partitions.insert(*number, partition);
+        }
+        (known.is_known, known.is_missing) = (true, false);
+        let unread_since = known.unread_since.take();
+        tracing::info!(%topic, partitions = known.partitions.len(), "reading the topic of Kafka");
+        for (number, count, since) in lost {
+            routes.lost(topic, number, count, since);
+        }
+        if let Some(since) = unread_since {
+            routes.missed(topic, since, Some(now()));
+        }
+        if !routes.waits {
+            self.assign(routes);
+        }
+    }
+
+    /// Passes all partitions to the consumer that it does not have yet, and that may be read.
+    fn assign(&self, routes: &mut Routes) {
+        let mut list = TopicPartitionList::new();
+        for (topic, Topic { partitions, .. }) in &routes.topics {
+            for (number, partition) in partitions.iter().filter(|(_, partition)| partition.waits()) {
+                // An offset is never negative.
+                let _ = list.add_partition_offset(topic, *number, Offset::Offset(partition.mark.next));
+            }
+        }
+        if list.count() == 0 {
+            return;
+        }
+        if let Err(error) = self.consumer.incremental_assign(&list) {
+            tracing::warn!("cannot read from Kafka at {}: {error}; trying again", self.settings.place());
+            return;
+        }
+        let partitions = routes.partitions();
+        partitions.filter(|partition| partition.waits()).for_each(|partition| partition.is_assigned = true);
+    }
+
+    /// Stops to read partitions.
+    pub(super) fn unassign(&self, topic: &str, partitions: impl Iterator<Item = i32>) {
+        let mut list = TopicPartitionList::new();
+        for number in partitions {
+            list.add_partition(topic, number);
+        }
+        if list.count() > 0
+            && let Err(error) = self.consumer.incremental_unassign(&list)
+        {
+            tracing::debug!(%topic, "cannot stop reading from Kafka: {error}");
+        }
+    }
+
+    /// Ends a subscription. Returns whether its receiver returned within `limit`.
+    pub(super) fn unsubscribe(&self, key: u64, limit: Duration) -> bool {
+        let Some(mut routes) = lock_until(&self.routes, Instant::now() + limit) else { return false };
+        let Some(index) = routes.all.iter().position(|route| route.key == key) else { return true };
+        let route = routes.all.remove(index);
+        let topic = &route.place.topic;
+        if routes.all.iter().all(|other| other.place.topic != *topic)
+            && let Some(read) = routes.topics.remove(topic)
+        {
+            let assigned = read.partitions.iter().filter(|(_, partition)| partition.is_assigned);
+            self.unassign(topic, assigned.map(|(number, _)| *number));
+        }
+        drop(routes);
+        route.deliver.idle();
+        let received = route.counts.received.load(Ordering::Relaxed);
+        tracing::info!(topic = %route.place.topic, received, "closed the subscription");
+        true
+    }
+
+    /// Reads the topics of all subscriptions from now on, if they waited.
+    pub(super) fn begin(&self) {
+        let (_gate, mut routes) = self.routes_soon();
+        if std::mem::take(&mut routes.waits) {
+            self.assign(&mut routes);
+        }
+    }
+
+    /// Passes partitions to the consumer that it refused before.
+    pub(super) fn assign_rest(&self, routes: &mut Routes) {
+        if !routes.waits {
+            self.assign(routes);
+        }
+    }
+
+    /// Calls `capture` with marks of all received records, while none is received.
+    pub(super) fn freeze<T>(&self, capture: impl FnOnce(Vec<u8>) -> T) -> T {
+        let (_gate, mut routes) = self.routes_soon();
+        routes.partitions().for_each(|partition| partition.is_captured = true);
+        let read = routes.topics.iter().filter(|(_, topic)| !topic.partitions.is_empty());
+        let read = read.map(|(name, topic)| {
+            let marks = topic.partitions.iter().map(|(number, partition)| (*number, partition.mark));
+            (name.as_str(), marks.collect::<Vec<_>>())
+        });
+        // A topic that could not be read yet keeps its marks.
+        let unread = routes.marks.iter().filter(|(name, _)| routes.topics.contains_key(*name));
+        let unread = unread.map(|(name, marks)| {
+            (name.as_str(), marks.iter().map(|(number, mark)| (*number, *mark)).collect::<Vec<_>>())
+        });
+        capture(positions::write(read.chain(unread)))
+    }
+
+    /// Records that the snapshot of the last [`freeze`](Incoming::freeze) is durable: partitions whose first mark is in it
+    /// are read from now on.
+    pub(super) fn release(&self) {
+        let (_gate, mut routes) = self.routes_soon();
+        routes.partitions().for_each(|partition| partition.is_saved |= partition.is_captured);
+        self.assign_rest(&mut routes);
+    }
+
+    /// Whether partitions wait until a snapshot with their first mark is durable.
+    pub(super) fn awaits_snapshot(&self) -> bool {
+        self.routes().partitions().any(|partition| !partition.is_saved)
+    }
+
+    /// Whether there are marks of an earlier run on a topic.
+    pub(super) fn has_marks(&self, topic: &str) -> bool {
+        self.routes().marks.contains_key(topic)
+    }
+
+    /// Delivers a record.
+    pub(super) fn deliver(&self, routes: &mut Routes, message: &BorrowedMessage<'_>) {
+        let (topic, number, offset) = (message.topic(), message.partition(), message.offset());
+        let Some(partition) = routes.topics.get_mut(topic).and_then(|read| read.partitions.get_mut(&number))
+        else {
+            return;
+        };
+        let arrival = now();
+        let Mark { next, last } =
+            std::mem::replace(&mut partition.mark, Mark { next: offset + 1, last: arrival });
+        if offset > next && partition.queried.is_none_or(|queried| queried.elapsed() >= GAPS) {
+            partition.queried = Some(Instant::now());
+            self.examine_gap(routes, (topic, number), (next, offset), last);
+        } else if offset < next {
+            routes.was_reset(topic, number);
+        }
+        let payload = message.payload();
+        trace_message("received", topic, payload.unwrap_or_default());
+        let source_time = message.timestamp().to_millis().and_then(|ms| ms.checked_mul(1_000_000));
+        let source_time = source_time.map(Timestamp::from_nanos);
+        for route in routes.all.iter_mut().filter(|route| route.place.topic == topic) {
+            route
+                .take(payload.map(|payload| Sample::new(payload, source_time, Some(arrival))), message.key());
+        }
+    }
+
+    /// Counts the records between two offsets that have expired. Gaps may also be those of a compacted topic, or of
+    /// transactions.
+    fn examine_gap(
+        &self,
+        routes: &mut Routes,
+        (topic, number): (&str, i32),
+        (next, offset): (i64, i64),
+        since: Timestamp,
+    ) {
+        let Ok((low, _)) = self.consumer.client().fetch_watermarks(topic, number, GAPS) else { return };
+        let lost = low.min(offset).saturating_sub(next);
+        if lost > 0 {
+            routes.lost(topic, number, lost.unsigned_abs(), since);
+        }
+    }
+
+    /// Informs receivers that no further record is waiting.
+    pub(super) fn idle(routes: &mut Routes) {
+        for route in &mut routes.all {
+            if std::mem::take(&mut route.touched) {
+                route.deliver.idle();
+            }
+        }
+    }
+
+    /// Records that the reading thread has ended, and releases the receivers.
+    pub(super) fn end(&self) {
+        self.routes().all.clear();
+        *self.ended.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.changed.notify_all();
+    }
+
+    /// Ends the reading thread. Returns whether it has ended within `limit`.
+    pub(super) fn close(&self, limit: Duration) -> bool {
+        self.closing.store(true, Ordering::SeqCst);
+        let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self.changed.wait_timeout_while(ended, limit, |ended| !*ended);
+        *waited.unwrap_or_else(PoisonError::into_inner).0
+    }
+}
+
+impl Partition {
+    /// Whether it can be passed to the consumer.
+    fn waits(&self) -> bool {
+        self.is_saved && !self.is_assigned
+    }
+}
+
+impl Routes {
+    fn partitions(&mut self) -> impl Iterator<Item = &mut Partition> {
+        self.topics.values_mut().flat_map(|topic| topic.partitions.values_mut())
+    }
+
+    /// Counts records of a partition that have expired before they were read, after the last one at `since`.
+    fn lost(&self, topic: &str, number: i32, count: u64, since: Timestamp) {
+        tracing::warn!(
+            "the topic `{topic}` of Kafka has lost {count} records of its partition {number} before they were read: they \
+             have expired; raise `retention.ms` or `retention.bytes` of the topic"
+        );
+        for route in self.all.iter().filter(|route| route.place.topic == topic) {
+            route.counts.lost.fetch_add(count, Ordering::Relaxed);
+        }
+        self.missed(topic, since, Some(now()));
+    }
+
+    /// Informs the receivers of a topic that records may have been missed.
+    fn missed(&self, topic: &str, from: Timestamp, until: Option<Timestamp>) {
+        for route in self.all.iter().filter(|route| route.place.topic == topic) {
+            route.deliver.missed(route.topic, from, until);
+        }
+    }
+
+    /// Counts a partition that is read again from its begin: the topic was created again, or was cut off.
+    fn was_reset(&self, topic: &str, number: i32) {
+        tracing::warn!(
+            "the partition {number} of the topic `{topic}` of Kafka was cut off or created again: it is read from its \
+             begin, and records may come twice"
+        );
+        for route in self.all.iter().filter(|route| route.place.topic == topic) {
+            route.counts.duplicates.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Route {
+    /// Delivers a sample to the receiver, if its key is that of the address; counts a tombstone, which has none.
+    fn take(&mut self, sample: Option<Sample<'_>>, key: Option<&[u8]>) {
+        let Route { place, topic, deliver, counts, has_parameters, name, touched, .. } = self;
+        if let Some(own) = &place.key
+            && !*has_parameters
+            && key != Some(own.as_bytes())
+        {
+            return;
+        }
+        // Only the first of each kind is logged.
+        let first = |count: &AtomicU64| count.fetch_add(1, Ordering::Relaxed) == 0;
+        let Some(sample) = sample else {
+            if first(&counts.empty) {
+                tracing::warn!(
+                    topic = %place.topic,
+                    "a record without a value (a tombstone) was received and is ignored; further ones are only counted"
+                );
+            }
+            return;
+        };
+        if *has_parameters {
+            let text = key.and_then(|key| std::str::from_utf8(key).ok()).filter(|key| !key.is_empty());
+            let Some(text) = text else {
+                if first(&counts.malformed) {
+                    tracing::warn!(
+                        topic = %place.topic,
+                        "a record without a key in UTF-8, whose parts are parameters here, is ignored; further ones are \
+                         only counted"
+                    );
+                }
+                return;
+            };
+            name.truncate(place.topic.len());
+            name.push('/');
+            name.push_str(text);
+        }
+        if deliver.receive(*topic, name, sample) {
+            counts.received.fetch_add(1, Ordering::Relaxed);
+            *touched = true;
+        }
+    }
+}
+
+/// Returns the guard of a mutex, `None` if it cannot be locked before the deadline.
+fn lock_until<T>(mutex: &Mutex<T>, deadline: Instant) -> Option<MutexGuard<'_, T>> {
+    loop {
+        match mutex.try_lock() {
+            Ok(guard) => return Some(guard),
+            Err(TryLockError::Poisoned(poisoned)) => return Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) if Instant::now() >= deadline => return None,
+            Err(TryLockError::WouldBlock) => thread::sleep(POLL),
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! The reading thread: polls the consumer, and looks for topics, partitions and lost connections.
+
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use rdkafka::consumer::Consumer as _;
+use rdkafka::error::{KafkaError, KafkaResult};
+use rdkafka::message::BorrowedMessage;
+
+use super::client::is_unknown_topic;
+use super::incoming::{Incoming, Routes};
+use super::partitions::{self, First, Unknown};
+
+/// Time of one wait for a record.
+const WAIT: Duration = Duration::from_millis(100);
+/// Time after which a restored connection fetches records again: the longest pause between two attempts, and a reserve.
+const FETCHING: Duration = Duration::from_secs(2);
+/// Maximum number of records that are delivered before others may take the lock.
+const BATCH: usize = 256;
+/// Interval of looking for new partitions.
+const PARTITIONS: Duration = Duration::from_secs(30);
+/// Interval of looking for topics whose partitions are unknown.
+const TOPICS: Duration = Duration::from_secs(1);
+/// Time limit of looking for one topic, while nothing is received.
+const LIMIT: Duration = Duration::from_secs(1);
+
+impl Incoming {
+    /// The thread of the consumer.
+    pub(super) fn run(&self) {
+        let (mut looked, mut searched) = (Instant::now(), Instant::now());
+        let watch = &self.consumer.context().watch;
+        let mut restored = Instant::now();
+        while !self.is_closing() {
+            match self.consumer.poll(WAIT) {
+                Some(first) => self.take(first),
+                // Nothing waits any more.
+                None if !watch.is_lost() && restored.elapsed() >= FETCHING => {
+                    self.is_behind.store(false, Ordering::Relaxed);
+                }
+                None => {}
+            }
+            if watch.is_suspected() && self.look_after_connection() {
+                restored = Instant::now();
+            }
+            if searched.elapsed() >= TOPICS {
+                self.look_for_topics();
+                searched = Instant::now();
+            }
+            if looked.elapsed() >= PARTITIONS {
+                self.look_for_partitions();
+                looked = Instant::now();
+            }
+        }
+        self.end();
+    }
+
+    /// Delivers a polled record, and all that wait behind it.
+    fn take(&self, first: KafkaResult<BorrowedMessage<'_>>) {
+        drop(self.gate.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut routes = self.routes();
+        let (mut polled, mut left) = (Some(first), BATCH);
+        while let Some(one) = polled.take() {
+            match one {
+                Ok(message) => self.deliver(&mut routes, &message),
+                Err(error) => self.failed(&mut routes, &error),
+            }
+            left -= 1;
+            if left > 0 {
+                polled = self.consumer.poll(Duration::ZERO);
+            }
+        }
+        Incoming::idle(&mut routes);
+    }
+
+    /// Logs an error of the consumer. Errors of the connection are those of the watch.
+    fn failed(&self, routes: &mut Routes, error: &KafkaError) {
+        let Some(code) = error.rdkafka_error_code() else { return };
+        if is_unknown_topic(code) {
+            // It does not name the topic.
+            for topic in routes.topics.values_mut() {
+                topic.is_known = false;
+            }
+        }
+        if !routes.logged.contains(&code) {
+            routes.logged.push(code);
+            tracing::debug!("Kafka at {}: {error}", self.settings.place());
+        }
+    }
+
+    /// Checks a suspected connection. Returns whether it was restored.
+    fn look_after_connection(&self) -> bool {
+        let watch = &self.consumer.context().watch;
+        let Some(topic) = self.routes().topics.keys().next().cloned() else { return false };
+        let is_restored = watch.look(self.consumer.client(), &topic);
+        if watch.is_lost() || is_restored {
+            self.is_behind.store(true, Ordering::Relaxed);
+        }
+        is_restored
+    }
+
+    /// Looks for the topics whose partitions are unknown.
+    fn look_for_topics(&self) {
+        let unknown: Vec<String> = {
+            let mut routes = self.routes();
+            self.assign_rest(&mut routes);
+            let all = routes.topics.iter().filter(|(_, topic)| !topic.is_known);
+            all.map(|(name, _)| name.clone()).collect()
+        };
+        for name in unknown.into_iter().take_while(|_| !self.is_closing()) {
+            let found = partitions::find(self.consumer.client(), &name, |_| false, LIMIT);
+            let mut routes = self.routes();
+            // The subscription may have been closed meanwhile.
+            let Some(topic) = routes.topics.get_mut(&name) else { continue };
+            match found {
+                Ok(found) => {
+                    // After an error of another topic, the known partitions of this one go on.
+                    let is_later = topic.is_missing || !topic.partitions.is_empty();
+                    let first = if is_later { First::Oldest } else { First::Set(self.settings.start) };
+                    self.read(&mut routes, &name, &found, first);
+                }
+                Err(Unknown::Topic) => {
+                    self.is_reached.store(true, Ordering::Relaxed);
+                    topic.unread_since = None;
+                    if !std::mem::replace(&mut topic.is_missing, true) {
+                        tracing::warn!(
+                            "Kafka at {} has no topic `{name}` any more; it is read from its first record once it exists",
+                            self.settings.place()
+                        );
+                    }
+                    let partitions = std::mem::take(&mut topic.partitions);
+                    self.unassign(&name, partitions.into_keys());
+                }
+                Err(Unknown::Refused(reason)) => {
+                    for route in routes.all.iter().filter(|route| route.place.topic == name) {
+                        if route.counts.refused.swap(1, Ordering::Relaxed) == 0 {
+                            tracing::warn!("Kafka at {}: {reason}", self.settings.place());
+                        }
+                    }
+                }
+                Err(Unknown::Unreachable(reason)) => {
+                    tracing::debug!(topic = %name, "cannot read the topic of Kafka yet: {reason}");
+                }
+            }
+        }
+    }
+
+    /// Looks for further partitions of known topics.
+    fn look_for_partitions(&self) {
+        let watch = &self.consumer.context().watch;
+        let known: Vec<(String, Vec<i32>)> = {
+            let routes = self.routes();
+            let all = routes.topics.iter().filter(|(_, topic)| topic.is_known);
+            all.map(|(name, topic)| (name.clone(), topic.partitions.keys().copied().collect())).collect()
+        };
+        for (name, known) in known {
+            if self.is_closing() || watch.is_lost() {
+                return;
+            }
+            let is_known = |number| known.contains(&number);
+            match partitions::find(self.consumer.client(), &name, is_known, LIMIT) {
+                Ok(found) if found.is_empty() => {}
+                Ok(found) => {
+                    let mut routes = self.routes();
+                    if routes.topics.contains_key(&name) {
+                        self.read(&mut routes, &name, &found, First::Oldest);
+                    }
+                }
+                Err(Unknown::Topic) => {
+                    let mut routes = self.routes();
+                    routes.topics.get_mut(&name).into_iter().for_each(|topic| topic.is_known = false);
+                }
+                Err(_) => {}
+            }
+        }
+    }
+}

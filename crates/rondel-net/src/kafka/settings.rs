@@ -1,0 +1,274 @@
+//! Settings of the client.
+
+use std::fmt;
+use std::path::Path;
+use std::time::Duration;
+
+use super::OpenError;
+
+/// Settings of Kafka that cannot be chosen, by their names or the begins of their names, and why.
+const REFUSED: [(&str, &str); 24] = [
+    ("bootstrap.servers", "`brokers` names the brokers"),
+    ("metadata.broker.list", "`brokers` names the brokers"),
+    ("group.id", NO_GROUP),
+    ("group.instance.id", NO_GROUP),
+    ("group.protocol", NO_GROUP),
+    ("partition.assignment.strategy", NO_GROUP),
+    ("auto.offset.reset", "`start` states where a run without a snapshot begins"),
+    ("enable.auto.commit", "the snapshot states where the next run goes on, and not the broker"),
+    ("enable.auto.offset.store", "the snapshot states where the next run goes on, and not the broker"),
+    ("enable.partition.eof", "Rondel does not use it"),
+    ("allow.auto.create.topics", "Rondel creates no topics to read from"),
+    (
+        "enable.idempotence",
+        "it is always true, so that a broker stores no message twice when it is sent again",
+    ),
+    ("acks", "it is always `all`, so that acknowledged messages survive the loss of a broker"),
+    (
+        "request.required.acks",
+        "it is always `all`, so that acknowledged messages survive the loss of a broker",
+    ),
+    (
+        "message.timeout.ms",
+        "messages wait until they are delivered; limit the queue by `slow_consumer` instead",
+    ),
+    (
+        "delivery.timeout.ms",
+        "messages wait until they are delivered; limit the queue by `slow_consumer` instead",
+    ),
+    ("delivery.report.only.error", "Rondel waits for the report of each message"),
+    ("transactional.id", "Rondel writes without transactions"),
+    ("plugin.library.paths", "Rondel loads no libraries"),
+    ("statistics.interval.ms", "`rondel` reports the state of its networks itself"),
+    ("log_level", "errors are reported by Rondel"),
+    ("test.mock.", "it replaces the brokers by false ones"),
+    ("ssl.", NO_TLS),
+    ("sasl.oauthbearer.", "this build has no OAuth; use `sasl.mechanism: PLAIN`"),
+];
+
+const NO_GROUP: &str = "in a consumer group a process receives some partitions only, and properties would not see all \
+                        messages; a run reads all partitions, without a group";
+
+const NO_TLS: &str = "this build connects to Kafka without TLS; use a listener without TLS that only this machine reaches, \
+                      or a local proxy that adds TLS";
+
+/// First record of a topic in a run without a snapshot.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Start {
+    /// The first record published after the subscription.
+    #[default]
+    Latest,
+    /// The oldest record that the broker still has.
+    Earliest,
+}
+
+impl std::str::FromStr for Start {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Start, ()> {
+        match text {
+            "latest" => Ok(Start::Latest),
+            "earliest" => Ok(Start::Earliest),
+            _ => Err(()),
+        }
+    }
+}
+
+/// Settings of the client.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// Addresses of brokers, `HOST:PORT`. The client finds the others of their cluster.
+    pub brokers: Vec<String>,
+    /// First record of topics without a mark.
+    pub start: Start,
+    /// Settings of librdkafka by their names, such as `fetch.max.bytes`.
+    pub settings: Vec<(String, String)>,
+    /// Marks of the previous run, from [`Session::freeze`](super::Session::freeze); empty without one.
+    pub marks: Vec<u8>,
+    /// Whether topics are read only after [`Session::begin`](super::Session::begin), and once a snapshot with marks of them
+    /// is [durable](super::Session::release).
+    pub waits: bool,
+    /// Maximum time for which publishing waits for a broker that accepts nothing or cannot be reached, before messages
+    /// are dropped. Default: without limit.
+    pub slow_consumer: Option<Duration>,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            brokers: vec!["localhost:9092".to_owned()],
+            start: Start::default(),
+            settings: Vec::new(),
+            marks: Vec::new(),
+            waits: false,
+            slow_consumer: None,
+        }
+    }
+}
+
+impl fmt::Debug for Settings {
+    /// Without the values of settings, which may be secrets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Settings { brokers, start, settings, marks, waits, slow_consumer } = self;
+        let names: Vec<&str> = settings.iter().map(|(name, _)| name.as_str()).collect();
+        f.debug_struct("Settings")
+            .field("brokers", brokers)
+            .field("start", start)
+            .field("settings", &names)
+            .field("marks", &marks.len())
+            .field("waits", waits)
+            .field("slow_consumer", slow_consumer)
+            .finish()
+    }
+}
+
+impl Settings {
+    /// Returns the addresses of the brokers, for messages.
+    pub fn place(&self) -> String {
+        self.brokers.join(",")
+    }
+
+    /// Checks these settings without connecting. Without the feature `kafka`, names and values of the client's settings
+    /// are not checked.
+    ///
+    /// # Errors
+    /// [`OpenError::Setting`]
+    pub fn check(&self) -> Result<(), OpenError> {
+        if self.brokers.is_empty() {
+            let text = "Kafka needs the address of a broker, such as `127.0.0.1:9092`";
+            return Err(OpenError::Setting(text.to_owned()));
+        }
+        self.brokers.iter().try_for_each(|broker| check_broker(broker))?;
+        self.settings.iter().try_for_each(|(name, value)| check_setting(name, value))?;
+        #[cfg(feature = "kafka")]
+        super::client::check(self)?;
+        Ok(())
+    }
+}
+
+/// Reads settings of the client from a file with `NAME=VALUE` in each line; lines that begin with `#` are comments.
+///
+/// # Errors
+/// The file cannot be read, or the line that is wrong.
+pub fn read_settings(path: &Path) -> Result<Vec<(String, String)>, String> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| format!("cannot read the settings of Kafka in {}: {error}", path.display()))?;
+    let mut settings = Vec::new();
+    for (line, text) in (1..).zip(text.lines().map(str::trim)) {
+        if text.is_empty() || text.starts_with('#') {
+            continue;
+        }
+        // A value may be a secret: the line is not shown.
+        let (name, value) = text.split_once('=').ok_or_else(|| {
+            format!("line {line} of {}: write NAME=VALUE, such as fetch.max.bytes=1000000", path.display())
+        })?;
+        settings.push((name.trim().to_owned(), value.trim().to_owned()));
+    }
+    Ok(settings)
+}
+
+/// Checks the address of a broker.
+fn check_broker(broker: &str) -> Result<(), OpenError> {
+    let is_plain =
+        !broker.is_empty() && !broker.contains(['/', ',', '@']) && !broker.contains(char::is_whitespace);
+    // An address of IPv6 has colons and brackets.
+    let port = broker.rsplit_once(':').filter(|(_, port)| !port.ends_with(']')).map(|(_, port)| port);
+    if is_plain && port.is_none_or(|port| port.parse::<u16>().is_ok_and(|port| port > 0)) {
+        return Ok(());
+    }
+    Err(OpenError::Setting(format!(
+        "'{broker}' is not the address of a broker of Kafka; write HOST:PORT, such as 127.0.0.1:9092, and several as a list"
+    )))
+}
+
+/// Checks whether a setting of the client can be chosen.
+fn check_setting(name: &str, value: &str) -> Result<(), OpenError> {
+    let wrong = |text: &str, reason: &str| {
+        Err(OpenError::Setting(format!("the setting `{text}` of Kafka cannot be chosen: {reason}")))
+    };
+    let is_refused = |refused: &str| name == refused || refused.ends_with('.') && name.starts_with(refused);
+    if let Some((_, reason)) = REFUSED.iter().find(|(refused, _)| is_refused(refused)) {
+        return wrong(name, reason);
+    }
+    let lower = value.to_ascii_lowercase();
+    match name {
+        "security.protocol" if lower.ends_with("ssl") => wrong(&format!("{name}: {value}"), NO_TLS),
+        "sasl.mechanism" | "sasl.mechanisms" if lower != "plain" => {
+            let reason = format!("this build knows the mechanism PLAIN only; use `{name}: PLAIN`");
+            wrong(&format!("{name}: {value}"), &reason)
+        }
+        "compression.type" | "compression.codec" if lower == "gzip" => {
+            let reason = format!("this build compresses by lz4, zstd and snappy; use `{name}: lz4`");
+            wrong(&format!("{name}: {value}"), &reason)
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(name: &str, value: &str) -> Result<(), String> {
+        let settings =
+            Settings { settings: vec![(name.to_owned(), value.to_owned())], ..Settings::default() };
+        settings.check().map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn settings_of_the_client_are_checked() {
+        for (name, value, reason) in [
+            ("security.protocol", "SSL", "without TLS"),
+            ("ssl.ca.location", "ca.pem", "without TLS"),
+            ("sasl.mechanism", "SCRAM-SHA-256", "PLAIN only"),
+            ("sasl.oauthbearer.config", "x", "no OAuth"),
+            ("compression.type", "gzip", "lz4, zstd and snappy"),
+            ("acks", "1", "always `all`"),
+            ("group.id", "x", "all partitions"),
+            ("auto.offset.reset", "latest", "`start`"),
+            ("bootstrap.servers", "a:1", "`brokers` names the brokers"),
+        ] {
+            let error = with(name, value).unwrap_err();
+            assert!(error.contains(reason) && error.contains(name), "{error}");
+        }
+        for (name, value) in [
+            ("fetch.max.bytes", "1000000"),
+            ("security.protocol", "sasl_plaintext"),
+            ("sasl.mechanism", "PLAIN"),
+            ("client.id", "car-7"),
+        ] {
+            assert_eq!(with(name, value), Ok(()), "{name}");
+        }
+    }
+
+    #[test]
+    fn settings_are_read_from_a_file() {
+        let path = std::env::temp_dir().join(format!("rondel-kafka-{}", std::process::id()));
+        std::fs::write(&path, "# a comment\n\nclient.id = car\nsasl.password=a=b\n").unwrap();
+        let read = read_settings(&path);
+        std::fs::write(&path, "client.id=car\nsecret\n").unwrap();
+        let wrong = read_settings(&path).unwrap_err();
+        std::fs::remove_file(&path).unwrap();
+        let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        assert_eq!(read, Ok(vec![pair("client.id", "car"), pair("sasl.password", "a=b")]));
+        assert!(wrong.starts_with("line 2") && !wrong.contains("secret"), "{wrong}");
+        assert!(read_settings(&path).unwrap_err().contains("cannot read"));
+    }
+
+    #[test]
+    fn addresses_of_brokers_are_checked() {
+        let brokers = |text: &str| Settings { brokers: vec![text.to_owned()], ..Settings::default() }.check();
+        for good in ["127.0.0.1:9092", "kafka.example", "[::1]:9092", "[::1]", "localhost:1"] {
+            assert_eq!(brokers(good), Ok(()));
+        }
+        for bad in ["", "kafka://a:9092", "a:9092,b:9092", "a b", "a:port", "a:0", "a:99999", "me@a:9092"] {
+            assert!(brokers(bad).unwrap_err().to_string().contains("HOST:PORT"), "{bad}");
+        }
+        let none = Settings { brokers: Vec::new(), ..Settings::default() };
+        assert!(none.check().unwrap_err().to_string().contains("needs the address"));
+        let secret = ("sasl.password".to_owned(), "hidden".to_owned());
+        assert!(
+            !format!("{:?}", Settings { settings: vec![secret], ..Settings::default() }).contains("hidden")
+        );
+    }
+}

@@ -1,0 +1,146 @@
+//! Messages, keys, times and verdicts, and the commands beside `run`.
+
+use super::*;
+
+#[test]
+fn records_are_checked_and_verdicts_published() {
+    let Some(broker) = KafkaBroker::start("records_are_checked_and_verdicts_published", "") else { return };
+    keys_are_parameters(&broker);
+    unreadable_records_are_counted(&broker);
+    topics_are_listed_and_printed(&broker);
+    recordings_are_made_and_replayed(&broker);
+}
+
+fn keys_are_parameters(broker: &KafkaBroker) {
+    broker.create("telemetry", &["partitions=3"]);
+    broker.create("verdicts", &["partitions=2"]);
+    let folder = Folder::new();
+    folder.file(
+        "p.rondel",
+        "topic car \"telemetry/{vehicle}\" { v: float }\n\
+         property slow for each vehicle in car.vehicle = car.v < 10\n",
+    );
+    let deployment = folder.file(
+        "rondel.yaml",
+        format!(
+            "specification: p.rondel\nids: true\nkafka: {{ brokers: [\"{}\"] }}\n\
+             topics: {{ car: {{ source: \"kafka:telemetry/{{vehicle}}\", time: source }} }}\n\
+             verdicts: {{ to: kafka:verdicts, emit: change }}\n",
+            broker.address()
+        ),
+    );
+    rondel(["validate", &deployment]).expect_status(0);
+    let mut run = start_rondel(["run", &deployment, "--summary", "json"]);
+    run.wait_stderr("ready");
+    let mut lines = String::new();
+    for (key, v, ms) in [("a", 5, 1_000), ("b", 50, 2_000), ("a", 60, 3_000)] {
+        let value = json!({"v": v}).to_string();
+        let line = json!({"value": value, "key": key, "timestamp": 1_700_000_000_000_i64 + ms});
+        let _ = writeln!(lines, "{line}");
+    }
+    let _ = writeln!(lines, "{}", record("{\"v\":99}", None));
+    broker.publish("telemetry", &lines);
+    let is_violated = |(_, verdict): &&(String, Value)| verdict["verdict"] == "violated";
+    let all = await_verdicts(broker, "verdicts", &mut run, |all| all.iter().filter(is_violated).count() == 2);
+    for (key, verdict) in &all {
+        assert_eq!(verdict["id"], key.as_str(), "{verdict}");
+    }
+    let mut violated: Vec<_> = all.iter().filter(is_violated).collect();
+    violated.sort_by_key(|(_, verdict)| verdict["key"]["vehicle"].to_string());
+    let of =
+        |index: usize| (&violated[index].1["key"]["vehicle"], violated[index].1["time"].as_f64().unwrap());
+    assert_eq!(of(0), (&json!("a"), 1_700_000_003.0));
+    assert_eq!(of(1), (&json!("b"), 1_700_000_002.0));
+    run.terminate();
+    let summary = summary(run.finish().expect_status(0));
+    assert_eq!((&summary["received"], &summary["undecodable"]), (&json!(3), &json!(1)), "{summary}");
+}
+
+fn unreadable_records_are_counted(broker: &KafkaBroker) {
+    broker.create("state", &["partitions=1"]);
+    let own = ["run", "-f", "v < 9", "--topic", "kafka:state", "--emit", "every", "--format", "json"];
+    let mut run = start_rondel(arguments(&[&own[..], &["--summary", "json"]].concat(), &joining(broker)));
+    run.wait_stderr("ready");
+    let lines =
+        ["{\"value\":null,\"key\":\"k\"}", "{\"value\":\"poison\"}", "{\"value\":\"{\\\"v\\\":10}\"}"];
+    broker.publish("state", &lines.join("\n"));
+    assert!(run.wait_stdout("violated").contains("violated"));
+    run.terminate();
+    let summary = summary(&run.finish());
+    let counts = [&summary["received"], &summary["empty"], &summary["undecodable"]];
+    assert_eq!(counts, [&json!(2), &json!(1), &json!(1)], "{summary}");
+}
+
+fn topics_are_listed_and_printed(broker: &KafkaBroker) {
+    broker.create("shown", &["partitions=2"]);
+    let own = ["tap", "kafka:shown", "--count", "2", "--kafka-start", "earliest"];
+    let publish = ["publish", "--to", "kafka:shown/car-7"];
+    let published =
+        support::rondel_with_input(arguments(&publish, &joining(broker)), b"{\"v\":1}\n{\"v\":2}\n");
+    published.expect_status(0);
+    let keys: Vec<String> = broker.records("shown");
+    assert!(keys.iter().all(|line| line.contains("\"car-7\"")), "{keys:?}");
+    let tapped = rondel(arguments(&own, &joining(broker)));
+    assert!(tapped.expect_status(0).stdout.contains("{\"v\":2}"), "{}", tapped.stdout);
+    let mut listing = start_rondel(arguments(&["topics", "kafka:s*", "--seconds", "5"], &joining(broker)));
+    listing.wait_stderr("looking at");
+    broker.publish("shown", &record("{\"v\":3}", None));
+    let listed = listing.finish();
+    assert!(listed.expect_status(0).stdout.contains("kafka:shown"), "{}", listed.stdout);
+    let missing = ["run", "-f", "v < 9", "--topic", "kafka:nowhere"];
+    let mut run = start_rondel(arguments(&missing, &joining(broker)));
+    run.wait_stderr("has no topic `nowhere`");
+    run.terminate();
+}
+
+fn recordings_are_made_and_replayed(broker: &KafkaBroker) {
+    broker.create("recorded", &["partitions=1"]);
+    broker.create("again.recorded", &["partitions=1"]);
+    broker.publish("recorded", &numbered(0..10));
+    let folder = Folder::new();
+    let file = folder.path("state.mcap");
+    let own = ["record", "kafka:recorded", "-o", &file, "--count", "10", "--kafka-start", "earliest"];
+    rondel(arguments(&own, &joining(broker))).expect_status(0);
+    rondel(["check", "-f", "n < 10", &file]).expect_status(0);
+    let own = ["replay", &file, "--to", "kafka:again", "--as-fast-as-possible"];
+    rondel(arguments(&own, &joining(broker))).expect_status(0);
+    let value = |line: &String| -> Value { serde_json::from_str::<Value>(line).unwrap()["data"].clone() };
+    let read = |topic: &str| -> Vec<Value> { broker.records(topic).iter().map(value).collect() };
+    assert_eq!(read("again.recorded"), read("recorded"));
+}
+
+#[test]
+fn users_and_wrong_settings_are_refused_with_the_reason() {
+    let test = "users_and_wrong_settings_are_refused_with_the_reason";
+    let Some(broker) = KafkaBroker::start(test, KafkaBroker::WITH_USERS) else { return };
+    broker.create("state", &["partitions=1"]);
+    let folder = Folder::new();
+    let own = ["run", "-f", "v < 9", "--topic", "kafka:state", "--exit-on-unreachable", "--kafka-config"];
+    let config = |user: &str, password: &str| {
+        let text = format!(
+            "# the user\nsecurity.protocol=sasl_plaintext\nsasl.mechanism=PLAIN\nsasl.username={user}\n\
+             sasl.password={password}\n"
+        );
+        let config = folder.file("client.properties", text);
+        arguments(&[&own[..], &[&config]].concat(), &joining(&broker))
+    };
+    rondel(config("admin", "wrong")).expect_status(5).expect_stderr(&["check `sasl.username`"]);
+    rondel(config("reader", "secret")).expect_status(5).expect_stderr(&["add an ACL for the operation Read"]);
+    let mut allowed = start_rondel(config("admin", "secret"));
+    allowed.wait_stderr("ready");
+    allowed.terminate();
+    let deployment = |section: &str| {
+        let text = format!("formula: v < 9\nkafka: {section}\ntopics: {{ trace: kafka:state }}\n");
+        rondel(["validate", &folder.file("wrong.yaml", text)])
+    };
+    for (section, reason) in [
+        ("{ group: monitors }", "properties would not see all messages"),
+        ("{ start: middle }", "`start` must be latest or earliest"),
+        ("{ brokers: [kafka] }", "HOST:PORT"),
+        ("{ settings: { fetch.max.bites: 5 } }", "there is no setting `fetch.max.bites`"),
+        ("{ settings: { sasl.password: x } }", "settings_env"),
+        ("{ tls: { ca: ca.pem } }", "without TLS"),
+    ] {
+        deployment(section).expect_status(2).expect_stderr(&[reason]);
+    }
+}

@@ -1,0 +1,59 @@
+//! A broker that is gone for a while, and topics that come later.
+
+use std::time::Duration;
+
+use super::*;
+
+/// Duration of an outage: 5 seconds, or `RONDEL_TEST_OUTAGE` seconds.
+fn outage() -> Duration {
+    let seconds = std::env::var("RONDEL_TEST_OUTAGE").ok().and_then(|text| text.parse().ok());
+    Duration::from_secs(seconds.unwrap_or(5))
+}
+
+#[test]
+fn an_outage_is_reported_while_it_lasts_and_loses_nothing() {
+    let test = "an_outage_is_reported_while_it_lasts_and_loses_nothing";
+    let Some(mut broker) = KafkaBroker::start(test, "") else { return };
+    broker.create("state", &["partitions=3"]);
+    broker.create("verdicts", &["partitions=3"]);
+    let folder = Folder::new();
+    let deployment = folder.file(
+        "rondel.yaml",
+        format!(
+            "formula: n % 100 != 99\nids: true\nkafka: {{ brokers: [\"{}\"] }}\n\
+             topics: {{ trace: {{ source: kafka:state, time: t }} }}\n\
+             verdicts: {{ to: kafka:verdicts, emit: every }}\n",
+            broker.address()
+        ),
+    );
+    let mut run = start_rondel(["run", &deployment, "--summary", "json"]);
+    run.wait_stderr("ready");
+    broker.publish("state", &numbered(0..1000));
+    await_verdicts(&broker, "verdicts", &mut run, |all| all.len() >= 1000);
+    broker.kill();
+    run.wait_stderr("is not restored");
+    std::thread::sleep(outage());
+    broker.resume();
+    broker.publish("state", &numbered(1000..2000));
+    let all = await_verdicts(&broker, "verdicts", &mut run, |all| all.len() >= 2000);
+    let violated = all.iter().filter(|(_, verdict)| verdict["verdict"] == "violated").count();
+    assert_eq!((all.len(), violated), (2000, 20));
+    run.terminate();
+    let finished = run.finish();
+    let summary = summary(&finished);
+    assert_eq!((&summary["received"], &summary["dropped"]), (&json!(2000), &json!(0)), "{summary}");
+    assert!(summary["outages"].as_array().is_some_and(|outages| !outages.is_empty()), "{summary}");
+}
+
+#[test]
+fn a_topic_may_come_later() {
+    let Some(broker) = KafkaBroker::start("a_topic_may_come_later", "") else { return };
+    let own = ["run", "-f", "n < 1000", "--topic", "kafka:late", "--emit", "every", "--format", "json"];
+    let mut run = start_rondel(arguments(&[&own[..], &["--summary", "json"]].concat(), &joining(&broker)));
+    run.wait_stderr("ready");
+    broker.create("late", &["partitions=1"]);
+    broker.publish("late", &numbered(0..10));
+    assert_eq!(run.take_stdout(10).len(), 10);
+    run.terminate();
+    assert_eq!(summary(&run.finish())["received"], 10);
+}
