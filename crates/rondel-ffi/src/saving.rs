@@ -131,8 +131,8 @@ pub unsafe extern "C" fn rondel_monitor_restore(
     })
 }
 
-/// Opens a monitor that continues from parts of one monitor at one time. An instance in none of them begins with its next
-/// message.
+/// Opens a monitor that continues from parts of one monitor at one time, or of several that have advanced to the same time. An
+/// instance in none of them begins with its next message.
 ///
 /// # Safety
 /// See [pointers](crate#pointers).
