@@ -10,8 +10,8 @@ public class Verdict implements Serializable {
     private static final String[] NAMES = {"satisfied", "violated", "inconclusive"};
 
     /**
-     * The id, the same in every run over the same messages, whatever the parallelism: a sink that keeps one verdict for
-     * each id has none twice after a restore.
+     * The id, the same in every run over the same messages: a sink that keeps one verdict for each id has none twice after a
+     * restore. It does not depend on the parallelism, apart from inconclusive verdicts at the end of the input.
      */
     public String id;
 

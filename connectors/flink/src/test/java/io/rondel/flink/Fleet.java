@@ -77,10 +77,21 @@ final class Fleet implements Serializable {
         return position / SHUFFLE * SHUFFLE + order[(int) (position % SHUFFLE)];
     }
 
-    /** A verdict for comparison: property, key, both times and verdict. */
+    /**
+     * A verdict for comparison: property, key, the time that it is about, verdict, and the time at which it became certain. For
+     * inconclusive ones that is the end of the trace, which is another one in each subtask.
+     */
+    private static String shown(String property, String key, String time, String about, String verdict) {
+        return property + key + " " + about + " " + verdict + (verdict.equals("inconclusive") ? "" : " at " + time);
+    }
+
     static String shown(Verdict verdict) {
-        return verdict.property + verdict.key + " " + seconds(verdict.timeNanos) + " " + seconds(verdict.aboutNanos)
-                + " " + verdict.verdict;
+        return shown(
+                verdict.property,
+                verdict.key,
+                seconds(verdict.timeNanos),
+                seconds(verdict.aboutNanos),
+                verdict.verdict);
     }
 
     /** Asserts that verdicts are the expected ones, in any order. */
@@ -143,6 +154,6 @@ final class Fleet implements Serializable {
             throw new IllegalStateException(line);
         }
         String about = found.group(4) == null ? found.group(3) : found.group(4);
-        return found.group(1) + found.group(2) + " " + found.group(3) + " " + about + " " + found.group(5);
+        return shown(found.group(1), found.group(2), found.group(3), about, found.group(5));
     }
 }
