@@ -1,6 +1,7 @@
 package io.rondel.flink;
 
 import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
 import java.util.List;
 
 /** The hash of the parameters of an instance, as {@code key_hash} of the engine defines it for every release. */
@@ -14,7 +15,7 @@ final class KeyHash {
     private KeyHash() {}
 
     static long of(Object... parameters) {
-        return of(List.of(parameters));
+        return of(Arrays.asList(parameters));
     }
 
     static long of(List<?> parameters) {

@@ -13,7 +13,7 @@ final class Metrics {
     final Counter undecodable;
     /** Messages that came after the watermark of their time. */
     final Counter late;
-    /** Messages on unknown topics, or without a time. */
+    /** Messages on unknown topics, or without a payload or a time. */
     final Counter refused;
 
     final Counter batches;

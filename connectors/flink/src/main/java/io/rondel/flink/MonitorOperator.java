@@ -125,14 +125,12 @@ final class MonitorOperator extends AbstractStreamOperator<Verdict>
     @Override
     public void processElement(StreamRecord<Message> record) {
         Message message = record.getValue();
-        long time = message.nanos;
-        if (time == Message.NO_TIME) {
-            if (!record.hasTimestamp()) {
-                refuse(record);
-                return;
-            }
-            time = Math.multiplyExact(record.getTimestamp(), Waiting.MILLISECOND);
+        boolean hasTime = message.nanos != Message.NO_TIME || record.hasTimestamp();
+        if (message.topic == null || message.payload == null || !hasTime) {
+            refuse(record);
+            return;
         }
+        long time = message.nanos != Message.NO_TIME ? message.nanos : nanos(record.getTimestamp());
         if (Math.floorDiv(time, Waiting.MILLISECOND) <= watermark || time <= advanced && advanced != Message.NO_TIME) {
             figures.late.inc();
             output.collect(RondelFunctions.LATE, record);
@@ -141,6 +139,12 @@ final class MonitorOperator extends AbstractStreamOperator<Verdict>
         } else {
             waiting.add(new Waiting(time, sequence++, message.topic, message.payload, message.keyHash));
         }
+    }
+
+    /** The time in nanoseconds; times that these cannot express are the nearest ones, more than 290 years away. */
+    private static long nanos(long millis) {
+        long most = Long.MAX_VALUE / Waiting.MILLISECOND;
+        return Math.max(-most, Math.min(most, millis)) * Waiting.MILLISECOND;
     }
 
     private void refuse(StreamRecord<Message> record) {

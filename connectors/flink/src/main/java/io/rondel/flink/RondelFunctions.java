@@ -11,7 +11,7 @@ public final class RondelFunctions {
     /** Side output of messages that came after the watermark of their time; they are not evaluated. */
     public static final OutputTag<Message> LATE = new OutputTag<>("rondel-late", TypeInformation.of(Message.class));
 
-    /** Side output of messages on topics that the specification does not have, or without a time. */
+    /** Side output of messages on topics that the specification does not have, and of those without a payload or a time. */
     public static final OutputTag<Message> REFUSED =
             new OutputTag<>("rondel-refused", TypeInformation.of(Message.class));
 

@@ -22,6 +22,7 @@ class HashTest {
         }
         assertThrows(RondelException.class, () -> KeyHash.of((Object) List.of()));
         assertThrows(RondelException.class, () -> KeyHash.of('x'));
+        assertThrows(RondelException.class, () -> KeyHash.of("a", null));
     }
 
     @Test

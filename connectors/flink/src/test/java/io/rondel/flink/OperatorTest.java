@@ -133,12 +133,13 @@ class OperatorTest {
             subtask.push(12, telemetry("", "a"));
             subtask.push(13, Message.of("elsewhere", new byte[0], "a"));
             subtask.processElement(new StreamRecord<>(telemetry("{}", "a")));
+            subtask.push(13, Message.of("telemetry", null, "a"));
             subtask.push(14, telemetry("{\"vehicle\":\"b\",\"speed\":32}", "b"));
             subtask.processWatermark(20);
             List<String> violated = subtask.verdicts().stream().filter(Verdict::isViolated).map(v -> v.key).toList();
             assertEquals(List.of("{\"v\":\"a\"}", "{\"v\":\"b\"}"), violated);
             assertEquals(2, subtask.metric("undecodable"));
-            assertEquals(2, subtask.getSideOutput(RondelFunctions.REFUSED).size());
+            assertEquals(3, subtask.getSideOutput(RondelFunctions.REFUSED).size());
             assertTrue(subtask.getSideOutput(RondelFunctions.NOTICES).stream()
                     .anyMatch(notice -> notice.getValue().contains("undecodable")));
         }
