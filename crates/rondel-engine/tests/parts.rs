@@ -252,9 +252,9 @@ impl Fleet {
         let mut parts = Vec::new();
         for (range, monitor) in &self.monitors {
             let width = KEY_HASHES / 16;
-            for from in (range.start..range.end).step_by(width as usize) {
-                parts.push((from..from + width, monitor.snapshot_part(from..from + width)));
-            }
+            let cuts: Vec<u64> = (range.start..=range.end).step_by(width as usize).collect();
+            let ranges = cuts.windows(2).map(|cut| cut[0]..cut[1]);
+            parts.extend(ranges.zip(monitor.snapshot_parts(&cuts)));
         }
         parts
     }
@@ -346,6 +346,21 @@ fn messages_missed_by_one_of_several_monitors_are_missed_by_all() {
     let later = verdicts(7_000_000_000);
     assert!(!later.is_empty());
     assert!(later.iter().all(|verdict| *verdict == rondel_event::Verdict::Satisfied));
+}
+
+#[test]
+fn parts_of_one_pass_are_those_of_several() {
+    let (program, mut random, mut time) = (program(), Random::new(3), 0);
+    let monitor = before(&program, &mut random, &mut time);
+    // One range is empty, and the hashes at both ends are in none.
+    let cuts = [KEY_HASHES / 9, KEY_HASHES / 3, KEY_HASHES / 3, KEY_HASHES / 2, KEY_HASHES - 1];
+    let parts = monitor.snapshot_parts(&cuts);
+    assert_eq!(parts.len(), 4);
+    for (part, cut) in parts.iter().zip(cuts.windows(2)) {
+        assert_eq!(*part, monitor.snapshot_part(cut[0]..cut[1]));
+    }
+    assert!(monitor.snapshot_parts(&[]).is_empty());
+    assert!(monitor.snapshot_parts(&[0]).is_empty());
 }
 
 #[test]

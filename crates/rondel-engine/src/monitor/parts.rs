@@ -5,12 +5,13 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-use rondel_event::{SnapshotError, Timestamp, TopicId, Value, snapshot};
+use rondel_event::{Block, SnapshotError, Timestamp, TopicId, Value, snapshot};
 use serde::{Deserialize, Serialize};
 
 use crate::exec::inventory::Origins;
 use crate::keyed::Instances;
 use crate::keyed::moved::{Selection, SlicedOutline};
+use crate::keyed::plan::Sliced;
 use crate::keyed::saved::SavedInstances;
 use crate::monitor::program::Program;
 use crate::monitor::uncertainty::{Instance, SeenAgain, UnseenFrom};
@@ -101,19 +102,6 @@ struct PartContents {
     uncertain: UncertainInstances,
 }
 
-/// A slice before the first event, with those instances of `of` that `which` selects.
-fn only(
-    program: &Program,
-    sliced: usize,
-    of: SavedInstances,
-    which: Selection<'_>,
-) -> Option<SavedInstances> {
-    let sliced = program.sliced.get(sliced)?;
-    let mut own = Instances::new(sliced, &rondel_event::Block::new(program.layout())).saved();
-    let outline = SlicedOutline::new(sliced);
-    own.take(&outline, of, &outline, &same(program), which).then_some(own)
-}
-
 fn same(program: &Program) -> Origins {
     Origins((0..program.properties().len() as u32).map(Some).collect())
 }
@@ -124,43 +112,62 @@ impl Monitor {
     /// [restored](Monitor::restore_parts) into one monitor, or each into its own, which then takes the messages with
     /// these parameters.
     pub fn snapshot_part(&self, hashes: Range<u64>) -> Vec<u8> {
+        self.snapshot_parts(&[hashes.start, hashes.end]).pop().unwrap_or_default()
+    }
+
+    /// Writes several [parts](Monitor::snapshot_part) in one pass over the instances: one for each range between two
+    /// neighbours of `cuts`, which are in order.
+    pub fn snapshot_parts(&self, cuts: &[u64]) -> Vec<Vec<u8>> {
         let program = self.program();
-        let is_meant = |sliced: usize, key: &[u64]| {
-            let values = program.sliced.get(sliced).map(|sliced| sliced.plan.keys.values(key));
-            values.is_some_and(|values| hashes.contains(&key_hash(&values)))
+        let count = cuts.len().saturating_sub(1);
+        let part_of = |sliced: usize, key: &[u64]| {
+            let hash = key_hash(&program.sliced.get(sliced)?.plan.keys.values(key));
+            let part = cuts.partition_point(|&cut| cut <= hash).checked_sub(1)?;
+            (part < count).then_some(part)
         };
         let mut common = self.saved();
-        let (mut rests, mut instances) = (Vec::new(), Vec::new());
-        for (at, own) in self.instances.iter().enumerate() {
-            // Just serialised, so that it can be read.
-            instances.extend(only(
-                program,
-                at,
-                own.saved(),
-                Selection { with_template: false, is_meant: &|key| is_meant(at, key) },
-            ));
-            rests.extend(only(
-                program,
-                at,
-                own.saved(),
-                Selection { with_template: true, is_meant: &|_| false },
-            ));
+        let mut parts: Vec<(Vec<SavedInstances>, UncertainInstances)> = Vec::new();
+        parts.resize_with(count, Default::default);
+        let origins = same(program);
+        let block = Block::new(program.layout());
+        let (mut rests, all) = (Vec::new(), std::mem::take(&mut common.instances));
+        for ((at, sliced), (own, all)) in
+            program.sliced.iter().enumerate().zip(self.instances.iter().zip(all))
+        {
+            let outline = SlicedOutline::new(sliced);
+            let blank = || Instances::new(sliced, &block).saved();
+            let mut divided: Vec<SavedInstances> = (0..count).map(|_| blank()).collect();
+            let mut rest = blank();
+            let template = Selection { with_template: true, is_meant: &|_| false };
+            // Just serialised, so that it can be read. Otherwise the parts would be refused.
+            if SavedInstances::divide(&mut divided, &outline, all, &origins, &|key| part_of(at, key))
+                && rest.take(&outline, own.saved(), &outline, &origins, template)
+            {
+                rests.push(rest);
+                parts.iter_mut().zip(divided).for_each(|((instances, _), own)| instances.push(own));
+            }
         }
         common.instances = rests;
-        let slice_of = |property: u32| {
-            program
-                .sliced
-                .iter()
-                .position(|sliced| sliced.section.all_properties().any(|own| own == property))
-        };
-        let mut uncertain: UncertainInstances = common.uncertainties.take_keys();
-        for (property, keys) in &mut uncertain {
-            keys.retain(|key, _| slice_of(*property).is_some_and(|sliced| is_meant(sliced, key)));
+        for (property, keys) in common.uncertainties.take_keys() {
+            parts.iter_mut().for_each(|(_, uncertain)| uncertain.push((property, BTreeMap::new())));
+            let is_its = |sliced: &Sliced| sliced.section.all_properties().any(|own| own == property);
+            let Some(sliced) = program.sliced.iter().position(is_its) else { continue };
+            for (key, instance) in keys {
+                let part = part_of(sliced, &key).and_then(|part| parts.get_mut(part));
+                if let Some((_, own)) = part.and_then(|(_, uncertain)| uncertain.last_mut()) {
+                    own.insert(key, instance);
+                }
+            }
         }
         // Plain data always serialises.
         let common = postcard::to_stdvec(&common).unwrap_or_default();
-        let part = PartContents { from: hashes.start, until: hashes.end, common, instances, uncertain };
-        snapshot::seal(PART, VERSION, program.fingerprint(), &postcard::to_stdvec(&part).unwrap_or_default())
+        let sealed = |((instances, uncertain), range): ((_, _), &[u64])| {
+            let common = common.clone();
+            let part = PartContents { from: range[0], until: range[1], common, instances, uncertain };
+            let bytes = postcard::to_stdvec(&part).unwrap_or_default();
+            snapshot::seal(PART, VERSION, program.fingerprint(), &bytes)
+        };
+        parts.into_iter().zip(cuts.windows(2)).map(sealed).collect()
     }
 
     /// Restores a monitor from parts of one monitor at one time, or of several monitors of a program that have

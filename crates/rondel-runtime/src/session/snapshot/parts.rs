@@ -17,10 +17,26 @@ impl Session {
     /// # Errors
     /// [`StartError::Mismatch`] if messages wait to be put in order: such a session has no parts.
     pub fn snapshot_part(&mut self, hashes: Range<u64>, note: &str) -> Result<Vec<u8>, StartError> {
-        match self.route {
-            Route::Direct(_) => Ok(self.saved(note, Some(hashes)).seal_part()),
-            _ => Err("messages wait to be put in order: only a whole snapshot contains them".into()),
+        let parts = self.snapshot_parts(&[hashes.start, hashes.end], note);
+        parts.map(|mut parts| parts.pop().unwrap_or_default())
+    }
+
+    /// Writes several [parts](Session::snapshot_part) in one pass over the instances: one for each range between two
+    /// neighbours of `cuts`, which are in order.
+    ///
+    /// # Errors
+    /// As those of [`Session::snapshot_part`].
+    pub fn snapshot_parts(&mut self, cuts: &[u64], note: &str) -> Result<Vec<Vec<u8>>, StartError> {
+        if !matches!(self.route, Route::Direct(_)) {
+            return Err("messages wait to be put in order: only a whole snapshot contains them".into());
         }
+        let mut saved = self.saved(note, Some(cuts));
+        let states = std::mem::take(&mut saved.states);
+        let sealed = states.into_iter().map(|state| {
+            saved.states = vec![state];
+            saved.seal_part()
+        });
+        Ok(sealed.collect())
     }
 }
 
