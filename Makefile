@@ -31,7 +31,7 @@ PEERS := crates/rondel/tests/peers
 DEMO := --workspace --bin rondel --examples
 
 .DEFAULT_GOAL := help
-.PHONY: help setup nextest demo case-study install uninstall test test-long test-faults test-peers test-features test-brokers test-postgres test-python test-page test-engines test-ffi wheel bench bench-peers bench-containers image \
+.PHONY: help setup nextest demo case-study install uninstall test test-long test-faults test-peers test-features test-brokers test-postgres test-python test-page test-engines test-ffi test-flink wheel bench bench-peers bench-containers image \
 	test-containers test-packages release \
 	test-bridge test-fresh fuzz mutants deny clean
 
@@ -141,6 +141,15 @@ test-engines: setup .venv-engines/ready ## compare programs on Ray, Dask, Spark 
 test-ffi: setup nextest ## test the C interface: the header, programs in C and C++, wrong arguments (seconds after `make test`)
 	cargo nextest run --workspace --locked --test c_header --test c_functions --test c_programs
 
+# The native library in the jar is without optimisations. With FLINK=2.3.0 on another version.
+FLINK := 2.2.1
+CONNECTOR := connectors/flink
+test-flink: setup ## test the connector for Apache Flink: jobs with failures, savepoints, other parallelisms (FLINK=2.2.1; installs a JDK and Maven)
+	@scripts/setup flink
+	cargo build $(PYTHON_BUILD)
+	$(CONNECTOR)/build-native $(TARGET)/debug/librondel_ffi.a $(CONNECTOR)/target/native
+	mvn --quiet --batch-mode --file $(CONNECTOR)/pom.xml verify -Dflink.version=$(FLINK) -Drondel.program=$(abspath $(TARGET))/debug/rondel
+
 wheel: setup .venv-python/ready ## build the wheel of the Python package with the command, in out/wheels (MANYLINUX=2_28: for older systems; PROFILE=dev: of the tests)
 ifeq ($(PROFILE),dev)
 	cargo build $(PYTHON_BUILD)
@@ -207,7 +216,7 @@ deny: setup ## check licences, sources and bans of all dependencies
 	cargo deny --manifest-path $(PEERS)/Cargo.toml --config deny.toml check licenses bans sources
 
 clean: ## remove all build results
-	rm -rf target deploy/bridge/program/target .venv .venv-python .venv-page .venv-engines $(PAGE_TESTS)/node_modules $(PYTHON_MODULE) $(PYTHON_PACKAGE)/rondel.data out
+	rm -rf target $(CONNECTOR)/target deploy/bridge/program/target .venv .venv-python .venv-page .venv-engines $(PAGE_TESTS)/node_modules $(PYTHON_MODULE) $(PYTHON_PACKAGE)/rondel.data out
 
 .venv/ready: scripts/test-requirements.txt
 	@echo "==> installing the independent clients and writers for the tests into .venv"

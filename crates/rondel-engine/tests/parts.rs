@@ -169,12 +169,7 @@ fn joined_parts_continue_unchanged() {
 /// Each part in a monitor of its own, which receives the messages with its parameters.
 #[test]
 fn separate_parts_continue_unchanged() {
-    let text = TEXT.replace("property whole = exists v. once[0, 3 s] t{n: v} and u{n: v}", "");
-    let text: String =
-        text.lines().filter(|line| !line.contains("s in") && !line.contains("t.s, u.s")).collect();
-    let text = text.replace("on(t) -> (prev(t.x) > 1 or count(u) over 4 s > 1 or sum(t.x) over 5 s > 9)", "");
-    let program = Arc::new(Program::compile(&rondel_spec::parse(&text).spec.unwrap()).unwrap());
-    let mut compared = 0;
+    let (program, mut compared) = (divisible(), 0);
     for seed in 0..20 {
         let (mut random, mut time) = (Random::new(seed), 0);
         let mut whole = Monitor::new(program.clone());
@@ -219,6 +214,177 @@ fn separate_parts_continue_unchanged() {
     assert!(compared > 5_000, "{compared}");
 }
 
+/// Properties of one parameter, so that every event belongs to one monitor.
+fn divisible() -> Arc<Program> {
+    let text: String = TEXT
+        .lines()
+        .filter(|line| !["property whole", "s in (", "t.s, u.s"].iter().any(|other| line.contains(other)))
+        .collect();
+    let text = text.replace("on(t) -> (prev(t.x) > 1 or count(u) over 4 s > 1 or sum(t.x) over 5 s > 9)", "");
+    Arc::new(Program::compile(&rondel_spec::parse(&text).spec.unwrap()).unwrap())
+}
+
+/// Monitors of ranges of hashes, each of which receives the events with its parameters.
+struct Fleet {
+    program: Arc<Program>,
+    monitors: Vec<(Range<u64>, Monitor)>,
+}
+
+impl Fleet {
+    /// Continues from parts with monitors of other ranges. A part is in the range that contains its first hash.
+    fn new(program: &Arc<Program>, cuts: &[u64], parts: &[(Range<u64>, Vec<u8>)]) -> Fleet {
+        let monitor = |cut: &[u64]| {
+            let range = cut[0]..cut[1];
+            let own = parts.iter().filter(|(part, _)| range.contains(&part.start));
+            let own: Vec<&[u8]> = own.map(|(_, bytes)| bytes.as_slice()).collect();
+            let mut monitor = match own.is_empty() {
+                true => Monitor::new(program.clone()),
+                false => Monitor::restore_parts(program.clone(), &own).unwrap().0,
+            };
+            monitor.report_every(true);
+            (range, monitor)
+        };
+        Fleet { program: program.clone(), monitors: cuts.windows(2).map(monitor).collect() }
+    }
+
+    /// Sixteen parts.
+    fn parts(&self) -> Vec<(Range<u64>, Vec<u8>)> {
+        let mut parts = Vec::new();
+        for (range, monitor) in &self.monitors {
+            let width = KEY_HASHES / 16;
+            let cuts: Vec<u64> = (range.start..=range.end).step_by(width as usize).collect();
+            let ranges = cuts.windows(2).map(|cut| cut[0]..cut[1]);
+            parts.extend(ranges.zip(monitor.snapshot_parts(&cuts)));
+        }
+        parts
+    }
+
+    /// Evaluates events, and advances all monitors to the same time.
+    fn step(&mut self, events: &[Event], time: i64, found: &mut HashMap<String, Vec<String>>) {
+        for (range, monitor) in &mut self.monitors {
+            let is_its = |event: &&Event| range.contains(&key_hash(&[Value::Int(event.number())]));
+            let own: Vec<Event> = events.iter().filter(is_its).copied().collect();
+            monitor.step(&block(&self.program, &own));
+            add_by_key(monitor, found);
+            monitor.advance(Timestamp::from_nanos(time));
+            add_by_key(monitor, found);
+        }
+    }
+}
+
+fn add_by_key(monitor: &Monitor, all: &mut HashMap<String, Vec<String>>) {
+    for (property, key, text) in shown(monitor, false) {
+        all.entry(format!("{property} {key:?}")).or_default().push(text);
+    }
+}
+
+/// One monitor becomes two, three and one again, and decides what a single monitor decides.
+#[test]
+fn parts_of_several_monitors_continue_unchanged() {
+    let (program, mut compared) = (divisible(), 0);
+    let width = KEY_HASHES / 16;
+    let all_cuts: [&[u64]; 4] = [&[0, 16], &[0, 8, 16], &[0, 5, 11, 16], &[0, 16]];
+    for seed in 0..20 {
+        let (mut random, mut time) = (Random::new(seed), 0);
+        let mut whole = Monitor::new(program.clone());
+        whole.report_every(true);
+        let mut parts = Vec::new();
+        for cuts in all_cuts {
+            let cuts: Vec<u64> = cuts.iter().map(|cut| cut * width).collect();
+            let mut fleet = Fleet::new(&program, &cuts, &parts);
+            for _ in 0..4 {
+                let events: Vec<Event> = (0..40).map(|_| Event::next(&mut random, &mut time)).collect();
+                let (mut expected, mut found) = (HashMap::new(), HashMap::new());
+                whole.step(&block(&program, &events));
+                add_by_key(&whole, &mut expected);
+                whole.advance(Timestamp::from_nanos(time));
+                add_by_key(&whole, &mut expected);
+                fleet.step(&events, time, &mut found);
+                assert_eq!(found, expected, "seed {seed}");
+                compared += found.len();
+            }
+            parts = fleet.parts();
+        }
+    }
+    assert!(compared > 5_000, "{compared}");
+}
+
+/// Messages that one of the monitors missed make the verdicts of all instances inconclusive for the time that they reach
+/// back, and no longer.
+#[test]
+fn messages_missed_by_one_of_several_monitors_are_missed_by_all() {
+    let text =
+        "topic t { n: int, x: float } property low for each id in (t.n) = historically[0, 3 s] t.x < 9";
+    let program = Arc::new(Program::compile(&rondel_spec::parse(text).spec.unwrap()).unwrap());
+    let half = KEY_HASHES / 2;
+    let [mut low, mut high] = [0, 1].map(|_| Monitor::new(program.clone()));
+    let event = |time: i64, number: u64| Event { time, chance: number << 8 };
+    let is_low = |number: &u64| key_hash(&[Value::Int(*number as i64)]) < half;
+    let (first, second) = ((0..16).find(is_low).unwrap(), (0..16).find(|number| !is_low(number)).unwrap());
+    low.step(&block(&program, &[event(1_000_000_000, first)]));
+    high.step(&block(&program, &[event(1_000_000_000, second)]));
+    let at = Timestamp::from_nanos(2_000_000_000);
+    high.miss(&[TopicId(0)], at, SeenAgain::Now(at));
+    low.advance(at);
+    high.advance(at);
+    let parts = [low.snapshot_part(0..half), high.snapshot_part(half..KEY_HASHES)];
+    let (mut joined, _) = Monitor::restore_parts(program.clone(), &[&parts[0], &parts[1]]).unwrap();
+    joined.report_every(true);
+    let mut verdicts = |time: i64| -> Vec<rondel_event::Verdict> {
+        joined.step(&block(&program, &[event(time, first), event(time, second)]));
+        joined
+            .reports()
+            .iter()
+            .filter(|report| report.time.as_nanos() == time)
+            .map(|report| report.verdict)
+            .collect()
+    };
+    let soon = verdicts(3_000_000_000);
+    assert!(!soon.is_empty());
+    assert!(soon.iter().all(|verdict| *verdict == rondel_event::Verdict::Inconclusive));
+    verdicts(6_000_000_000);
+    let later = verdicts(7_000_000_000);
+    assert!(!later.is_empty());
+    assert!(later.iter().all(|verdict| *verdict == rondel_event::Verdict::Satisfied));
+}
+
+#[test]
+fn parts_of_one_pass_are_those_of_several() {
+    let (program, mut random, mut time) = (program(), Random::new(3), 0);
+    let monitor = before(&program, &mut random, &mut time);
+    // One range is empty, and the hashes at both ends are in none.
+    let cuts = [KEY_HASHES / 9, KEY_HASHES / 3, KEY_HASHES / 3, KEY_HASHES / 2, KEY_HASHES - 1];
+    let parts = monitor.snapshot_parts(&cuts);
+    assert_eq!(parts.len(), 4);
+    for (part, cut) in parts.iter().zip(cuts.windows(2)) {
+        assert_eq!(*part, monitor.snapshot_part(cut[0]..cut[1]));
+    }
+    assert!(monitor.snapshot_parts(&[]).is_empty());
+    assert!(monitor.snapshot_parts(&[0]).is_empty());
+}
+
+#[test]
+fn monitors_with_state_outside_of_instances_are_not_joined() {
+    let (program, mut random, mut time) = (program(), Random::new(1), 0);
+    let [mut low, mut high] = [0, 1].map(|_| Monitor::new(program.clone()));
+    for monitor in [&mut low, &mut high] {
+        let events: Vec<Event> = (0..40).map(|_| Event::next(&mut random, &mut time)).collect();
+        monitor.step(&block(&program, &events));
+    }
+    let half = KEY_HASHES / 2;
+    let parts = |low: &Monitor, high: &Monitor| {
+        let parts = [low.snapshot_part(0..half), high.snapshot_part(half..KEY_HASHES)];
+        Monitor::restore_parts(program.clone(), &[&parts[0], &parts[1]]).map(drop)
+    };
+    assert_eq!(parts(&low, &high), Err(PartsError::OtherTime(1)));
+    for monitor in [&mut low, &mut high] {
+        monitor.advance(Timestamp::from_nanos(time + 1));
+    }
+    assert_eq!(parts(&low, &high), Err(PartsError::OtherState(1)));
+    // A monitor without an event has no state.
+    assert_eq!(parts(&low, &Monitor::new(program.clone())), Ok(()));
+}
+
 #[test]
 fn unrelated_parts_are_refused() {
     let (program, mut random, mut time) = (program(), Random::new(1), 0);
@@ -232,7 +398,7 @@ fn unrelated_parts_are_refused() {
     assert_eq!(refused(&[&low, &low]).to_string(), "the ranges of parts 0 and 1 overlap");
     monitor.step(&block(&program, &[Event::next(&mut random, &mut time)]));
     let later = monitor.snapshot_part(KEY_HASHES / 2..KEY_HASHES);
-    assert_eq!(refused(&[&low, &later]), PartsError::OtherTime(1));
+    assert!(matches!(refused(&[&low, &later]), PartsError::OtherTime(1) | PartsError::OtherState(1)));
     assert_eq!(refused(&[&monitor.snapshot()]), PartsError::Part(0, SnapshotError::NotASnapshot));
     let other = rondel_spec::parse("topic t property p for each id in (t.n) = t.b").spec.unwrap();
     let other = Monitor::new(Arc::new(Program::compile(&other).unwrap())).snapshot_part(0..9);

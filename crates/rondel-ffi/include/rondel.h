@@ -344,8 +344,15 @@ rondel_status rondel_monitor_restore(const rondel_specification *specification, 
  * all other state, also the counts of the whole monitor. */
 rondel_status rondel_monitor_snapshot_part(rondel_monitor *monitor, uint64_t from, uint64_t until, rondel_bytes *out);
 
-/* Opens a monitor that continues from parts of one monitor at one time, whose ranges do not overlap. An instance in none of
- * them begins with its next message. */
+/* Returns several parts in one pass over the instances: `count` of them, each of the hashes from one of the `count` + 1 values
+ * of `cuts` to below the next. `out` has space for `count`, each freed by rondel_bytes_free. */
+rondel_status rondel_monitor_snapshot_parts(rondel_monitor *monitor, const uint64_t *cuts, size_t count,
+                                            rondel_bytes *out);
+
+/* Opens a monitor that continues from parts whose ranges do not overlap: of one monitor at one time, or of several that have
+ * advanced to the same time. For several, all properties need `for each` and all messages its parameters; verdicts that
+ * depend on messages that one of them refused are inconclusive for all instances, and the counts of the summary are those of
+ * one of them. An instance in none of the parts begins with its next message. */
 rondel_status rondel_monitor_restore_parts(const rondel_specification *specification, const rondel_options *options,
                                            const rondel_bytes *parts, size_t count, rondel_monitor **out);
 

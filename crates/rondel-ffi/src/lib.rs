@@ -41,6 +41,7 @@ pub use reports::{
 pub use saving::{
     Bytes, RONDEL_KEY_HASHES, rondel_bytes_free, rondel_key_hash, rondel_monitor_restore,
     rondel_monitor_restore_parts, rondel_monitor_snapshot, rondel_monitor_snapshot_part,
+    rondel_monitor_snapshot_parts,
 };
 pub use specification::{
     Diagnostic, RONDEL_ERROR, RONDEL_WARNING, Specification, rondel_specification_compile,

@@ -105,6 +105,39 @@ pub unsafe extern "C" fn rondel_monitor_snapshot_part(
     })
 }
 
+/// Returns several [parts](rondel_monitor_snapshot_part) in one pass over the instances: `count` of them, each of the hashes
+/// from one of the `count + 1` values of `cuts` to below the next. `out` has space for all, which is set after an error, too.
+///
+/// # Safety
+/// See [pointers](crate#pointers).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rondel_monitor_snapshot_parts(
+    monitor: *const Monitor,
+    cuts: *const u64,
+    count: usize,
+    out: *mut Bytes,
+) -> Status {
+    guard(|| {
+        let places = (0..count).map(|at| {
+            // SAFETY: the contract of this function. A null pointer stays null, and is refused.
+            unsafe { Out::new("out", if out.is_null() { out } else { out.wrapping_add(at) }) }
+        });
+        let places: Vec<Out<Bytes>> = places.collect::<Result<_, _>>()?;
+        places.iter().for_each(|place| place.set(Bytes::EMPTY));
+        // SAFETY: the contract of this function.
+        let (monitor, cuts) =
+            unsafe { (reference("monitor", monitor)?, slice("cuts", cuts, count.saturating_add(1))?) };
+        if !cuts.is_sorted() || cuts.last().is_some_and(|last| *last > RONDEL_KEY_HASHES) {
+            let text = format!("`cuts` are not in order, or exceed {RONDEL_KEY_HASHES}");
+            return Err(Failure::argument(text));
+        }
+        let parts = monitor.lock()?.running()?.session.snapshot_parts(cuts, NOTE);
+        let parts = parts.map_err(|error| not_restored(&error))?;
+        places.iter().zip(parts).for_each(|(place, part)| place.set(Bytes::given(part)));
+        Ok(RONDEL_OK)
+    })
+}
+
 /// Opens a monitor that continues from a snapshot of one with the same options. If the specification was edited since,
 /// unchanged properties continue.
 ///
@@ -131,8 +164,8 @@ pub unsafe extern "C" fn rondel_monitor_restore(
     })
 }
 
-/// Opens a monitor that continues from parts of one monitor at one time. An instance in none of them begins with its next
-/// message.
+/// Opens a monitor that continues from parts of one monitor at one time, or of several that have advanced to the same time. An
+/// instance in none of them begins with its next message.
 ///
 /// # Safety
 /// See [pointers](crate#pointers).

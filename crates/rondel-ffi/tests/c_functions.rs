@@ -459,6 +459,21 @@ fn snapshots_continue_whole_and_in_parts() {
         );
         let wrong = rondel_monitor_snapshot_part(monitor.0, half, half - 1, &raw mut nothing);
         assert_eq!(wrong, RONDEL_ERROR_ARGUMENT);
+        let cuts = [0, half, RONDEL_KEY_HASHES];
+        let mut both = [Bytes::EMPTY; 2];
+        let parts = |cuts: &[u64], out: *mut Bytes| {
+            rondel_monitor_snapshot_parts(monitor.0, cuts.as_ptr(), cuts.len() - 1, out)
+        };
+        assert_eq!(parts(&cuts, both.as_mut_ptr()), RONDEL_OK);
+        for (part, one) in both.into_iter().zip([low, high]) {
+            assert_eq!(part.length, one.length);
+            rondel_bytes_free(part);
+        }
+        assert_eq!(parts(&[half, 0, half], both.as_mut_ptr()), RONDEL_ERROR_ARGUMENT);
+        assert!(both.iter().all(|part| part.data.is_null()));
+        assert_eq!(parts(&[0, half, half + RONDEL_KEY_HASHES], both.as_mut_ptr()), RONDEL_ERROR_ARGUMENT);
+        assert_eq!(parts(&cuts, std::ptr::null_mut()), RONDEL_ERROR_ARGUMENT);
+        assert_eq!(parts(&[0], std::ptr::null_mut()), RONDEL_OK);
     }
     let restore = |bytes: Bytes| {
         // SAFETY: valid arguments.

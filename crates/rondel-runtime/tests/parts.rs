@@ -96,6 +96,35 @@ fn a_part_continues_its_own_instances() {
     assert_eq!(held(&found), held(&expected));
 }
 
+/// Two sessions, each with the messages of its ids, become one.
+#[test]
+fn parts_of_two_sessions_are_joined() {
+    let plan = plan(&TEXT.replace("property whole = once[0, 2 s] t.x > 9", ""), false);
+    let is_low = |id: i64| key_hash(&[Value::Int(id)]) < KEY_HASHES / 2;
+    let [mut whole, mut low, mut high] = [0, 1, 2].map(|_| plan.start().unwrap());
+    push(&plan, &mut whole, (0, 200), |_| true);
+    push(&plan, &mut low, (0, 200), is_low);
+    push(&plan, &mut high, (0, 200), |id| !is_low(id));
+    let half = KEY_HASHES / 2;
+    let parts = [low.snapshot_part(0..half, "").unwrap(), high.snapshot_part(half..KEY_HASHES, "").unwrap()];
+    let (mut joined, covered) = plan.restore_parts(&[&parts[0], &parts[1]], "").unwrap();
+    assert_eq!(covered.len(), 2);
+    assert_eq!(joined.events(), low.events().max(high.events()));
+    let held = |lines: Vec<String>| -> Vec<String> {
+        let without_step = |line: String| {
+            let (before, after) = line.split_once(",\"step\":").unwrap_or((line.as_str(), ""));
+            format!("{before}{}", after.trim_start_matches(|c: char| c.is_ascii_digit()))
+        };
+        let held = lines.into_iter().filter(|line| line.contains("\"held\""));
+        let mut held: Vec<String> = held.map(without_step).collect();
+        held.sort();
+        held
+    };
+    let expected = held(push(&plan, &mut whole, (200, 400), |_| true));
+    assert!(expected.len() > 100);
+    assert_eq!(held(push(&plan, &mut joined, (200, 400), |_| true)), expected);
+}
+
 #[test]
 fn parts_that_do_not_belong_together_are_refused() {
     let plan = plan(TEXT, false);
@@ -112,6 +141,10 @@ fn parts_that_do_not_belong_together_are_refused() {
     push(&plan, &mut session, (50, 51), |_| true);
     let later = session.snapshot_part(half..KEY_HASHES, "").unwrap();
     assert!(refused(&[&low, &later]).starts_with("part 1 was taken at another time"));
+    let mut behind = plan.start().unwrap();
+    push(&plan, &mut behind, (0, 40), |_| true);
+    let behind = behind.snapshot_part(half..KEY_HASHES, "").unwrap();
+    assert!(refused(&[&low, &behind]).starts_with("part 1 was taken at another time"));
     let mut damaged = high.clone();
     damaged[100] ^= 1;
     assert!(refused(&[&low, &damaged]).starts_with("part 1: "));

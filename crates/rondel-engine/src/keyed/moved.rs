@@ -225,7 +225,31 @@ impl SavedInstances {
             self.unexercised =
                 unexercised.moved(&from.of_premises(&own.outline.premises), &others.outline.premises);
         }
-        let is_whole = self.table.take(own, table, others, &moves, selection);
+        let Selection { with_template, is_meant } = selection;
+        let target = |key: &[u64]| is_meant(key).then_some(0);
+        let targets = std::slice::from_mut(self);
+        let is_whole = Self::take_records(targets, own, (table, others), &moves, with_template, &target);
+        self.schedule(own);
+        is_whole
+    }
+
+    /// Divides instances among states before the first event; `target` returns the index of the one that takes an
+    /// instance, by its key. Returns false if the saved state is damaged.
+    pub(crate) fn divide(
+        targets: &mut [SavedInstances],
+        own: &SlicedOutline,
+        all: SavedInstances,
+        from: &Origins,
+        target: &dyn Fn(&[u64]) -> Option<usize>,
+    ) -> bool {
+        let moves = Moves::new(own, own, from);
+        let is_whole = Self::take_records(targets, own, (all.table, own), &moves, false, target);
+        targets.iter_mut().for_each(|target| target.schedule(own));
+        is_whole
+    }
+
+    /// Schedules what follows from the records.
+    fn schedule(&mut self, own: &SlicedOutline) {
         if let Some(word) = own.places.planned {
             let len = own.words as usize;
             let planned = (0..).zip(self.table.words.chunks_exact(len)).filter_map(|(number, record)| {
@@ -234,22 +258,21 @@ impl SavedInstances {
             });
             self.changes = planned.collect();
         }
-        is_whole
     }
-}
 
-impl SavedTable {
-    fn take(
-        &mut self,
+    /// Takes over records of another table. `target` returns the index of the state that takes an instance, by its key; the
+    /// first one takes the template. Returns false if the saved state is damaged.
+    fn take_records(
+        targets: &mut [SavedInstances],
         own: &SlicedOutline,
-        other: SavedTable,
-        others: &SlicedOutline,
+        (other, others): (SavedTable, &SlicedOutline),
         moves: &Moves,
-        selection: Selection<'_>,
+        with_template: bool,
+        target: &dyn Fn(&[u64]) -> Option<usize>,
     ) -> bool {
-        let Selection { with_template, is_meant } = selection;
         let (len, of_other) = (own.words as usize, others.words as usize);
-        let Some(blank) = self.words.get(..len).map(<[u64]>::to_vec) else { return false };
+        let Some(first) = targets.first() else { return true };
+        let Some(blank) = first.table.words.get(..len).map(<[u64]>::to_vec) else { return false };
         let SavedTable { words, begun, mut keys, heap: from, .. } = other;
         if of_other <= BITS || words.len() % of_other != 0 {
             return false;
@@ -260,22 +283,27 @@ impl SavedTable {
         let mut relations: Vec<_> = from.relations.pools.into_iter().map(Loose::new).collect();
         let mut pending: Vec<_> = from.pending.pools.into_iter().map(Loose::new).collect();
         let mut delayed: Vec<_> = from.delayed.pools.into_iter().map(Loose::new).collect();
-        self.next_checks = [0; SHARDS];
-        let mut numbers = Numbers::new(&self.words, len);
-        let heap = &mut self.heap;
-        if with_template {
-            self.begun = begun;
+        targets.iter_mut().for_each(|target| target.table.next_checks = [0; SHARDS]);
+        let mut numbers: Vec<Numbers> =
+            targets.iter().map(|target| Numbers::new(&target.table.words, len)).collect();
+        if let Some(first) = targets.first_mut().filter(|_| with_template) {
+            first.table.begun = begun;
+            let heap = &mut first.table.heap;
             heap.pools.dropped = dropped;
             heap.relations.lost = from.relations.lost;
             (heap.pending.lost, heap.delayed.lost) = (from.pending.lost, from.delayed.lost);
         }
         for (number, record) in (0_u32..).zip(words.chunks_exact(of_other)) {
             let is_template = number == TEMPLATE;
-            let parts = keys.get(number as usize).map_or(&[][..], Vec::as_slice);
-            let is_taken = if is_template { with_template } else { is_meant(key(&record[KEY], parts)) };
-            if record[POSITION] == FREE || !is_taken {
+            if record[POSITION] == FREE {
                 continue;
             }
+            let parts = keys.get(number as usize).map_or(&[][..], Vec::as_slice);
+            let index =
+                if is_template { with_template.then_some(0) } else { target(key(&record[KEY], parts)) };
+            let Some(index) = index else { continue };
+            let Some(SavedInstances { table: to, .. }) = targets.get_mut(index) else { return false };
+            let heap = &mut to.heap;
             let mut out = blank.clone();
             (out[KEY], out[POSITION]) = (record[KEY], record[POSITION]);
             for &([of, to], count) in &moves.bits {
@@ -315,12 +343,12 @@ impl SavedTable {
                 return false;
             }
             if is_template {
-                self.words[..len].copy_from_slice(&out);
+                to.words[..len].copy_from_slice(&out);
                 continue;
             }
-            let at = numbers.next(record[KEY]) as usize;
+            let at = numbers[index].next(record[KEY]) as usize;
             let key = keys.get_mut(number as usize).map(std::mem::take);
-            put(&mut self.words, &mut self.keys, at, &out, key.unwrap_or_default());
+            put(&mut to.words, &mut to.keys, at, &out, key.unwrap_or_default());
         }
         true
     }

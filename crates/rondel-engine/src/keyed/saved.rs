@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::exec::section::Section;
 use crate::ir::premise::Unexercised;
 use crate::keyed::Instances;
+use crate::keyed::record::POSITION;
 use crate::keyed::room::Refusals;
 use crate::keyed::table::SavedTable;
 
@@ -27,6 +28,28 @@ pub(crate) struct SavedInstances {
     /// results but do affect the deadline returned to the caller.
     pub(super) changes: Vec<(i64, u32)>,
     pub(super) unexercised: Unexercised,
+}
+
+impl SavedInstances {
+    /// Joins the state outside of instances with that of another monitor of the program; both have no instances. Counts may
+    /// have a common past, so that the greater ones stay. Returns false if new instances begin in different states,
+    /// because messages without parameters concerned all instances of one monitor.
+    pub(crate) fn join(&mut self, other: &SavedInstances) -> bool {
+        self.now = self.now.max(other.now);
+        self.events = self.events.max(other.events);
+        self.unkeyed = self.unkeyed.max(other.unkeyed);
+        self.beyond_limit = self.beyond_limit.max(other.beyond_limit);
+        if self.first.is_empty() {
+            self.first.clone_from(&other.first);
+        }
+        self.unexercised.join(&other.unexercised);
+        let template = |table: &SavedTable| table.words.get(POSITION).copied();
+        if template(&self.table) == Some(0) && template(&other.table) == Some(0) {
+            return true;
+        }
+        let bytes = |table: &SavedTable| postcard::to_stdvec(table).unwrap_or_default();
+        bytes(&self.table) == bytes(&other.table)
+    }
 }
 
 impl Instances {

@@ -5,15 +5,16 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-use rondel_event::{SnapshotError, Value, snapshot};
+use rondel_event::{Block, SnapshotError, Timestamp, TopicId, Value, snapshot};
 use serde::{Deserialize, Serialize};
 
 use crate::exec::inventory::Origins;
 use crate::keyed::Instances;
 use crate::keyed::moved::{Selection, SlicedOutline};
+use crate::keyed::plan::Sliced;
 use crate::keyed::saved::SavedInstances;
 use crate::monitor::program::Program;
-use crate::monitor::uncertainty::Instance;
+use crate::monitor::uncertainty::{Instance, SeenAgain, UnseenFrom};
 use crate::monitor::{Monitor, SavedMonitor};
 
 /// Kind of a snapshot part.
@@ -62,8 +63,10 @@ pub enum PartsError {
     Part(usize, SnapshotError),
     /// The ranges of the parts at two positions overlap.
     Overlap(usize, usize),
-    /// The part at this position was taken at another time than the first one, or of another monitor.
+    /// The part at this position was taken at another time than one before it.
     OtherTime(usize),
+    /// The part at this position is of another monitor than one before it, and state that belongs to no instance differs.
+    OtherState(usize),
 }
 
 impl fmt::Display for PartsError {
@@ -73,8 +76,13 @@ impl fmt::Display for PartsError {
             PartsError::Part(at, error) => write!(f, "part {at}: {error}"),
             PartsError::Overlap(a, b) => write!(f, "the ranges of parts {a} and {b} overlap"),
             PartsError::OtherTime(at) => {
-                write!(f, "part {at} was taken at another time than part 0, or of another monitor")
+                write!(f, "part {at} was taken at another time than those before it")
             }
+            PartsError::OtherState(at) => write!(
+                f,
+                "part {at} is of another monitor than those before it: these are joined only if every property and \
+                 chain has `for each`, and every message its parameters"
+            ),
         }
     }
 }
@@ -94,19 +102,6 @@ struct PartContents {
     uncertain: UncertainInstances,
 }
 
-/// A slice before the first event, with those instances of `of` that `which` selects.
-fn only(
-    program: &Program,
-    sliced: usize,
-    of: SavedInstances,
-    which: Selection<'_>,
-) -> Option<SavedInstances> {
-    let sliced = program.sliced.get(sliced)?;
-    let mut own = Instances::new(sliced, &rondel_event::Block::new(program.layout())).saved();
-    let outline = SlicedOutline::new(sliced);
-    own.take(&outline, of, &outline, &same(program), which).then_some(own)
-}
-
 fn same(program: &Program) -> Origins {
     Origins((0..program.properties().len() as u32).map(Some).collect())
 }
@@ -117,50 +112,72 @@ impl Monitor {
     /// [restored](Monitor::restore_parts) into one monitor, or each into its own, which then takes the messages with
     /// these parameters.
     pub fn snapshot_part(&self, hashes: Range<u64>) -> Vec<u8> {
+        self.snapshot_parts(&[hashes.start, hashes.end]).pop().unwrap_or_default()
+    }
+
+    /// Writes several [parts](Monitor::snapshot_part) in one pass over the instances: one for each range between two
+    /// neighbours of `cuts`, which are in order.
+    pub fn snapshot_parts(&self, cuts: &[u64]) -> Vec<Vec<u8>> {
         let program = self.program();
-        let is_meant = |sliced: usize, key: &[u64]| {
-            let values = program.sliced.get(sliced).map(|sliced| sliced.plan.keys.values(key));
-            values.is_some_and(|values| hashes.contains(&key_hash(&values)))
+        let count = cuts.len().saturating_sub(1);
+        let part_of = |sliced: usize, key: &[u64]| {
+            let hash = key_hash(&program.sliced.get(sliced)?.plan.keys.values(key));
+            let part = cuts.partition_point(|&cut| cut <= hash).checked_sub(1)?;
+            (part < count).then_some(part)
         };
         let mut common = self.saved();
-        let (mut rests, mut instances) = (Vec::new(), Vec::new());
-        for (at, own) in self.instances.iter().enumerate() {
-            // Just serialised, so that it can be read.
-            instances.extend(only(
-                program,
-                at,
-                own.saved(),
-                Selection { with_template: false, is_meant: &|key| is_meant(at, key) },
-            ));
-            rests.extend(only(
-                program,
-                at,
-                own.saved(),
-                Selection { with_template: true, is_meant: &|_| false },
-            ));
+        let mut parts: Vec<(Vec<SavedInstances>, UncertainInstances)> = Vec::new();
+        parts.resize_with(count, Default::default);
+        let origins = same(program);
+        let block = Block::new(program.layout());
+        let (mut rests, all) = (Vec::new(), std::mem::take(&mut common.instances));
+        for ((at, sliced), (own, all)) in
+            program.sliced.iter().enumerate().zip(self.instances.iter().zip(all))
+        {
+            let outline = SlicedOutline::new(sliced);
+            let blank = || Instances::new(sliced, &block).saved();
+            let mut divided: Vec<SavedInstances> = (0..count).map(|_| blank()).collect();
+            let mut rest = blank();
+            let template = Selection { with_template: true, is_meant: &|_| false };
+            // Just serialised, so that it can be read. Otherwise the parts would be refused.
+            if SavedInstances::divide(&mut divided, &outline, all, &origins, &|key| part_of(at, key))
+                && rest.take(&outline, own.saved(), &outline, &origins, template)
+            {
+                rests.push(rest);
+                parts.iter_mut().zip(divided).for_each(|((instances, _), own)| instances.push(own));
+            }
         }
         common.instances = rests;
-        let slice_of = |property: u32| {
-            program
-                .sliced
-                .iter()
-                .position(|sliced| sliced.section.all_properties().any(|own| own == property))
-        };
-        let mut uncertain: UncertainInstances = common.uncertainties.take_keys();
-        for (property, keys) in &mut uncertain {
-            keys.retain(|key, _| slice_of(*property).is_some_and(|sliced| is_meant(sliced, key)));
+        for (property, keys) in common.uncertainties.take_keys() {
+            parts.iter_mut().for_each(|(_, uncertain)| uncertain.push((property, BTreeMap::new())));
+            let is_its = |sliced: &Sliced| sliced.section.all_properties().any(|own| own == property);
+            let Some(sliced) = program.sliced.iter().position(is_its) else { continue };
+            for (key, instance) in keys {
+                let part = part_of(sliced, &key).and_then(|part| parts.get_mut(part));
+                if let Some((_, own)) = part.and_then(|(_, uncertain)| uncertain.last_mut()) {
+                    own.insert(key, instance);
+                }
+            }
         }
         // Plain data always serialises.
         let common = postcard::to_stdvec(&common).unwrap_or_default();
-        let part = PartContents { from: hashes.start, until: hashes.end, common, instances, uncertain };
-        snapshot::seal(PART, VERSION, program.fingerprint(), &postcard::to_stdvec(&part).unwrap_or_default())
+        let sealed = |((instances, uncertain), range): ((_, _), &[u64])| {
+            let common = common.clone();
+            let part = PartContents { from: range[0], until: range[1], common, instances, uncertain };
+            let bytes = postcard::to_stdvec(&part).unwrap_or_default();
+            snapshot::seal(PART, VERSION, program.fingerprint(), &bytes)
+        };
+        parts.into_iter().zip(cuts.windows(2)).map(sealed).collect()
     }
 
-    /// Restores a monitor from parts of one monitor at one time. Returns it with the covered ranges of hashes, in
-    /// order. An instance whose parameters are in none of them restarts with its next event.
+    /// Restores a monitor from parts of one monitor at one time, or of several monitors of a program that have
+    /// [advanced](Monitor::advance) to the same time and whose events all have parameters. Returns it with the covered
+    /// ranges of hashes, in order. An instance whose parameters are in none of them restarts with its next event. A
+    /// property for which some of the monitors missed messages is uncertain for all instances from that time on.
     ///
     /// # Errors
-    /// [`PartsError`] when a part is damaged or of another program, when ranges overlap, or times differ.
+    /// [`PartsError`] when a part is damaged or of another program, when ranges overlap, or times differ, and when
+    /// monitors differ in state that belongs to no instance.
     pub fn restore_parts(
         program: Arc<Program>,
         parts: &[&[u8]],
@@ -174,18 +191,9 @@ impl Monitor {
             part.map_err(|error| PartsError::Part(at, error))
         };
         let parts: Vec<PartContents> = parts.iter().enumerate().map(read).collect::<Result<_, _>>()?;
-        let first = parts.first().ok_or(PartsError::Empty)?;
-        if let Some(other) = parts.iter().position(|part| part.common != first.common) {
-            return Err(PartsError::OtherTime(other));
-        }
-        let mut order: Vec<usize> = (0..parts.len()).filter(|&at| parts[at].from < parts[at].until).collect();
-        order.sort_by_key(|&at| parts[at].from);
-        if let Some(pair) = order.windows(2).find(|pair| parts[pair[1]].from < parts[pair[0]].until) {
-            return Err(PartsError::Overlap(pair[0].min(pair[1]), pair[0].max(pair[1])));
-        }
-        let covered = order.iter().map(|&at| parts[at].from..parts[at].until).collect();
+        let Joined { mut saved, uncertain } = Joined::new(&parts)?;
+        let covered = covered(&parts)?;
         let altered = |at: usize| PartsError::Part(at, SnapshotError::Altered);
-        let mut saved: SavedMonitor = postcard::from_bytes(&first.common).map_err(|_| altered(0))?;
         let outlines: Vec<SlicedOutline> = program.sliced.iter().map(SlicedOutline::new).collect();
         let origins = same(&program);
         let all = Selection { with_template: false, is_meant: &|_| true };
@@ -198,8 +206,89 @@ impl Monitor {
                     return Err(altered(at));
                 }
             }
-            saved.uncertainties.add_keys(part.uncertain);
+            let mut keys = part.uncertain;
+            keys.retain(|(property, _)| !uncertain.contains(property));
+            saved.uncertainties.add_keys(keys);
         }
-        Monitor::from_saved(program, saved).map(|monitor| (monitor, covered)).ok_or(altered(0))
+        let time = Timestamp::from_nanos(saved.time);
+        let mut monitor = Monitor::from_saved(program, saved).ok_or(altered(0))?;
+        if !uncertain.is_empty() {
+            let topics = 0..monitor.program().projections().len() as u32;
+            let topics: Vec<TopicId> = topics.map(TopicId).collect();
+            let span = (UnseenFrom::Time(time), SeenAgain::Now(time));
+            monitor.miss_for(&topics, span, |property| uncertain.contains(&property));
+        }
+        Ok((monitor, covered))
+    }
+}
+
+/// Returns the ranges of parts in order.
+fn covered(parts: &[PartContents]) -> Result<Vec<Range<u64>>, PartsError> {
+    let mut order: Vec<usize> = (0..parts.len()).filter(|&at| parts[at].from < parts[at].until).collect();
+    order.sort_by_key(|&at| parts[at].from);
+    if let Some(pair) = order.windows(2).find(|pair| parts[pair[1]].from < parts[pair[0]].until) {
+        return Err(PartsError::Overlap(pair[0].min(pair[1]), pair[0].max(pair[1])));
+    }
+    Ok(order.iter().map(|&at| parts[at].from..parts[at].until).collect())
+}
+
+/// State outside of instances, joined from the monitors of all parts.
+struct Joined {
+    saved: SavedMonitor,
+    /// Properties that are uncertain in some of the monitors only.
+    uncertain: Vec<u32>,
+}
+
+impl Joined {
+    /// Joins the monitors of parts. That with the most events gives what cannot be joined, such as the number of the next
+    /// step; monitors without an event have no state.
+    fn new(parts: &[PartContents]) -> Result<Joined, PartsError> {
+        // Each monitor with the position of its first part.
+        let mut monitors: Vec<(usize, SavedMonitor)> = Vec::new();
+        for (at, part) in parts.iter().enumerate() {
+            if monitors.iter().any(|(first, _)| parts[*first].common == part.common) {
+                continue;
+            }
+            let saved: Result<SavedMonitor, _> = postcard::from_bytes(&part.common);
+            monitors.push((at, saved.map_err(|_| PartsError::Part(at, SnapshotError::Altered))?));
+        }
+        let mut begun = monitors.iter().filter(|(_, saved)| saved.position > 0);
+        let time = begun.next().map(|(_, saved)| saved.time);
+        if let Some((at, _)) = begun.find(|(_, saved)| Some(saved.time) != time) {
+            return Err(PartsError::OtherTime(*at));
+        }
+        let most =
+            (0..monitors.len()).rev().max_by_key(|&i| monitors[i].1.position).ok_or(PartsError::Empty)?;
+        let (first, saved) = monitors.swap_remove(most);
+        let mut joined = Joined { saved, uncertain: Vec::new() };
+        for (at, other) in monitors.iter().filter(|(_, saved)| saved.position > 0) {
+            if !joined.add(other) {
+                return Err(PartsError::OtherState(first.max(*at)));
+            }
+        }
+        for property in &joined.uncertain {
+            joined.saved.uncertainties.clear(*property);
+        }
+        Ok(joined)
+    }
+
+    /// Joins another monitor. Returns false if they differ in state that belongs to no instance.
+    fn add(&mut self, other: &SavedMonitor) -> bool {
+        let Joined { saved, uncertain } = self;
+        let whole = |of: &SavedMonitor| {
+            postcard::to_stdvec(&(&of.sections, &of.chains, &of.linear)).unwrap_or_default()
+        };
+        if whole(saved) != whole(other) || saved.instances.len() != other.instances.len() {
+            return false;
+        }
+        saved.event_time = saved.event_time.max(other.event_time);
+        saved.beyond = saved.beyond.max(other.beyond);
+        for property in saved.uncertainties.differing(&other.uncertainties) {
+            if !uncertain.contains(&property) {
+                uncertain.push(property);
+            }
+        }
+        saved.uncertainties.join(&other.uncertainties);
+        saved.instances.iter_mut().zip(&other.instances).all(|(own, other)| own.join(other))
     }
 }

@@ -284,6 +284,28 @@ impl Uncertainties {
         }
     }
 
+    /// Properties whose uncertainty differs from that of another monitor of the program, apart from instances.
+    pub(crate) fn differing(&self, other: &Uncertainties) -> Vec<u32> {
+        let bytes = |own: &Uncertainties, at: usize| {
+            postcard::to_stdvec(&own.properties.get(at).and_then(Option::as_ref)).unwrap_or_default()
+        };
+        let count = self.properties.len().max(other.properties.len());
+        (0..count).filter(|&at| bytes(self, at) != bytes(other, at)).map(|at| at as u32).collect()
+    }
+
+    /// Joins the state outside of properties with that of another monitor of the program.
+    pub(crate) fn join(&mut self, other: &Uncertainties) {
+        self.last = self.last.max(other.last);
+        self.due = [self.due, other.due].into_iter().flatten().min();
+        self.finals.count = self.finals.count.max(other.finals.count);
+    }
+
+    /// Makes a property certain.
+    pub(crate) fn clear(&mut self, property: u32) {
+        let uncertainty = self.properties.get_mut(property as usize).and_then(Option::take);
+        self.active -= usize::from(uncertainty.is_some());
+    }
+
     /// Whether the uncertainty of a property has the form of the plan with this identity.
     pub(crate) fn is_as(&self, property: u32, reach: u64) -> bool {
         let uncertainty = self.properties.get(property as usize).and_then(Option::as_ref);

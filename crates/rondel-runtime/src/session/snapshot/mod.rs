@@ -5,8 +5,6 @@ mod parts;
 pub(crate) mod saved;
 pub(super) mod succession;
 
-use std::ops::Range;
-
 use rondel_event::{Origin, TopicId};
 
 use super::{Edited, Route, Session, Shared};
@@ -24,15 +22,14 @@ impl Session {
         self.saved(note, None).seal()
     }
 
-    /// The state of the session; of messages that are evaluated as they come, only the instances whose parameters have
-    /// one of these hashes.
-    fn saved(&mut self, note: &str, hashes: Option<Range<u64>>) -> Saved {
+    /// The state of the session; with `cuts` one of the monitor for each part, if messages are evaluated as they come.
+    fn saved(&mut self, note: &str, cuts: Option<&[u64]>) -> Saved {
         self.flush();
         self.settle_laps_now();
         let mut saved = match &mut self.route {
             Route::Direct(direct) => {
                 direct.return_now();
-                direct.saved(hashes)
+                direct.saved(cuts)
             }
             Route::Aligned(aligned) => aligned.saved(&*self.shared.clock),
             Route::Synchronized(synchronized) => synchronized.saved(&*self.shared.clock),

@@ -1,7 +1,5 @@
 //! The results of a session without alignment: statistics, omissions and the state for a snapshot.
 
-use std::ops::Range;
-
 use super::Direct;
 use crate::explanation::{Explainer, Signal};
 use crate::session::Shared;
@@ -17,19 +15,19 @@ impl Direct {
         self.evaluated.explainer.as_ref().map_or_else(Default::default, Explainer::courses)
     }
 
-    /// The state for a snapshot, after [`Direct::flush`]; with `hashes` for a part, which has the instances whose parameters
-    /// have one of them.
-    pub(in crate::session) fn saved(&self, hashes: Option<Range<u64>>) -> Saved {
+    /// The state for a snapshot, after [`Direct::flush`]; with `cuts` one for each part, which has the instances whose
+    /// parameters have a hash between two of them.
+    pub(in crate::session) fn saved(&self, cuts: Option<&[u64]>) -> Saved {
         let known =
             Known { time: self.time.as_nanos(), backwards: self.backwards.saved(), ..Known::default() };
         let recorded_until = (self.monitor.position() > 0).then(|| self.time.as_nanos());
         let unseen = self.gaps.saved();
         let known = Known { is_by_arrival: self.timing.is_by_arrival, recorded_until, unseen, ..known };
-        let state = match hashes {
-            Some(hashes) => self.monitor.snapshot_part(hashes),
-            None => self.monitor.snapshot(),
+        let states = match cuts {
+            Some(cuts) => self.monitor.snapshot_parts(cuts),
+            None => vec![self.monitor.snapshot()],
         };
-        Saved { known, states: vec![state] }
+        Saved { known, states }
     }
 
     /// Adds the least robustness of each property.

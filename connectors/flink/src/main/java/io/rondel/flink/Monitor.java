@@ -1,0 +1,184 @@
+package io.rondel.flink;
+
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.List;
+
+/** A monitor of the native library. */
+final class Monitor implements AutoCloseable {
+    /** A way to start a monitor: returns a status, and the handle in the first element of {@code out}. */
+    private interface Start {
+        int start(long specification, long[] out);
+    }
+
+    /** A verdict as the library reports it. */
+    record Report(
+            String property,
+            String severity,
+            String key,
+            String explanation,
+            int verdict,
+            long time,
+            long about,
+            boolean isAfter,
+            double robustness) {}
+
+    /** A topic that the specification does not have: no index and no name. */
+    static final long UNKNOWN = -1;
+
+    private final long[] out = new long[1];
+    private long handle;
+
+    private Monitor(long handle) {
+        this.handle = handle;
+    }
+
+    /** Opens a monitor before the first message. */
+    static Monitor open(Specification with) {
+        return start(with, (specification, out) -> Native.monitorOpen(specification, with.numbers(), with.texts(), out));
+    }
+
+    /** Opens a monitor that continues from a whole snapshot, also of an edited specification. */
+    static Monitor restore(Specification with, byte[] snapshot) {
+        return start(with, (specification, out) ->
+                Native.monitorRestore(specification, with.numbers(), with.texts(), snapshot, out));
+    }
+
+    /** Opens a monitor that continues from parts of monitors at one time. */
+    static Monitor restore(Specification with, List<byte[]> parts) {
+        byte[][] all = parts.toArray(new byte[0][]);
+        return start(with, (specification, out) ->
+                Native.monitorRestoreParts(specification, with.numbers(), with.texts(), all, out));
+    }
+
+    private static Monitor start(Specification with, Start start) {
+        long[] out = new long[1];
+        int status = Native.specificationCompile(with.text().getBytes(StandardCharsets.UTF_8), out);
+        long specification = out[0];
+        try {
+            if (status != Native.OK) {
+                String rendered = specification == 0 ? "" : text(Native.specificationRendered(specification));
+                throw new RondelException(
+                        "the specification has mistakes:\n" + (rendered.isEmpty() ? lastError() : rendered));
+            }
+            status = start.start(specification, out);
+            if (status != Native.OK) {
+                throw new RondelException("cannot start the monitor: " + lastError());
+            }
+            return new Monitor(out[0]);
+        } finally {
+            Native.specificationFree(specification);
+        }
+    }
+
+    private static String text(byte[] bytes) {
+        return bytes == null ? "" : new String(bytes, StandardCharsets.UTF_8);
+    }
+
+    private static String lastError() {
+        return text(Native.lastError());
+    }
+
+    private static void check(String what, int status) {
+        if (status < 0) {
+            throw new RondelException("cannot " + what + ": " + lastError());
+        }
+    }
+
+    private static byte[] check(String what, byte[] bytes) {
+        if (bytes == null) {
+            throw new RondelException("cannot " + what + ": " + lastError());
+        }
+        return bytes;
+    }
+
+    /** Returns a topic for {@link #push}, or {@link #UNKNOWN} if the specification has none of this name. */
+    long topic(String name) {
+        int status = Native.monitorTopic(handle, name.getBytes(StandardCharsets.UTF_8), out);
+        if (status == Native.ERROR_ARGUMENT) {
+            return UNKNOWN;
+        }
+        check("find topic " + name, status);
+        return out[0];
+    }
+
+    /** Evaluates the messages of a batch. Returns the number of those that cannot be read. */
+    long push(ByteBuffer batch, int count) {
+        int status = Native.monitorPush(handle, batch, count, out);
+        if (status != Native.ERROR_MESSAGE) {
+            check("evaluate messages", status);
+        }
+        return out[0];
+    }
+
+    /** Lets time pass up to this time in nanoseconds. */
+    void advance(long time) {
+        check("advance", Native.monitorAdvance(handle, time));
+    }
+
+    /** Ends the trace. */
+    void finish() {
+        check("finish", Native.monitorFinish(handle));
+    }
+
+    /** Takes the reports. */
+    List<Report> reports() {
+        List<Report> reports = new ArrayList<>();
+        byte[] bytes = check("take verdicts", Native.monitorReports(handle));
+        ByteBuffer all = ByteBuffer.wrap(bytes).order(ByteOrder.nativeOrder());
+        while (all.hasRemaining()) {
+            long time = all.getLong();
+            long about = all.getLong();
+            double robustness = all.getDouble();
+            int verdict = all.getInt();
+            boolean isAfter = all.get() != 0;
+            String property = text(all);
+            String severity = text(all);
+            String key = text(all);
+            String explanation = text(all);
+            reports.add(
+                    new Report(property, severity, key, explanation, verdict, time, about, isAfter, robustness));
+        }
+        return reports;
+    }
+
+    /** Takes the notices, as JSON. */
+    List<String> notices() {
+        List<String> notices = new ArrayList<>();
+        byte[] bytes = check("take notices", Native.monitorNotices(handle));
+        ByteBuffer all = ByteBuffer.wrap(bytes).order(ByteOrder.nativeOrder());
+        while (all.hasRemaining()) {
+            notices.add(text(all));
+        }
+        return notices;
+    }
+
+    private static String text(ByteBuffer from) {
+        int length = from.getInt();
+        if (length == 0) {
+            return "";
+        }
+        String text = new String(from.array(), from.position(), length, StandardCharsets.UTF_8);
+        from.position(from.position() + length);
+        return text;
+    }
+
+    /** Returns the whole state. */
+    byte[] snapshot() {
+        return check("save the state", Native.monitorSnapshot(handle));
+    }
+
+    /** Returns the state of the instances whose parameters have a hash in a range, and all other state. */
+    byte[] snapshot(long from, long until) {
+        return check("save the state", Native.monitorSnapshotPart(handle, from, until));
+    }
+
+    @Override
+    public void close() {
+        long own = handle;
+        handle = 0;
+        Native.monitorFree(own);
+    }
+}

@@ -1,0 +1,68 @@
+package io.rondel.flink;
+
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+
+/** Continues a monitor from the key groups of a checkpoint, also of other subtasks and of an edited specification. */
+final class Restoring {
+    /** Verdicts that were decided by time where monitors of different times are joined. */
+    final List<Monitor.Report> reports = new ArrayList<>();
+
+    private final Specification specification;
+
+    Restoring(Specification specification) {
+        this.specification = specification;
+    }
+
+    /** Returns what a checkpoint has of the specification beside the key groups. */
+    static byte[] header(Specification specification) {
+        byte[] text = specification.text().getBytes(StandardCharsets.UTF_8);
+        return ByteBuffer.allocate(text.length + 1).put((byte) (specification.explain() ? 1 : 0)).put(text).array();
+    }
+
+    /** Returns a monitor that continues from these groups. */
+    Monitor monitor(byte[] header, List<SavedGroup> groups) {
+        String text = new String(header, 1, header.length - 1, StandardCharsets.UTF_8);
+        Specification saved = specification.asSaved(text, header[0] != 0);
+        Monitor joined = Monitor.restore(saved, parts(saved, groups));
+        if (text.equals(specification.text()) && saved.explain() == specification.explain()) {
+            return joined;
+        }
+        try (joined) {
+            // Parts belong to one specification; a whole snapshot continues after an edit.
+            return Monitor.restore(specification, joined.snapshot());
+        }
+    }
+
+    /** Returns the parts, after those of monitors that were behind have advanced to the time of the others. */
+    private List<byte[]> parts(Specification saved, List<SavedGroup> groups) {
+        Map<Long, List<SavedGroup>> byOrigin = new LinkedHashMap<>();
+        long latest = Message.NO_TIME;
+        for (SavedGroup group : groups) {
+            byOrigin.computeIfAbsent(group.origin(), origin -> new ArrayList<>()).add(group);
+            latest = Math.max(latest, group.time());
+        }
+        int count = specification.maxParallelism();
+        List<byte[]> parts = new ArrayList<>();
+        for (List<SavedGroup> own : byOrigin.values()) {
+            List<byte[]> ofOne = own.stream().map(SavedGroup::part).toList();
+            if (own.get(0).time() == latest) {
+                parts.addAll(ofOne);
+                continue;
+            }
+            try (Monitor behind = Monitor.restore(saved, ofOne)) {
+                behind.advance(latest);
+                reports.addAll(behind.reports());
+                for (SavedGroup group : own) {
+                    parts.add(behind.snapshot(
+                            KeyGroups.firstHash(group.group(), count), KeyGroups.firstHash(group.group() + 1, count)));
+                }
+            }
+        }
+        return parts;
+    }
+}

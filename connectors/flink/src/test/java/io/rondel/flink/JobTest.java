@@ -1,0 +1,202 @@
+package io.rondel.flink;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Queue;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.apache.flink.api.common.eventtime.WatermarkStrategy;
+import org.apache.flink.api.common.functions.MapFunction;
+import org.apache.flink.api.common.state.CheckpointListener;
+import org.apache.flink.api.common.typeinfo.TypeInformation;
+import org.apache.flink.api.connector.source.util.ratelimit.RateLimiterStrategy;
+import org.apache.flink.configuration.Configuration;
+import org.apache.flink.connector.datagen.source.DataGeneratorSource;
+import org.apache.flink.core.execution.JobClient;
+import org.apache.flink.core.execution.SavepointFormatType;
+import org.apache.flink.runtime.testutils.MiniClusterResourceConfiguration;
+import org.apache.flink.streaming.api.datastream.DataStream;
+import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
+import org.apache.flink.streaming.api.functions.sink.v2.DiscardingSink;
+import org.apache.flink.test.junit5.MiniClusterExtension;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.extension.RegisterExtension;
+import org.junit.jupiter.api.io.TempDir;
+
+/** Whole jobs over shuffled events, with failures, savepoints and other parallelisms. */
+@Timeout(value = 240, unit = TimeUnit.SECONDS)
+class JobTest {
+    private static final int COUNT = 3 * Fleet.SHUFFLE;
+    private static final Specification FLEET = Specification.of(Fleet.TEXT).withBatch(256);
+
+    /** Events each second, so that a job takes some seconds. */
+    private static final int RATE = 8_000;
+
+    @RegisterExtension
+    static final MiniClusterExtension CLUSTER = new MiniClusterExtension(new MiniClusterResourceConfiguration.Builder()
+            .setNumberTaskManagers(1)
+            .setNumberSlotsPerTaskManager(4)
+            .build());
+
+    private static final Queue<Verdict> VERDICTS = new ConcurrentLinkedQueue<>();
+
+    @TempDir
+    Path folder;
+
+    private final Fleet fleet = new Fleet();
+
+    /** Fails some times, each after a checkpoint of its own. */
+    static final class Failing implements MapFunction<Message, Message>, CheckpointListener {
+        private static final long serialVersionUID = 1;
+        static final AtomicInteger FAILURES = new AtomicInteger();
+        private boolean isSaved;
+        private int since;
+
+        @Override
+        public Message map(Message message) {
+            if (isSaved && ++since > 500 && FAILURES.getAndUpdate(left -> Math.max(0, left - 1)) > 0) {
+                throw new IllegalStateException("a planted failure");
+            }
+            return message;
+        }
+
+        @Override
+        public void notifyCheckpointComplete(long checkpoint) {
+            isSaved = true;
+        }
+    }
+
+    @BeforeEach
+    void clear() {
+        VERDICTS.clear();
+        Failing.FAILURES.set(0);
+    }
+
+    private StreamExecutionEnvironment environment(String savepoint) {
+        Configuration configuration = new Configuration();
+        configuration.setString("restart-strategy.type", "fixed-delay");
+        configuration.setString("restart-strategy.fixed-delay.attempts", "5");
+        configuration.setString("restart-strategy.fixed-delay.delay", "50 ms");
+        configuration.setString("execution.checkpointing.dir", folder.toUri().toString());
+        if (savepoint != null) {
+            configuration.setString("execution.state-recovery.path", savepoint);
+        }
+        StreamExecutionEnvironment environment = StreamExecutionEnvironment.getExecutionEnvironment(configuration);
+        environment.enableCheckpointing(200);
+        environment.getConfig().setAutoWatermarkInterval(20);
+        return environment;
+    }
+
+    private void build(StreamExecutionEnvironment environment, Specification specification, int parallelism) {
+        Fleet fleet = this.fleet;
+        DataGeneratorSource<Message> source = new DataGeneratorSource<>(
+                position -> {
+                    Fleet.Event event = fleet.event(fleet.shuffled(position));
+                    return event.message().at(event.millis() * 1_000_000);
+                },
+                COUNT,
+                RateLimiterStrategy.perSecond(RATE),
+                TypeInformation.of(Message.class));
+        WatermarkStrategy<Message> watermarks = WatermarkStrategy.<Message>forBoundedOutOfOrderness(
+                        Duration.ofMillis(Fleet.SHUFFLE * Fleet.STEP_MILLIS))
+                .withTimestampAssigner((message, before) -> message.nanos / 1_000_000);
+        DataStream<Message> messages = environment
+                .fromSource(source, watermarks, "fleet")
+                .setParallelism(1)
+                .uid("fleet")
+                .map(new Failing())
+                .setParallelism(1)
+                .uid("failing");
+        RondelFunctions.check(messages, specification)
+                .setParallelism(parallelism)
+                .uid("rondel")
+                .map(verdict -> {
+                    VERDICTS.add(verdict);
+                    return verdict;
+                })
+                .returns(Verdict.class)
+                .setParallelism(1)
+                .sinkTo(new DiscardingSink<>());
+    }
+
+    /** The verdicts with different ids, in the order of their ids. */
+    private static List<Verdict> distinct() {
+        Map<String, Verdict> byId = new HashMap<>();
+        for (Verdict verdict : VERDICTS) {
+            Verdict before = byId.putIfAbsent(verdict.id, verdict);
+            assertTrue(before == null || Fleet.shown(before).equals(Fleet.shown(verdict)), verdict.id);
+        }
+        return new ArrayList<>(byId.values());
+    }
+
+    private static long violations(List<String> verdicts) {
+        return verdicts.stream().filter(verdict -> verdict.contains("violated")).count();
+    }
+
+    @Test
+    void failuresLoseAndDoubleNothing() throws Exception {
+        List<String> expected = fleet.expected(folder, Fleet.TEXT, COUNT);
+        Failing.FAILURES.set(3);
+        StreamExecutionEnvironment environment = environment(null);
+        build(environment, FLEET, 2);
+        environment.execute();
+        assertEquals(0, Failing.FAILURES.get());
+        List<Verdict> distinct = distinct();
+        Fleet.assertSame(expected, distinct);
+        assertEquals(violations(expected), distinct.stream().filter(Verdict::isViolated).count());
+        assertTrue(violations(expected) > 100, "only " + violations(expected));
+    }
+
+    /** Runs until some more verdicts have come, and stops with a savepoint. */
+    private String untilSavepoint(Specification specification, int parallelism, String savepoint) throws Exception {
+        int before = VERDICTS.size();
+        StreamExecutionEnvironment environment = environment(savepoint);
+        build(environment, specification, parallelism);
+        JobClient job = environment.executeAsync();
+        while (VERDICTS.size() < before + 60) {
+            Thread.sleep(10);
+        }
+        return job.stopWithSavepoint(false, folder.toUri().toString(), SavepointFormatType.CANONICAL)
+                .get(60, TimeUnit.SECONDS);
+    }
+
+    private void untilEnd(Specification specification, int parallelism, String savepoint) throws Exception {
+        StreamExecutionEnvironment environment = environment(savepoint);
+        build(environment, specification, parallelism);
+        environment.execute();
+    }
+
+    @Test
+    void anEditedSpecificationContinuesFromASavepoint() throws Exception {
+        String edited = Fleet.TEXT.replace("telemetry.speed < 35", "telemetry.speed < 33");
+        List<String> expected = fleet.expected(folder, Fleet.TEXT, COUNT).stream()
+                .filter(verdict -> verdict.startsWith("stops"))
+                .toList();
+        String savepoint = untilSavepoint(FLEET, 2, null);
+        untilEnd(FLEET.withText(edited), 2, savepoint);
+        List<Verdict> stops =
+                distinct().stream().filter(verdict -> verdict.property.equals("stops")).toList();
+        Fleet.assertSame(expected, stops);
+    }
+
+    @Test
+    void aJobIsRescaledBySavepoints() throws Exception {
+        List<String> expected = fleet.expected(folder, Fleet.TEXT, COUNT);
+        String savepoint = null;
+        for (int parallelism : new int[] {1, 2, 3}) {
+            savepoint = untilSavepoint(FLEET, parallelism, savepoint);
+        }
+        untilEnd(FLEET, 1, savepoint);
+        Fleet.assertSame(expected, distinct());
+    }
+}
