@@ -10,6 +10,7 @@ use crate::autoware::Autoware;
 use crate::engine::Engine;
 use crate::link::Network;
 use crate::peer::Peer;
+use crate::studies::MesaOptions;
 use crate::wire::Wire;
 
 /// Measure Rondel on this machine
@@ -55,6 +56,8 @@ pub enum Command {
     Rates(RatesOptions),
     /// Measure reading MCAP files, beside rosbags and the `mcap` crate
     Recordings(RecordingsOptions),
+    /// Measure the study of MESA: copies of a property about flights, from a file, on one and several threads
+    Mesa(MesaOptions),
     /// Measure the time until ready, and memory
     Footprint(FootprintOptions),
     /// Measure steps of the engine, without decoding
@@ -289,7 +292,7 @@ pub struct Traces {
 }
 
 /// Reads a time such as `10us`.
-fn duration(text: &str) -> std::result::Result<Duration, String> {
+pub fn duration(text: &str) -> std::result::Result<Duration, String> {
     let wrong = || "a time such as 10us, 1ms or 1s".to_owned();
     let digits = text.find(|c: char| !c.is_ascii_digit()).ok_or_else(wrong)?;
     let number: u32 = text[..digits].parse().map_err(|_| wrong())?;

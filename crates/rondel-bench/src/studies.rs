@@ -1,0 +1,72 @@
+//! The commands of the studies, which write every single run besides their tables.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+
+use crate::failure::Result;
+use crate::measurements::reported;
+use crate::mesa;
+use crate::options::Places;
+use crate::report::Report;
+use crate::runs::Runs;
+
+/// The options for results of a study.
+#[derive(Debug, Args)]
+pub struct StudyPlaces {
+    #[command(flatten)]
+    pub places: Places,
+    /// Write every single run to this file, as lines of JSON
+    #[arg(long, value_name = "FILE")]
+    pub runs: Option<PathBuf>,
+}
+
+impl StudyPlaces {
+    /// Measures and writes a report and the runs, also when the measurement fails halfway.
+    fn written(
+        &self,
+        study: &'static str,
+        measure: impl FnOnce(&mut Report, &mut Runs) -> Result<()>,
+    ) -> Result<()> {
+        let mut runs = Runs::create(study, self.runs.as_deref())?;
+        reported(&self.places, |report| measure(report, &mut runs))
+    }
+}
+
+#[derive(Debug, Args)]
+pub struct MesaOptions {
+    /// Make a trace of N messages
+    #[arg(long, value_name = "N", default_value_t = 200_000, value_parser = clap::value_parser!(u64).range(100..=50_000_000))]
+    pub length: u64,
+    /// Check N copies of the property
+    #[arg(long, value_name = "N", default_value_t = 2000, value_parser = clap::value_parser!(u64).range(8..=20_000))]
+    pub copies: u64,
+    /// Measure with these numbers of call signs
+    #[arg(long, value_name = "NUMBERS", value_delimiter = ',', default_value = "125,250,500,1000,2000,3215", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub keys: Vec<u64>,
+    /// Measure each N times, by turns
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    pub repeat: usize,
+    #[command(flatten)]
+    pub places: StudyPlaces,
+}
+
+impl MesaOptions {
+    /// Measures.
+    ///
+    /// # Errors
+    /// When the measurement fails, or its results cannot be written.
+    pub fn run(&self, rondel: &Path) -> Result<()> {
+        let plan = mesa::Plan {
+            messages: self.length,
+            copies: self.copies,
+            keys: self.keys.clone(),
+            repeat: self.repeat,
+        };
+        self.places.written("mesa", |report, runs| {
+            let measured = mesa::measure(rondel, &plan, runs)?;
+            report.add("mesa", &measured, mesa::tables(&measured));
+            Ok(())
+        })
+    }
+}
