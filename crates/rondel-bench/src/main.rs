@@ -11,6 +11,7 @@ mod autoware;
 mod broker;
 mod child;
 mod engine;
+mod failover;
 mod failure;
 mod file;
 mod footprint;

@@ -10,7 +10,7 @@ use crate::autoware::Autoware;
 use crate::engine::Engine;
 use crate::link::Network;
 use crate::peer::Peer;
-use crate::studies::MesaOptions;
+use crate::studies::{FailoverOptions, MesaOptions};
 use crate::wire::Wire;
 
 /// Measure Rondel on this machine
@@ -58,6 +58,8 @@ pub enum Command {
     Recordings(RecordingsOptions),
     /// Measure the study of MESA: copies of a property about flights, from a file, on one and several threads
     Mesa(MesaOptions),
+    /// Measure the take-over of a topic of DDS by a weaker publisher
+    Failover(FailoverOptions),
     /// Measure the time until ready, and memory
     Footprint(FootprintOptions),
     /// Measure steps of the engine, without decoding

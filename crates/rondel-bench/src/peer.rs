@@ -15,6 +15,7 @@ use rondel_net::ros2::MessageType;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 
+use crate::failover::Owner;
 use crate::failure::{Failure, Result, io_error, same};
 use crate::join::Join;
 use crate::link::{Counter, PATIENCE, parse, wait_subscribed};
@@ -44,6 +45,8 @@ enum Role {
     Drive(Driver),
     /// Publish bursts on two topics
     Bursts(Sender),
+    /// Publish on a topic of DDS that the strongest publisher owns
+    Owner(Owner),
 }
 
 #[derive(Debug, Args)]
@@ -122,6 +125,7 @@ impl Peer {
             Role::Echo(subscriber) => subscriber.run(true),
             Role::Drive(driver) => driver.run(),
             Role::Bursts(sender) => sender.run(),
+            Role::Owner(owner) => owner.run(),
         }
     }
 }

@@ -1,13 +1,15 @@
 //! The commands of the studies, which write every single run besides their tables.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::Args;
 
+use crate::failover::{self, End, Liveliness};
 use crate::failure::Result;
 use crate::measurements::reported;
 use crate::mesa;
-use crate::options::Places;
+use crate::options::{Places, duration};
 use crate::report::Report;
 use crate::runs::Runs;
 
@@ -66,6 +68,60 @@ impl MesaOptions {
         self.places.written("mesa", |report, runs| {
             let measured = mesa::measure(rondel, &plan, runs)?;
             report.add("mesa", &measured, mesa::tables(&measured));
+            Ok(())
+        })
+    }
+}
+
+#[derive(Debug, Args)]
+pub struct FailoverOptions {
+    /// End the stronger publisher in these ways
+    #[arg(
+        long,
+        value_name = "NAMES",
+        value_delimiter = ',',
+        default_value = "shutdown,kill,pause",
+        value_enum
+    )]
+    pub ends: Vec<End>,
+    /// Publish with these leases
+    #[arg(long, value_name = "TIMES", value_delimiter = ',', default_value = "100ms,500ms", value_parser = duration)]
+    pub leases: Vec<Duration>,
+    /// Publish with these kinds of liveliness
+    #[arg(
+        long,
+        value_name = "NAMES",
+        value_delimiter = ',',
+        default_value = "automatic,manual-by-topic",
+        value_enum
+    )]
+    pub liveliness: Vec<Liveliness>,
+    /// Publish a message every TIME
+    #[arg(long, value_name = "TIME", default_value = "10ms", value_parser = duration)]
+    pub period: Duration,
+    /// Measure N take-overs of each
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    pub repeat: usize,
+    #[command(flatten)]
+    pub places: StudyPlaces,
+}
+
+impl FailoverOptions {
+    /// Measures.
+    ///
+    /// # Errors
+    /// When the measurement fails, or its results cannot be written.
+    pub fn run(&self) -> Result<()> {
+        let plan = failover::Plan {
+            ends: self.ends.clone(),
+            leases: self.leases.clone(),
+            kinds: self.liveliness.clone(),
+            period: self.period,
+            repeat: self.repeat,
+        };
+        self.places.written("failover", |report, runs| {
+            let measured = failover::measure(&plan, runs)?;
+            report.add("failover", &measured, [failover::table(&measured)]);
             Ok(())
         })
     }

@@ -53,6 +53,18 @@ fn every_arrangement_reports_the_planted_violations() {
 }
 
 #[test]
+fn the_weaker_publisher_takes_over() {
+    let arguments = ["--repeat", "2", "--leases", "300ms", "--liveliness", "automatic,manual-by-topic"];
+    let runs = study("failover", &arguments);
+    // A shutdown, and twice a kill and a pause.
+    assert_eq!(runs.len(), 2 * 5);
+    let ms = |run: &Value, figure: &str| run[figure].as_f64().unwrap();
+    assert!(runs.iter().all(|run| ms(run, "take_over_ms") > 0.0 && ms(run, "gap_ms") > 0.0), "{runs:?}");
+    let ends: Vec<_> = runs.iter().map(|run| run["end"].as_str().unwrap()).collect();
+    assert_eq!(ends[..4], ["shutdown", "shutdown", "kill", "kill"]);
+}
+
+#[test]
 fn a_study_without_its_program_fails() {
     let status = Command::new(env!("CARGO_BIN_EXE_rondel-bench"))
         .args(["mesa", "--length", "100", "--keys", "5", "--rondel", "/nonexistent/rondel"])
