@@ -35,6 +35,7 @@ mod properties;
 mod rates;
 mod recordings;
 mod report;
+mod roundtrip;
 mod runs;
 mod studies;
 mod table;
@@ -42,6 +43,7 @@ mod table1;
 mod timescales;
 mod traces;
 mod turns;
+mod udp;
 mod wire;
 mod workers;
 

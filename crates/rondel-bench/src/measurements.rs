@@ -66,6 +66,7 @@ impl Arguments {
                 reported(&options.places, |r| languages(&programs(&options.against), &options.selection, r))
             }
             Command::Failover(options) => options.run(),
+            Command::Roundtrip(options) => options.run(),
             Command::Mesa(options) => options.run(&rondel),
             Command::Engine(engine) => engine.run(),
             Command::Align(align) => align.run(),

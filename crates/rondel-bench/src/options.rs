@@ -10,7 +10,7 @@ use crate::autoware::Autoware;
 use crate::engine::Engine;
 use crate::link::Network;
 use crate::peer::Peer;
-use crate::studies::{FailoverOptions, MesaOptions};
+use crate::studies::{FailoverOptions, MesaOptions, RoundtripOptions};
 use crate::wire::Wire;
 
 /// Measure Rondel on this machine
@@ -60,6 +60,8 @@ pub enum Command {
     Mesa(MesaOptions),
     /// Measure the take-over of a topic of DDS by a weaker publisher
     Failover(FailoverOptions),
+    /// Measure the round trip by size of the payload, beside an echo of datagrams
+    Roundtrip(RoundtripOptions),
     /// Measure the time until ready, and memory
     Footprint(FootprintOptions),
     /// Measure steps of the engine, without decoding

@@ -20,8 +20,8 @@ use crate::failure::{Failure, Result, io_error, same};
 use crate::join::Join;
 use crate::link::{Counter, PATIENCE, parse, wait_subscribed};
 use crate::order::Sender;
-use crate::say;
 use crate::traces::Trace;
+use crate::{say, udp};
 
 /// The time limit for delivering published messages.
 const FLUSH: Duration = Duration::from_secs(10);
@@ -45,6 +45,8 @@ enum Role {
     Drive(Driver),
     /// Publish bursts on two topics
     Bursts(Sender),
+    /// Send every datagram back
+    UdpEcho,
     /// Publish on a topic of DDS that the strongest publisher owns
     Owner(Owner),
 }
@@ -125,6 +127,7 @@ impl Peer {
             Role::Echo(subscriber) => subscriber.run(true),
             Role::Drive(driver) => driver.run(),
             Role::Bursts(sender) => sender.run(),
+            Role::UdpEcho => udp::echo(),
             Role::Owner(owner) => owner.run(),
         }
     }

@@ -7,11 +7,12 @@ use clap::Args;
 
 use crate::failover::{self, End, Liveliness};
 use crate::failure::Result;
+use crate::link::Network;
 use crate::measurements::reported;
-use crate::mesa;
 use crate::options::{Places, duration};
 use crate::report::Report;
 use crate::runs::Runs;
+use crate::{mesa, roundtrip};
 
 /// The options for results of a study.
 #[derive(Debug, Args)]
@@ -122,6 +123,50 @@ impl FailoverOptions {
         self.places.written("failover", |report, runs| {
             let measured = failover::measure(&plan, runs)?;
             report.add("failover", &measured, [failover::table(&measured)]);
+            Ok(())
+        })
+    }
+}
+
+#[derive(Debug, Args)]
+pub struct RoundtripOptions {
+    /// Measure on these networks: zenoh, dds, mqtt (which starts mosquitto)
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "dds,zenoh", value_enum)]
+    pub networks: Vec<Network>,
+    /// Send payloads of these sizes, in bytes
+    #[arg(long, value_name = "SIZES", value_delimiter = ',', default_value = "0,100,500,1000,2000,5000,10000,15000,20000", value_parser = size)]
+    pub sizes: Vec<usize>,
+    /// Send N messages of each size there and back in a turn
+    #[arg(long, value_name = "N", default_value_t = 500)]
+    pub pings: usize,
+    /// Measure each N times, by turns
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub repeat: usize,
+    #[command(flatten)]
+    pub places: StudyPlaces,
+}
+
+/// Reads the size of a payload, which a datagram can carry.
+fn size(text: &str) -> std::result::Result<usize, String> {
+    let size = text.parse().ok().filter(|size| *size <= 60_000);
+    size.ok_or_else(|| "a number of bytes up to 60000".to_owned())
+}
+
+impl RoundtripOptions {
+    /// Measures.
+    ///
+    /// # Errors
+    /// When the measurement fails, or its results cannot be written.
+    pub fn run(&self) -> Result<()> {
+        let plan = roundtrip::Plan {
+            networks: self.networks.clone(),
+            sizes: self.sizes.clone(),
+            pings: self.pings.max(1),
+            repeat: self.repeat,
+        };
+        self.places.written("roundtrip", |report, runs| {
+            let lines = roundtrip::lines(&roundtrip::measure(&plan, runs)?);
+            report.add("roundtrip", &lines, roundtrip::tables(&lines));
             Ok(())
         })
     }

@@ -65,6 +65,18 @@ fn the_weaker_publisher_takes_over() {
 }
 
 #[test]
+fn round_trips_are_measured_beside_datagrams() {
+    let arguments = ["--networks", "dds", "--sizes", "0,20000", "--pings", "20", "--repeat", "2"];
+    let runs = study("roundtrip", &arguments);
+    // Two turns of two sizes, on two ways.
+    assert_eq!(runs.len(), 2 * 2 * 2);
+    for run in &runs {
+        let us = run["us"].as_array().unwrap();
+        assert!(us.len() == 20 && us.iter().all(|us| us.as_f64() > Some(0.0)), "{run}");
+    }
+}
+
+#[test]
 fn a_study_without_its_program_fails() {
     let status = Command::new(env!("CARGO_BIN_EXE_rondel-bench"))
         .args(["mesa", "--length", "100", "--keys", "5", "--rondel", "/nonexistent/rondel"])
