@@ -9,6 +9,7 @@
 mod align;
 mod autoware;
 mod broker;
+mod chain;
 mod child;
 mod engine;
 mod failover;

@@ -65,6 +65,7 @@ impl Arguments {
             Command::Language(options) => {
                 reported(&options.places, |r| languages(&programs(&options.against), &options.selection, r))
             }
+            Command::Chain(options) => options.run(&rondel),
             Command::Failover(options) => options.run(),
             Command::Roundtrip(options) => options.run(),
             Command::Mesa(options) => options.run(&rondel),

@@ -10,7 +10,7 @@ use crate::autoware::Autoware;
 use crate::engine::Engine;
 use crate::link::Network;
 use crate::peer::Peer;
-use crate::studies::{FailoverOptions, MesaOptions, RoundtripOptions};
+use crate::studies::{ChainOptions, FailoverOptions, MesaOptions, RoundtripOptions};
 use crate::wire::Wire;
 
 /// Measure Rondel on this machine
@@ -58,6 +58,8 @@ pub enum Command {
     Recordings(RecordingsOptions),
     /// Measure the study of MESA: copies of a property about flights, from a file, on one and several threads
     Mesa(MesaOptions),
+    /// Measure a chain of five participants, with and without a monitor
+    Chain(ChainOptions),
     /// Measure the take-over of a topic of DDS by a weaker publisher
     Failover(FailoverOptions),
     /// Measure the round trip by size of the payload, beside an echo of datagrams

@@ -15,6 +15,7 @@ use rondel_net::ros2::MessageType;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 
+use crate::chain::Stage;
 use crate::failover::Owner;
 use crate::failure::{Failure, Result, io_error, same};
 use crate::join::Join;
@@ -47,6 +48,8 @@ enum Role {
     Bursts(Sender),
     /// Send every datagram back
     UdpEcho,
+    /// Pass the messages of a chain on, or begin it
+    Stage(Stage),
     /// Publish on a topic of DDS that the strongest publisher owns
     Owner(Owner),
 }
@@ -127,6 +130,7 @@ impl Peer {
             Role::Echo(subscriber) => subscriber.run(true),
             Role::Drive(driver) => driver.run(),
             Role::Bursts(sender) => sender.run(),
+            Role::Stage(stage) => stage.run(),
             Role::UdpEcho => udp::echo(),
             Role::Owner(owner) => owner.run(),
         }

@@ -12,7 +12,7 @@ use crate::measurements::reported;
 use crate::options::{Places, duration};
 use crate::report::Report;
 use crate::runs::Runs;
-use crate::{mesa, roundtrip};
+use crate::{chain, mesa, roundtrip};
 
 /// The options for results of a study.
 #[derive(Debug, Args)]
@@ -167,6 +167,58 @@ impl RoundtripOptions {
         self.places.written("roundtrip", |report, runs| {
             let lines = roundtrip::lines(&roundtrip::measure(&plan, runs)?);
             report.add("roundtrip", &lines, roundtrip::tables(&lines));
+            Ok(())
+        })
+    }
+}
+
+#[derive(Debug, Args)]
+pub struct ChainOptions {
+    /// Measure on these networks
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "dds,zenoh", value_enum)]
+    pub networks: Vec<chain::Way>,
+    /// Run these numbers of chains at once
+    #[arg(long, value_name = "NUMBERS", value_delimiter = ',', default_value = "1,2,4", value_parser = chains)]
+    pub chains: Vec<usize>,
+    /// Send N messages through each chain
+    #[arg(long, value_name = "N", default_value_t = 2000, value_parser = clap::value_parser!(u64).range(10..=1_000_000))]
+    pub length: u64,
+    /// Send a message every TIME
+    #[arg(long, value_name = "TIME", default_value = "10ms", value_parser = duration)]
+    pub period: Duration,
+    /// Compute for TIME in each participant
+    #[arg(long, value_name = "TIME", default_value = "0us", value_parser = duration)]
+    pub work: Duration,
+    /// Measure each N times, with and without a monitor by turns
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    pub repeat: usize,
+    #[command(flatten)]
+    pub places: StudyPlaces,
+}
+
+/// Reads a number of chains.
+fn chains(text: &str) -> std::result::Result<usize, String> {
+    let number = text.parse().ok().filter(|number| (1..=16).contains(number));
+    number.ok_or_else(|| "a number from 1 to 16".to_owned())
+}
+
+impl ChainOptions {
+    /// Measures.
+    ///
+    /// # Errors
+    /// When the measurement fails, or its results cannot be written.
+    pub fn run(&self, rondel: &Path) -> Result<()> {
+        let plan = chain::Plan {
+            networks: self.networks.clone(),
+            chains: self.chains.clone(),
+            messages: self.length,
+            period: self.period,
+            work: self.work,
+            repeat: self.repeat,
+        };
+        self.places.written("chain", |report, runs| {
+            let measured = chain::measure(rondel, &plan, runs)?;
+            report.add("chain", &measured, chain::tables(&measured));
             Ok(())
         })
     }

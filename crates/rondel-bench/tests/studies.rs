@@ -77,6 +77,25 @@ fn round_trips_are_measured_beside_datagrams() {
 }
 
 #[test]
+fn chains_come_out_with_and_without_a_monitor() {
+    if !has_rondel() {
+        return;
+    }
+    let arguments = ["--chains", "1", "--length", "30", "--period", "10ms", "--repeat", "1"];
+    let runs = study("chain", &arguments);
+    // Two networks.
+    assert_eq!(runs.len(), 2 * 2);
+    for run in &runs {
+        assert_eq!(run["latency_us"].as_array().unwrap().len(), 30, "{run}");
+        assert_eq!(run["reaction_us"].as_array().unwrap().len(), 30, "{run}");
+        assert_eq!(run["monitor"].is_object(), run["monitored"] == true, "{run}");
+    }
+    let monitors = runs.iter().filter(|run| run["monitored"] == true);
+    let started = monitors.map(|run| run["monitor"]["chains"][0]["started"].as_u64().unwrap());
+    assert!(started.min() > Some(29), "{runs:?}");
+}
+
+#[test]
 fn a_study_without_its_program_fails() {
     let status = Command::new(env!("CARGO_BIN_EXE_rondel-bench"))
         .args(["mesa", "--length", "100", "--keys", "5", "--rondel", "/nonexistent/rondel"])
