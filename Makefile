@@ -31,7 +31,7 @@ PEERS := crates/rondel/tests/peers
 DEMO := --workspace --bin rondel --examples
 
 .DEFAULT_GOAL := help
-.PHONY: help setup nextest demo case-study install uninstall test test-long test-faults test-peers test-features test-brokers test-postgres test-python test-page test-engines test-ffi test-flink wheel bench bench-peers bench-containers image \
+.PHONY: help setup nextest demo case-study install uninstall test test-long test-faults test-peers test-features test-brokers test-postgres test-python test-page test-engines test-ffi test-flink wheel bench bench-peers bench-containers studies image \
 	test-containers test-packages release \
 	test-bridge test-fresh fuzz mutants deny clean
 
@@ -182,6 +182,11 @@ bench-peers: wheel .venv/peers ## measure the cost of a message in Python: Monit
 	.venv/bin/python3 -m pip install --quiet --disable-pip-version-check --no-deps --force-reinstall out/wheels/rondel-*.whl
 	.venv/bin/python3 $(PYTHON_PACKAGE)/tests/peers/cost.py
 	.venv/bin/python3 $(PYTHON_PACKAGE)/tests/peers/push.py
+
+# QUICK=1: the short forms. The figures go into docs/studies.md, with QUICK=1 into a copy of it.
+studies: setup ## repeat the experiments of five published studies (an hour; QUICK=1: six minutes), write docs/studies.md
+	cargo build --release --locked --package rondel --package rondel-bench
+	QUICK='$(QUICK)' RONDEL_BENCH=$(abspath $(TARGET))/release/rondel-bench scripts/studies
 
 bench-containers: setup image ## run the Timescales benchmark through container networks
 	scripts/bench-containers

@@ -17,6 +17,8 @@ use crate::failure::{Failure, Result, io_error};
 
 /// The time that a child has to end after SIGTERM.
 const END: Duration = Duration::from_secs(20);
+/// The time between two readings of a child's memory.
+const SAMPLE: Duration = Duration::from_millis(10);
 
 /// A running child. Dropping it kills it.
 #[derive(Debug)]
@@ -146,14 +148,43 @@ impl Child {
         }
     }
 
+    /// Waits like [`Child::wait`]; returns also the peak of its resident memory, in bytes, as read last before the end.
+    ///
+    /// # Errors
+    /// As [`Child::wait`].
+    pub fn wait_measured(mut self, limit: Duration) -> Result<(Ended, u64)> {
+        let deadline = Instant::now() + limit;
+        let mut peak = 0;
+        loop {
+            // The peak only grows. A process that has ended has none.
+            peak = self.peak_memory().unwrap_or(peak);
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.lines.recv_timeout(left.min(SAMPLE)) {
+                Ok(line) => self.log.push(line),
+                Err(RecvTimeoutError::Timeout) if left.is_zero() => return Err(self.late("its end", limit)),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return Ok((self.reap()?, peak)),
+            }
+        }
+    }
+
     /// Sends SIGTERM and waits until it ends.
     ///
     /// # Errors
     /// As [`Child::wait`].
     pub fn end(self) -> Result<Ended> {
-        let pid = Pid::from_raw(self.process.id() as i32);
-        kill(pid, Signal::SIGTERM).map_err(|e| Failure::Io(self.name.clone(), e.into()))?;
+        self.signal(Signal::SIGTERM)?;
         self.wait(END)
+    }
+
+    /// Sends a signal.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn signal(&self, signal: Signal) -> Result<()> {
+        // Not reaped while this exists, so the id is still its own.
+        let pid = Pid::from_raw(self.process.id() as i32);
+        kill(pid, signal).map_err(|e| Failure::Io(self.name.clone(), e.into()))
     }
 
     /// Kills it after `limit`, unless it has ended: a publisher that blocks on it then goes on.

@@ -40,6 +40,29 @@ pub fn check(rondel: &Path, arguments: &[String], trace: &Path, events: u64) -> 
     Ok(Checked { seconds: ended.seconds, cpu_seconds: ended.cpu_seconds, events })
 }
 
+/// A check of a file with its memory and its verdicts.
+#[derive(Clone, Copy, Debug)]
+pub struct Measured {
+    /// The times.
+    pub checked: Checked,
+    /// Peak of the resident memory, in bytes.
+    pub peak_bytes: u64,
+    /// The number of verdicts, counted through a pipe.
+    pub verdicts: u64,
+}
+
+/// Checks a trace like [`check`], and counts the verdicts of the same run.
+///
+/// # Errors
+/// When it fails, or has checked more or fewer events.
+pub fn measure(rondel: &Path, arguments: &[String], trace: &Path, events: u64) -> Result<Measured> {
+    let (ended, peak_bytes) = start(rondel, arguments, trace, Stdout::Counted)?.wait_measured(LIMIT)?;
+    let ended = passed(ended)?;
+    same(|| format!("events checked in {}", trace.display()), events, events_in(&ended)?)?;
+    let checked = Checked { seconds: ended.seconds, cpu_seconds: ended.cpu_seconds, events };
+    Ok(Measured { checked, peak_bytes, verdicts: ended.lines })
+}
+
 /// Returns the number of verdicts that the same command prints, counted through a pipe.
 ///
 /// # Errors
@@ -49,10 +72,18 @@ pub fn verdicts(rondel: &Path, arguments: &[String], trace: &Path) -> Result<u64
 }
 
 fn run(rondel: &Path, arguments: &[String], trace: &Path, stdout: Stdout) -> Result<Ended> {
+    passed(start(rondel, arguments, trace, stdout)?.wait(LIMIT)?)
+}
+
+fn start(rondel: &Path, arguments: &[String], trace: &Path, stdout: Stdout) -> Result<Child> {
     let mut all = vec!["check".to_owned(), "--format=json".to_owned()];
     all.extend_from_slice(arguments);
     all.push(trace.display().to_string());
-    let ended = Child::start("check", rondel, &all, stdout)?.wait(LIMIT)?;
+    Child::start("check", rondel, &all, stdout)
+}
+
+/// Fails unless the check came to its end.
+fn passed(ended: Ended) -> Result<Ended> {
     // A violation is a result, not a failure.
     if matches!(ended.status, Some(0 | 1 | 4)) { Ok(ended) } else { Err(ended.failed("check")) }
 }

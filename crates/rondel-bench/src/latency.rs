@@ -36,7 +36,7 @@ pub struct Latency {
 }
 
 /// A child that answers, with a publisher to it and a subscription to its answers.
-struct Partner {
+pub struct Partner {
     child: Child,
     publisher: Box<dyn Publisher>,
     back: Counted,
@@ -44,7 +44,11 @@ struct Partner {
 }
 
 impl Partner {
-    fn start(link: &Link, network: Network, role: Role<'_>, name: &str) -> Result<Partner> {
+    /// Starts the child.
+    ///
+    /// # Errors
+    /// When it cannot be started, or the network refuses.
+    pub fn start(link: &Link, network: Network, role: Role<'_>, name: &str) -> Result<Partner> {
         let (input, output) = (format!("ping/{name}"), format!("pong/{name}"));
         let back = link.count(&output, u64::MAX)?;
         // Each message by itself: a batch would never fill.
@@ -57,13 +61,19 @@ impl Partner {
     }
 
     /// Sends a message and returns the time until its answer, in microseconds.
-    fn ping(&mut self, line: &[u8]) -> Result<f64> {
+    ///
+    /// # Errors
+    /// When no answer comes.
+    pub fn ping(&mut self, line: &[u8]) -> Result<f64> {
         self.sent += 1;
         ping(&*self.publisher, &self.back.counter, self.sent, line)
     }
 
     /// Ends the child, which must have received and answered every message.
-    fn end(self, name: &str) -> Result<()> {
+    ///
+    /// # Errors
+    /// When it has not.
+    pub fn end(self, name: &str) -> Result<()> {
         let summary = self.child.end()?.summary(name)?;
         same(|| format!("{name}: received"), self.sent, summary.received)?;
         same(|| format!("{name}: answers"), self.sent, self.back.counter.received())

@@ -150,8 +150,20 @@ impl Link {
         topic: u32,
         receiver: Arc<R>,
     ) -> Result<Box<dyn Subscription>> {
-        let address = parse(&self.network.address(name))?;
-        self.networks.subscribe(&address, TopicId(topic), receiver).map_err(Failure::Network)
+        self.subscribe_to(&parse(&self.network.address(name))?, topic, receiver)
+    }
+
+    /// Subscribes to an address.
+    ///
+    /// # Errors
+    /// When the network refuses.
+    pub fn subscribe_to<R: Receiver>(
+        &self,
+        address: &Address,
+        topic: u32,
+        receiver: Arc<R>,
+    ) -> Result<Box<dyn Subscription>> {
+        self.networks.subscribe(address, TopicId(topic), receiver).map_err(Failure::Network)
     }
 
     /// Leaves the network.

@@ -65,6 +65,10 @@ impl Arguments {
             Command::Language(options) => {
                 reported(&options.places, |r| languages(&programs(&options.against), &options.selection, r))
             }
+            Command::Chain(options) => options.run(&rondel),
+            Command::Failover(options) => options.run(),
+            Command::Roundtrip(options) => options.run(),
+            Command::Mesa(options) => options.run(&rondel),
             Command::Engine(engine) => engine.run(),
             Command::Align(align) => align.run(),
             Command::Wire(wire) => wire.run(),
@@ -76,7 +80,10 @@ impl Arguments {
 }
 
 /// Measures and writes a report, also when the measurement fails halfway.
-fn reported(places: &Places, measure: impl FnOnce(&mut Report) -> Result<()>) -> Result<()> {
+///
+/// # Errors
+/// When the measurement fails, or the report cannot be written.
+pub fn reported(places: &Places, measure: impl FnOnce(&mut Report) -> Result<()>) -> Result<()> {
     report(places.out.as_deref(), places.json.as_deref(), measure)
 }
 

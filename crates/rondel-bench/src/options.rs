@@ -10,6 +10,7 @@ use crate::autoware::Autoware;
 use crate::engine::Engine;
 use crate::link::Network;
 use crate::peer::Peer;
+use crate::studies::{ChainOptions, FailoverOptions, MesaOptions, RoundtripOptions};
 use crate::wire::Wire;
 
 /// Measure Rondel on this machine
@@ -55,6 +56,14 @@ pub enum Command {
     Rates(RatesOptions),
     /// Measure reading MCAP files, beside rosbags and the `mcap` crate
     Recordings(RecordingsOptions),
+    /// Measure the study of MESA: copies of a property about flights, from a file, on one and several threads
+    Mesa(MesaOptions),
+    /// Measure a chain of five participants, with and without a monitor
+    Chain(ChainOptions),
+    /// Measure the take-over of a topic of DDS by a weaker publisher
+    Failover(FailoverOptions),
+    /// Measure the round trip by size of the payload, beside an echo of datagrams
+    Roundtrip(RoundtripOptions),
     /// Measure the time until ready, and memory
     Footprint(FootprintOptions),
     /// Measure steps of the engine, without decoding
@@ -289,7 +298,7 @@ pub struct Traces {
 }
 
 /// Reads a time such as `10us`.
-fn duration(text: &str) -> std::result::Result<Duration, String> {
+pub fn duration(text: &str) -> std::result::Result<Duration, String> {
     let wrong = || "a time such as 10us, 1ms or 1s".to_owned();
     let digits = text.find(|c: char| !c.is_ascii_digit()).ok_or_else(wrong)?;
     let number: u32 = text[..digits].parse().map_err(|_| wrong())?;

@@ -15,12 +15,14 @@ use rondel_net::ros2::MessageType;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 
+use crate::chain::Stage;
+use crate::failover::Owner;
 use crate::failure::{Failure, Result, io_error, same};
 use crate::join::Join;
 use crate::link::{Counter, PATIENCE, parse, wait_subscribed};
 use crate::order::Sender;
-use crate::say;
 use crate::traces::Trace;
+use crate::{say, udp};
 
 /// The time limit for delivering published messages.
 const FLUSH: Duration = Duration::from_secs(10);
@@ -44,6 +46,12 @@ enum Role {
     Drive(Driver),
     /// Publish bursts on two topics
     Bursts(Sender),
+    /// Send every datagram back
+    UdpEcho,
+    /// Pass the messages of a chain on, or begin it
+    Stage(Stage),
+    /// Publish on a topic of DDS that the strongest publisher owns
+    Owner(Owner),
 }
 
 #[derive(Debug, Args)]
@@ -122,6 +130,9 @@ impl Peer {
             Role::Echo(subscriber) => subscriber.run(true),
             Role::Drive(driver) => driver.run(),
             Role::Bursts(sender) => sender.run(),
+            Role::Stage(stage) => stage.run(),
+            Role::UdpEcho => udp::echo(),
+            Role::Owner(owner) => owner.run(),
         }
     }
 }

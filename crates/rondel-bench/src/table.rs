@@ -68,6 +68,12 @@ pub fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
+/// Returns the standard deviation. NaN without values.
+pub fn deviation(values: &[f64]) -> f64 {
+    let mean_of_all = mean(values);
+    mean(&values.iter().map(|value| (value - mean_of_all).powi(2)).collect::<Vec<_>>()).sqrt()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -87,5 +93,6 @@ mod tests {
         assert_eq!(quantile(&[0.0, 10.0], 0.99), 9.9);
         assert!(median(&[]).is_nan());
         assert_eq!(mean(&[1.0, 3.0]), 2.0);
+        assert_eq!(deviation(&[1.0, 3.0]), 1.0);
     }
 }

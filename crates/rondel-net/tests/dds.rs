@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use rondel_event::TopicId;
 use rondel_net::adapter::{self, PublishError, Publisher as _, Receiver, Sample, Subscription as _};
 use rondel_net::dds::{
-    DeclareError, DeclaredTopic, Extensibility, OpenError, Participant, PublisherSettings, Settings,
-    StringType, TopicQos, TopicType,
+    DeclareError, DeclaredTopic, Extensibility, Liveliness, OpenError, Ownership, Participant,
+    PublisherSettings, Settings, StringType, TopicQos, TopicType,
 };
 use rondel_testkit::wait_until;
 
@@ -289,6 +289,57 @@ fn a_publisher_that_cannot_be_received_is_reported() {
     assert!(same.is_matched() && !other.is_matched());
     publish_numbers(&same, 0..10);
     counter.assert_all(10);
+}
+
+/// With exclusive ownership the strongest publisher is received, until it leaves or gives no sign of life.
+#[test]
+fn the_strongest_publisher_owns_an_instance() {
+    let settings = settings();
+    let (a, b) = (Participant::open(&settings).unwrap(), Participant::open(&settings).unwrap());
+    let payloads = Arc::new(Mutex::new(Vec::new()));
+    let log = Arc::clone(&payloads);
+    let receiver = Arc::new(move |_: TopicId, samples: &[Sample<'_>]| {
+        log.lock().unwrap().extend(samples.iter().map(|sample| sample.payload.to_vec()));
+    });
+    let exclusive = TopicQos { ownership: Some(Ownership::Exclusive), ..TopicQos::default() };
+    let text = TopicType::default();
+    let of = DeclaredTopic { topic_type: &text, qos: &exclusive, schema: None };
+    let _subscription = a.subscribe_as("test/owned", of, TOPIC, receiver).unwrap();
+    let publisher = |strength, liveliness| {
+        let lease = Some(Duration::from_secs(2));
+        let qos = TopicQos { strength: Some(strength), lease, liveliness, ..exclusive.clone() };
+        let of = DeclaredTopic { topic_type: &text, qos: &qos, schema: None };
+        let publisher = b.publisher_as("test/owned", of, PublisherSettings::default()).unwrap();
+        assert!(publisher.wait_matched(LIMIT));
+        publisher
+    };
+    let (weak, strong) = (publisher(1, None), publisher(2, Some(Liveliness::ManualByTopic)));
+    let received = |expected: &[u8]| payloads.lock().unwrap().last().is_some_and(|last| last == expected);
+    wait_until("the stronger one is received", || {
+        strong.publish(b"strong").unwrap();
+        received(b"strong")
+    });
+    let before = payloads.lock().unwrap().len();
+    for _ in 0..10 {
+        weak.publish(b"weak").unwrap();
+        strong.publish(b"strong").unwrap();
+    }
+    wait_until("ten more are received", || payloads.lock().unwrap().len() >= before + 10);
+    assert!(payloads.lock().unwrap()[before..].iter().all(|payload| payload == b"strong"));
+    // Publishing is its only sign of life.
+    wait_until("the weaker one takes over from the silent one", || {
+        weak.publish(b"weak").unwrap();
+        received(b"weak")
+    });
+    wait_until("the stronger one is back", || {
+        strong.publish(b"back").unwrap();
+        received(b"back")
+    });
+    drop(strong);
+    wait_until("the weaker one takes over from the one that left", || {
+        weak.publish(b"last").unwrap();
+        received(b"last")
+    });
 }
 
 /// Topics published before and after the subscription, one with another type, one with another name.

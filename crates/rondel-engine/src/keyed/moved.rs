@@ -104,6 +104,21 @@ fn pairs<'a, T: Copy>(
 }
 
 impl Moves {
+    /// Copies the bits and words of a record that refer to nothing else; `None` if the record has not all of them.
+    fn copy(&self, record: &[u64], out: &mut [u64]) -> Option<()> {
+        for &([of, to], count) in &self.bits {
+            for i in 0..count {
+                let (of, to) = (of.wrapping_add(i) as usize, to.wrapping_add(i) as usize);
+                let (word, put) = (record.get(BITS + of / 64)?, out.get_mut(BITS + to / 64)?);
+                *put = *put & !(1 << (to % 64)) | (word >> (of % 64) & 1) << (to % 64);
+            }
+        }
+        for &[of, to] in &self.words {
+            *out.get_mut(to as usize)? = *record.get(of as usize)?;
+        }
+        Some(())
+    }
+
     /// Maps the records of another section to those of this one.
     fn new(own: &SlicedOutline, other: &SlicedOutline, from: &Origins) -> Moves {
         let (to, of) = (&own.places, &other.places);
@@ -306,21 +321,8 @@ impl SavedInstances {
             let heap = &mut to.heap;
             let mut out = blank.clone();
             (out[KEY], out[POSITION]) = (record[KEY], record[POSITION]);
-            for &([of, to], count) in &moves.bits {
-                for i in 0..count {
-                    let (of, to) = (of.wrapping_add(i) as usize, to.wrapping_add(i) as usize);
-                    let (Some(word), Some(put)) = (record.get(BITS + of / 64), out.get_mut(BITS + to / 64))
-                    else {
-                        return false;
-                    };
-                    *put = *put & !(1 << (to % 64)) | (word >> (of % 64) & 1) << (to % 64);
-                }
-            }
-            for &[of, to] in &moves.words {
-                let (Some(word), Some(put)) = (record.get(of as usize), out.get_mut(to as usize)) else {
-                    return false;
-                };
-                *put = *word;
+            if moves.copy(record, &mut out).is_none() {
+                return false;
             }
             for &[of, to] in &moves.texts {
                 let (Some(&reference), Some(put)) = (record.get(of as usize), out.get_mut(to as usize))

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use cyclors::{dds_duration_t, dds_entity_t, dds_qos_t, dds_return_t};
 
-use super::{DeclareError, Durability, Ownership, Reliability, TopicQos};
+use super::{DeclareError, Durability, Liveliness, Ownership, Reliability, TopicQos};
 
 /// An owned handle of CycloneDDS. Deleting it deletes its children.
 ///
@@ -172,11 +172,20 @@ impl Qos {
                 let kind = cyclors::dds_ownership_kind_DDS_OWNERSHIP_EXCLUSIVE;
                 cyclors::dds_qset_ownership(self.0, kind);
             }
+            if let Some(strength) = qos.strength {
+                cyclors::dds_qset_ownership_strength(self.0, strength);
+            }
             if let Some(deadline) = qos.deadline {
                 cyclors::dds_qset_deadline(self.0, duration(deadline));
             }
             if let Some(lease) = qos.lease {
-                let kind = cyclors::dds_liveliness_kind_DDS_LIVELINESS_AUTOMATIC;
+                let kind = match qos.liveliness.unwrap_or(Liveliness::Automatic) {
+                    Liveliness::Automatic => cyclors::dds_liveliness_kind_DDS_LIVELINESS_AUTOMATIC,
+                    Liveliness::ManualByParticipant => {
+                        cyclors::dds_liveliness_kind_DDS_LIVELINESS_MANUAL_BY_PARTICIPANT
+                    }
+                    Liveliness::ManualByTopic => cyclors::dds_liveliness_kind_DDS_LIVELINESS_MANUAL_BY_TOPIC,
+                };
                 cyclors::dds_qset_liveliness(self.0, kind, duration(lease));
             }
             if let Some(budget) = qos.latency_budget {

@@ -17,6 +17,9 @@ pub struct TopicQos {
     pub durability: Option<Durability>,
     /// Policy for several publishers of an instance. Default: the publisher's.
     pub ownership: Option<Ownership>,
+    /// Strength of a publisher among those of an instance with [exclusive](Ownership::Exclusive) ownership; the strongest
+    /// live one is received. For publishers. Default: 0.
+    pub strength: Option<i32>,
     /// Number of samples that a subscription keeps of each instance; older ones are dropped. Default: all of them, up
     /// to [`Settings::reader_queue`](super::Settings::reader_queue).
     pub depth: Option<u32>,
@@ -24,6 +27,8 @@ pub struct TopicQos {
     pub deadline: Option<Duration>,
     /// Maximum time without a sign of life of a publisher. Default: none.
     pub lease: Option<Duration>,
+    /// Source of the signs of life that a publisher offers; a subscription accepts any. Default: automatic.
+    pub liveliness: Option<Liveliness>,
     /// Time that a publisher may take to send a sample; a subscription receives from publishers with at most this
     /// budget. Default: the publisher's, for raw topics; 0 for text and for publishers.
     pub latency_budget: Option<Duration>,
@@ -86,6 +91,9 @@ impl TopicQos {
         if self.depth == Some(0) {
             return Err("depth is at least 1".to_owned());
         }
+        if self.strength.is_some() && self.ownership != Some(Ownership::Exclusive) {
+            return Err("a strength needs exclusive ownership".to_owned());
+        }
         for (name, time) in [("deadline", self.deadline), ("lease", self.lease), ("poll", self.poll)] {
             if time == Some(Duration::ZERO) {
                 return Err(format!("{name} is longer than 0"));
@@ -121,6 +129,8 @@ mod tests {
         let ms = |n| Some(Duration::from_millis(n));
         let bad = [
             TopicQos { depth: Some(0), ..TopicQos::default() },
+            TopicQos { strength: Some(1), ..TopicQos::default() },
+            TopicQos { strength: Some(1), ownership: Some(Ownership::Shared), ..TopicQos::default() },
             TopicQos { deadline: ms(0), ..TopicQos::default() },
             TopicQos { lease: ms(0), ..TopicQos::default() },
             TopicQos { poll: ms(0), ..TopicQos::default() },

@@ -29,7 +29,7 @@ mod tests {
             let joined = join(of_kafka, &of_mqtt);
             assert_eq!(split(&joined), (of_kafka, &of_mqtt[..]));
             // A damaged length is not a length of Kafka.
-            (4..joined.len() - of_mqtt.len()).for_each(|end| drop(split(&joined[..end])));
+            (4..joined.len() - of_mqtt.len()).for_each(|end| _ = split(&joined[..end]));
         }
         assert_eq!(split(&of_mqtt), (&[][..], &of_mqtt[..]));
         assert_eq!(split(&[]), (&[][..], &[][..]));

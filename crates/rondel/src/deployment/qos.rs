@@ -117,6 +117,8 @@ fn dds(item: Item<'_>, mistakes: &mut Mistakes) -> TopicQos {
         partitions: members.get("partitions").map_or_else(Vec::new, |i| i.texts("partitions", mistakes)),
         min_separation: time(members.get("min_separation"), "min_separation", mistakes),
         poll: time(members.get("poll"), "poll", mistakes),
+        // Of publishers that compete, which a deployment has none of.
+        ..TopicQos::default()
     };
     members.finish(QOS, mistakes);
     qos

@@ -142,10 +142,7 @@ pub(super) fn deployment(
     let audited = audit.as_ref().map(|audit| audit.file.as_path());
     let store = sections.read_store(folder, specification.as_ref(), audited, mistakes);
     let driven = sections.read_sinks(folder, specification.as_ref(), joins, mistakes);
-    let exit_on_unreachable = sections
-        .exit_on_unreachable
-        .and_then(|item| item.boolean("exit_on_unreachable", mistakes))
-        .unwrap_or(false);
+    let exit = sections.exit_on_unreachable.and_then(|item| item.boolean("exit_on_unreachable", mistakes));
     let missing_after = sections.read_missing_after(mistakes);
     let blind = sections.read_blind(mistakes);
     // Without a specification the other sections are still checked as far as possible.
@@ -185,7 +182,7 @@ pub(super) fn deployment(
         store,
         driven,
         actions,
-        exit_on_unreachable,
+        exit_on_unreachable: exit.unwrap_or(false),
         missing_after,
         limits: sections.limits.map(|item| limits(item, mistakes)).unwrap_or_default(),
         durability,

@@ -1,0 +1,248 @@
+#!/usr/bin/env python3
+"""Write measured figures into the page of the studies: studies.py FOLDER PAGE.
+
+FOLDER has the results of scripts/studies: NAME.json from rondel-bench --json, NAME.jsonl from --runs. In the page,
+a figure stands between <!--ours KEY--> and <!--end-->; keys without a result keep their text.
+"""
+
+import json
+import re
+import statistics
+import sys
+from pathlib import Path
+
+MARK = re.compile(r"<!--ours ([^ ]+?)-->(.*?)<!--end-->")
+
+
+def quantile(values, part):
+    """Linear interpolation between neighbours, as rondel-bench does."""
+    values = sorted(values)
+    place = part * (len(values) - 1)
+    low = values[int(place)]
+    high = values[min(int(place) + 1, len(values) - 1)]
+    return low + (high - low) * (place - int(place))
+
+
+def median(values):
+    return statistics.median(values)
+
+
+def groups(runs, key):
+    """Runs by a key, in their order."""
+    found = {}
+    for run in runs:
+        found.setdefault(key(run), []).append(run)
+    return found
+
+
+def seconds(runs):
+    return median([run["seconds"] for run in runs])
+
+
+def timescales(results):
+    rows = results["timescales"]
+    ratios = {}
+    for row in rows:
+        name, of_file = row["property"], seconds(row["file_every"])
+        messages = row["messages"]
+        yield f"timescales.{name}.file", f"{of_file:.3f}"
+        for on in row["networks"]:
+            network, every = on["network"], on["every"]
+            passed = seconds(every["monitor"])
+            yield f"timescales.{name}.{network}", f"{passed:.2f}"
+            of = ratios.setdefault(network, {"file": [], "plain": [], "rate": []})
+            of["file"].append(passed / of_file)
+            of["plain"].append(seconds(every["plain"]) / passed)
+            of["rate"].append(messages / seconds(on["change"]["plain"]))
+    for network, of in ratios.items():
+        yield f"timescales.{network}.ratio", f"{median(of['file']):.1f}"
+        yield f"timescales.{network}.echo", f"{median(of['plain']):.2f}"
+        yield f"timescales.{network}.rate", f"{median(of['rate']) / 1e6:.2f} M/s"
+
+
+def latency(results):
+    for row in results["latency"]:
+        yield f"latency.{row['network']}.half", f"{row['echo_us'][0] / 2:.1f} us"
+        yield f"latency.{row['network']}.adds", f"{row['difference_us']:.1f} us"
+
+
+def properties(results):
+    for row in results["properties"]:
+        yield f"properties.{row['properties']}.file", f"{row['file_ratio']:.2f}"
+        if row.get("zenoh_ratio") is not None:
+            yield f"properties.{row['properties']}.zenoh", f"{row['zenoh_ratio']:.2f}"
+
+
+def order(results):
+    cells = results["order"]
+    for cell in cells:
+        if cell["delay_ms"] == 0:
+            arrival = cell["settings"][0]
+            share = arrival["misordered"] / max(cell["arrived"], 1)
+            yield f"order.{cell['network']}.{cell['period_us']:g}us", f"{share * 100:.2f} %"
+    for network, of in groups(cells, lambda cell: cell["network"]).items():
+        markers = [setting for cell in of for setting in cell["settings"] if setting["setting"] == "markers"]
+        events = sum(cell["arrived"] for cell in of)
+        wrong = sum(setting["misordered"] + setting["late"] for setting in markers)
+        yield f"order.{network}.markers", f"{wrong} of {events:,}"
+        slow = [cell for cell in of if cell["period_us"] >= 1000]
+        if slow:
+            waits = [s for cell in slow for s in cell["settings"] if s["setting"] == "max_wait 5 ms"]
+            late = sum(setting["late"] for setting in waits)
+            yield f"order.{network}.wait", f"{late} of {sum(cell['arrived'] for cell in slow):,}"
+
+
+def chain(runs):
+    found = {}
+    for (network, chains, monitored), of in groups(
+        runs, lambda run: (run["network"], run["chains"], run["monitored"])
+    ).items():
+        times = {name: [us for run in of for us in run[f"{name}_us"]] for name in ("latency", "age", "reaction")}
+        latency_us = times["latency"]
+        jitter = [
+            statistics.fmean(abs(b - a) for a, b in zip(run["latency_us"], run["latency_us"][1:])) for run in of
+        ]
+        figures = {
+            "mean": f"{statistics.fmean(latency_us):.0f}",
+            "p50": f"{quantile(latency_us, 0.5):.0f}",
+            "p99": f"{quantile(latency_us, 0.99):.0f}",
+            "p999": f"{quantile(latency_us, 0.999):.0f}",
+            "max": f"{max(latency_us):.0f}",
+            "jitter": f"{median(jitter):.0f}",
+            "age": f"{quantile(times['age'], 0.99):.0f}",
+            "reaction": f"{quantile(times['reaction'], 0.99):.0f}",
+            "cpu": f"{median([run['cpu_seconds'] / run['seconds'] * 100 for run in of]):.1f}",
+            "memory": f"{median([run['peak_bytes'] for run in of]) / 1e6:.0f}",
+        }
+        for name, text in figures.items():
+            found.setdefault((network, chains, name), {})[monitored] = text
+        if monitored:
+            cpu = median([run["monitor"]["cpu_seconds"] / run["seconds"] * 100 for run in of])
+            yield f"chain.{network}.{chains}.monitor-cpu", f"{cpu:.1f}"
+            memory = median([run["monitor"]["peak_bytes"] for run in of]) / 1e6
+            yield f"chain.{network}.{chains}.monitor-memory", f"{memory:.0f}"
+    for (network, chains, name), texts in found.items():
+        yield f"chain.{network}.{chains}.{name}", " / ".join(texts.get(is_there, "-") for is_there in (False, True))
+
+
+def failover(runs):
+    def key(run):
+        return run["end"], f"{run['lease_ms']:g}", run["liveliness"]
+
+    for (end, lease, liveliness), of in groups(runs, key).items():
+        name = "failover.shutdown" if end == "shutdown" else f"failover.{end}.{lease}.{liveliness}"
+        times = [run["take_over_ms"] for run in of]
+        yield f"{name}.count", str(len(times))
+        yield f"{name}.mean", f"{statistics.fmean(times):.1f}"
+        yield f"{name}.sd", f"{statistics.pstdev(times):.1f}"
+        for part, ending in ((0.5, "p50"), (0.99, "p99"), (1.0, "max")):
+            yield f"{name}.{ending}", f"{quantile(times, part):.1f}"
+
+
+def roundtrip(runs):
+    medians = {}
+    for (network, size), of in groups(runs, lambda run: (run["network"], run["bytes"])).items():
+        medians.setdefault(network, {})[size] = median([us for run in of for us in run["us"]])
+    for network, of in medians.items():
+        sizes = sorted(of)
+        if len(sizes) > 1:
+            slope, constant = statistics.linear_regression([size / 1000 for size in sizes], [of[size] for size in sizes])
+            yield f"roundtrip.{network}.constant", f"{constant:.1f}"
+            yield f"roundtrip.{network}.slope", f"{slope:.2f}"
+        for size in sizes:
+            yield f"roundtrip.{network}.{size}", f"{of[size]:.1f}"
+            if network != "UDP" and size in medians.get("UDP", {}):
+                yield f"roundtrip.{network}.factor-{size}", f"{of[size] / medians['UDP'][size]:.2f}"
+
+
+def mesa(runs):
+    found = {}
+    for (arrangement, workers, keys), of in groups(
+        runs, lambda run: (run["arrangement"], run["workers"], run["keys"])
+    ).items():
+        short = {"index in the monitor": "index"}.get(arrangement, arrangement)
+        name = f"bounded{workers}" if short == "bounded" else short
+        took = seconds(of)
+        found[name, keys] = took
+        yield f"mesa.{name}.{keys}", f"{took:.2f}"
+        if keys == max(run["keys"] for run in runs):
+            first = of[0]
+            yield f"mesa.{name}.cpu", f"{median([run['cpu_seconds'] for run in of]):.2f}"
+            service = median([run["cpu_seconds"] for run in of]) / first["messages"] * 1e6
+            yield f"mesa.{name}.service", f"{service:.2f}"
+            yield f"mesa.{name}.memory", f"{median([run['peak_bytes'] for run in of]) / 1e6:.1f}"
+            yield f"mesa.{name}.steps", f"{first['messages'] * first['copies'] / took / 1e6:.0f} M/s"
+    most = max(run["keys"] for run in runs)
+    least = min(run["keys"] for run in runs)
+    for name in {name for name, _ in found}:
+        if (name, least) in found and (name, most) in found:
+            yield f"mesa.{name}.growth", f"{found[name, most] / found[name, least]:.2f}"
+    bounded = min((took for (name, keys), took in found.items() if name.startswith("bounded") and keys == most), default=None)
+    if bounded and ("dispatcher", most) in found and ("index", most) in found:
+        yield "mesa.step.dispatcher", f"{found['index', most] / found['dispatcher', most]:.2f}"
+        yield "mesa.step.bounded", f"{found['dispatcher', most] / bounded:.2f}"
+
+
+def autoware(folder):
+    path = folder / "autoware.txt"
+    if path.is_file():
+        lines = [line for line in path.read_text().splitlines() if re.search(r"\d+ of \d+", line)]
+        if lines:
+            yield "autoware.found", "; ".join(line.strip() for line in lines)
+
+
+def command(machine, folder, study):
+    path = folder / f"{study}.commit"
+    commit = path.read_text().strip() if path.is_file() else "unknown"
+    return (
+        f"{machine['date']}, {machine['cpu']}, {machine['cores']} cores, {machine['kernel']}, load {machine['load']} "
+        f"before the start, commit {commit}: `{re.sub(r' --(out|json|runs) [^ ]+', '', machine['command'])}`"
+    )
+
+
+def figures(folder):
+    """Every key with its text."""
+    for study in (timescales, latency, properties, order):
+        path = folder / f"{study.__name__}.json"
+        if path.is_file():
+            results = json.loads(path.read_text())
+            yield f"run.{study.__name__}", command(results["machine"], folder, study.__name__)
+            if results.get(study.__name__):
+                yield from study(results)
+    for study in (chain, failover, roundtrip, mesa):
+        path = folder / f"{study.__name__}.jsonl"
+        if path.is_file():
+            lines = [json.loads(line) for line in path.read_text().splitlines()]
+            machines = [line["machine"] for line in lines if "machine" in line]
+            runs = [line["run"] for line in lines if "run" in line]
+            if machines:
+                yield f"run.{study.__name__}", command(machines[0], folder, study.__name__)
+            if runs:
+                yield from study(runs)
+    yield from autoware(folder)
+
+
+def fill(text, found):
+    """The page with these figures, and the keys that it has and that were not measured."""
+    missing = []
+
+    def replace(mark):
+        key, before = mark.groups()
+        if key not in found:
+            missing.append(key)
+        return f"<!--ours {key}-->{found.get(key, before)}<!--end-->"
+
+    return MARK.sub(replace, text), missing
+
+
+def main():
+    if len(sys.argv) != 3:
+        sys.exit(__doc__.splitlines()[0])
+    folder, page = Path(sys.argv[1]), Path(sys.argv[2])
+    text, missing = fill(page.read_text(), dict(figures(folder)))
+    page.write_text(text)
+    print(f"{page}: {len(MARK.findall(text)) - len(missing)} figures, {len(missing)} not measured")
+
+
+if __name__ == "__main__":
+    main()

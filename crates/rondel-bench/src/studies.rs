@@ -1,0 +1,225 @@
+//! The commands of the studies, which write every single run besides their tables.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::Args;
+
+use crate::failover::{self, End, Liveliness};
+use crate::failure::Result;
+use crate::link::Network;
+use crate::measurements::reported;
+use crate::options::{Places, duration};
+use crate::report::Report;
+use crate::runs::Runs;
+use crate::{chain, mesa, roundtrip};
+
+/// The options for results of a study.
+#[derive(Debug, Args)]
+pub struct StudyPlaces {
+    #[command(flatten)]
+    pub places: Places,
+    /// Write every single run to this file, as lines of JSON
+    #[arg(long, value_name = "FILE")]
+    pub runs: Option<PathBuf>,
+}
+
+impl StudyPlaces {
+    /// Measures and writes a report and the runs, also when the measurement fails halfway.
+    fn written(
+        &self,
+        study: &'static str,
+        measure: impl FnOnce(&mut Report, &mut Runs) -> Result<()>,
+    ) -> Result<()> {
+        let mut runs = Runs::create(study, self.runs.as_deref())?;
+        reported(&self.places, |report| measure(report, &mut runs))
+    }
+}
+
+#[derive(Debug, Args)]
+pub struct MesaOptions {
+    /// Make a trace of N messages
+    #[arg(long, value_name = "N", default_value_t = 200_000, value_parser = clap::value_parser!(u64).range(100..=50_000_000))]
+    pub length: u64,
+    /// Check N copies of the property
+    #[arg(long, value_name = "N", default_value_t = 2000, value_parser = clap::value_parser!(u64).range(8..=20_000))]
+    pub copies: u64,
+    /// Measure with these numbers of call signs
+    #[arg(long, value_name = "NUMBERS", value_delimiter = ',', default_value = "125,250,500,1000,2000,3215", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub keys: Vec<u64>,
+    /// Measure each N times, by turns
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    pub repeat: usize,
+    #[command(flatten)]
+    pub places: StudyPlaces,
+}
+
+impl MesaOptions {
+    /// Measures.
+    ///
+    /// # Errors
+    /// When the measurement fails, or its results cannot be written.
+    pub fn run(&self, rondel: &Path) -> Result<()> {
+        let plan = mesa::Plan {
+            messages: self.length,
+            copies: self.copies,
+            keys: self.keys.clone(),
+            repeat: self.repeat,
+        };
+        self.places.written("mesa", |report, runs| {
+            let measured = mesa::measure(rondel, &plan, runs)?;
+            report.add("mesa", &measured, mesa::tables(&measured));
+            Ok(())
+        })
+    }
+}
+
+#[derive(Debug, Args)]
+pub struct FailoverOptions {
+    /// End the stronger publisher in these ways
+    #[arg(
+        long,
+        value_name = "NAMES",
+        value_delimiter = ',',
+        default_value = "shutdown,kill,pause",
+        value_enum
+    )]
+    pub ends: Vec<End>,
+    /// Publish with these leases
+    #[arg(long, value_name = "TIMES", value_delimiter = ',', default_value = "100ms,500ms", value_parser = duration)]
+    pub leases: Vec<Duration>,
+    /// Publish with these kinds of liveliness
+    #[arg(
+        long,
+        value_name = "NAMES",
+        value_delimiter = ',',
+        default_value = "automatic,manual-by-topic",
+        value_enum
+    )]
+    pub liveliness: Vec<Liveliness>,
+    /// Publish a message every TIME
+    #[arg(long, value_name = "TIME", default_value = "10ms", value_parser = duration)]
+    pub period: Duration,
+    /// Measure N take-overs of each
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    pub repeat: usize,
+    #[command(flatten)]
+    pub places: StudyPlaces,
+}
+
+impl FailoverOptions {
+    /// Measures.
+    ///
+    /// # Errors
+    /// When the measurement fails, or its results cannot be written.
+    pub fn run(&self) -> Result<()> {
+        let plan = failover::Plan {
+            ends: self.ends.clone(),
+            leases: self.leases.clone(),
+            kinds: self.liveliness.clone(),
+            period: self.period,
+            repeat: self.repeat,
+        };
+        self.places.written("failover", |report, runs| {
+            let measured = failover::measure(&plan, runs)?;
+            report.add("failover", &measured, [failover::table(&measured)]);
+            Ok(())
+        })
+    }
+}
+
+#[derive(Debug, Args)]
+pub struct RoundtripOptions {
+    /// Measure on these networks: zenoh, dds, mqtt (which starts mosquitto)
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "dds,zenoh", value_enum)]
+    pub networks: Vec<Network>,
+    /// Send payloads of these sizes, in bytes
+    #[arg(long, value_name = "SIZES", value_delimiter = ',', default_value = "0,100,500,1000,2000,5000,10000,15000,20000", value_parser = size)]
+    pub sizes: Vec<usize>,
+    /// Send N messages of each size there and back in a turn
+    #[arg(long, value_name = "N", default_value_t = 500)]
+    pub pings: usize,
+    /// Measure each N times, by turns
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub repeat: usize,
+    #[command(flatten)]
+    pub places: StudyPlaces,
+}
+
+/// Reads the size of a payload, which a datagram can carry.
+fn size(text: &str) -> std::result::Result<usize, String> {
+    let size = text.parse().ok().filter(|size| *size <= 60_000);
+    size.ok_or_else(|| "a number of bytes up to 60000".to_owned())
+}
+
+impl RoundtripOptions {
+    /// Measures.
+    ///
+    /// # Errors
+    /// When the measurement fails, or its results cannot be written.
+    pub fn run(&self) -> Result<()> {
+        let plan = roundtrip::Plan {
+            networks: self.networks.clone(),
+            sizes: self.sizes.clone(),
+            pings: self.pings.max(1),
+            repeat: self.repeat,
+        };
+        self.places.written("roundtrip", |report, runs| {
+            let lines = roundtrip::lines(&roundtrip::measure(&plan, runs)?);
+            report.add("roundtrip", &lines, roundtrip::tables(&lines));
+            Ok(())
+        })
+    }
+}
+
+#[derive(Debug, Args)]
+pub struct ChainOptions {
+    /// Measure on these networks
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "dds,zenoh", value_enum)]
+    pub networks: Vec<chain::Way>,
+    /// Run these numbers of chains at once
+    #[arg(long, value_name = "NUMBERS", value_delimiter = ',', default_value = "1,2,4", value_parser = chains)]
+    pub chains: Vec<usize>,
+    /// Send N messages through each chain
+    #[arg(long, value_name = "N", default_value_t = 2000, value_parser = clap::value_parser!(u64).range(10..=1_000_000))]
+    pub length: u64,
+    /// Send a message every TIME
+    #[arg(long, value_name = "TIME", default_value = "10ms", value_parser = duration)]
+    pub period: Duration,
+    /// Compute for TIME in each participant
+    #[arg(long, value_name = "TIME", default_value = "0us", value_parser = duration)]
+    pub work: Duration,
+    /// Measure each N times, with and without a monitor by turns
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    pub repeat: usize,
+    #[command(flatten)]
+    pub places: StudyPlaces,
+}
+
+/// Reads a number of chains.
+fn chains(text: &str) -> std::result::Result<usize, String> {
+    let number = text.parse().ok().filter(|number| (1..=16).contains(number));
+    number.ok_or_else(|| "a number from 1 to 16".to_owned())
+}
+
+impl ChainOptions {
+    /// Measures.
+    ///
+    /// # Errors
+    /// When the measurement fails, or its results cannot be written.
+    pub fn run(&self, rondel: &Path) -> Result<()> {
+        let plan = chain::Plan {
+            networks: self.networks.clone(),
+            chains: self.chains.clone(),
+            messages: self.length,
+            period: self.period,
+            work: self.work,
+            repeat: self.repeat,
+        };
+        self.places.written("chain", |report, runs| {
+            let measured = chain::measure(rondel, &plan, runs)?;
+            report.add("chain", &measured, chain::tables(&measured));
+            Ok(())
+        })
+    }
+}

@@ -1,0 +1,106 @@
+//! The studies, small: their figures must add up.
+
+#![allow(clippy::unwrap_used, clippy::print_stderr)] // the helper is a test as well
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+/// Runs a study, and returns its single runs.
+fn study(name: &str, arguments: &[&str]) -> Vec<Value> {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let [out, runs] = ["md", "jsonl"].map(|ending| folder.join(format!("{name}.{ending}")));
+    let output = Command::new(env!("CARGO_BIN_EXE_rondel-bench"))
+        .arg(name)
+        .args(arguments)
+        .args([&"--out".into(), &out, &"--runs".into(), &runs])
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(fs::read_to_string(out).unwrap().contains("(paper)"));
+    let text = fs::read_to_string(runs).unwrap();
+    let mut lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let head = lines.next().unwrap();
+    assert_eq!(head["study"], name);
+    assert!(head["machine"]["command"].as_str().unwrap().contains(name), "{head}");
+    lines.map(|line| line["run"].clone()).collect()
+}
+
+/// Whether `rondel` is built: tests of the whole workspace build it; those of this crate alone do not.
+fn has_rondel() -> bool {
+    let is_built = Path::new(env!("CARGO_BIN_EXE_rondel-bench")).with_file_name("rondel").is_file();
+    if !is_built {
+        eprintln!("skipped: `rondel` is not built");
+    }
+    is_built
+}
+
+#[test]
+fn every_arrangement_reports_the_planted_violations() {
+    if !has_rondel() {
+        return;
+    }
+    let arguments = ["--length", "6000", "--copies", "16", "--keys", "5,50", "--repeat", "1"];
+    let runs = study("mesa", &arguments);
+    assert_eq!(runs.len(), 2 * 6);
+    // One planted message, in every copy.
+    assert!(runs.iter().all(|run| run["violations"] == 16), "{runs:?}");
+    assert!(runs.iter().all(|run| run["peak_bytes"].as_u64() > Some(1_000_000)), "{runs:?}");
+}
+
+#[test]
+fn the_weaker_publisher_takes_over() {
+    let arguments = ["--repeat", "2", "--leases", "300ms", "--liveliness", "automatic,manual-by-topic"];
+    let runs = study("failover", &arguments);
+    // A shutdown, and twice a kill and a pause.
+    assert_eq!(runs.len(), 2 * 5);
+    let ms = |run: &Value, figure: &str| run[figure].as_f64().unwrap();
+    assert!(runs.iter().all(|run| ms(run, "take_over_ms") > 0.0 && ms(run, "gap_ms") > 0.0), "{runs:?}");
+    let ends: Vec<_> = runs.iter().map(|run| run["end"].as_str().unwrap()).collect();
+    assert_eq!(ends[..4], ["shutdown", "shutdown", "kill", "kill"]);
+}
+
+#[test]
+fn round_trips_are_measured_beside_datagrams() {
+    let arguments = ["--networks", "dds", "--sizes", "0,20000", "--pings", "20", "--repeat", "2"];
+    let runs = study("roundtrip", &arguments);
+    // Two turns of two sizes, on two ways.
+    assert_eq!(runs.len(), 2 * 2 * 2);
+    for run in &runs {
+        let us = run["us"].as_array().unwrap();
+        assert!(us.len() == 20 && us.iter().all(|us| us.as_f64() > Some(0.0)), "{run}");
+    }
+}
+
+#[test]
+fn chains_come_out_with_and_without_a_monitor() {
+    if !has_rondel() {
+        return;
+    }
+    let arguments = ["--chains", "1", "--length", "30", "--period", "10ms", "--repeat", "1"];
+    let runs = study("chain", &arguments);
+    // Two networks.
+    assert_eq!(runs.len(), 2 * 2);
+    for run in &runs {
+        assert_eq!(run["latency_us"].as_array().unwrap().len(), 30, "{run}");
+        assert_eq!(run["reaction_us"].as_array().unwrap().len(), 30, "{run}");
+        assert_eq!(run["monitor"].is_object(), run["monitored"] == true, "{run}");
+    }
+    let monitors = runs.iter().filter(|run| run["monitored"] == true);
+    let started = monitors.map(|run| run["monitor"]["chains"][0]["started"].as_u64().unwrap());
+    assert!(started.min() > Some(29), "{runs:?}");
+}
+
+#[test]
+fn a_study_without_its_program_fails() {
+    let status = Command::new(env!("CARGO_BIN_EXE_rondel-bench"))
+        .args(["mesa", "--length", "100", "--keys", "5", "--rondel", "/nonexistent/rondel"])
+        .stdin(Stdio::null())
+        .status()
+        .unwrap();
+    assert_eq!(status.code(), Some(3));
+}
