@@ -243,9 +243,9 @@ fn infinite_numbers_and_odd_names_are_read() {
         30 => "\"v\": 1e999, \"--\": {\"x\": 1}".to_owned(),
         _ => format!("\"v\": {}, \"--\": [{}, 2]", i % 7, i % 2),
     };
-    for topic in ["null", "a//b", " a", "\\u202ea"] {
+    for (i, topic) in ["null", "a//b", " a", "\\u202ea"].into_iter().enumerate() {
         let file = folder.file("a.jsonl", lines(topic, 100, value));
-        let own = folder.path(&format!("own{}", topic.len()));
+        let own = folder.path(&format!("own{i}"));
         rondel(["init", &file, "--folder", &own])
             .expect_status(0)
             .expect_stderr(&["values of several types in `\"--\"` (arrays, objects)"]);

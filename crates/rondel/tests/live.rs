@@ -22,7 +22,7 @@ fn messages() -> (String, String) {
 #[track_caller]
 fn publish(to: &str, network: &[String], input: impl AsRef<[u8]>) {
     let input = input.as_ref();
-    let own = ["publish", "--to", to, "--wait", "60", "--slow-consumer", "60 s"];
+    let own = ["publish", "--to", to, "--wait", "60", "--slow-consumer", "10 s"];
     let finished = rondel_with_input(arguments(&own, network), input);
     let lines = input.split_inclusive(|&byte| byte == b'\n').count();
     let noun = if lines == 1 { "message" } else { "messages" };

@@ -304,10 +304,11 @@ fn mistakes_of_kafka_are_found_in_every_build() {
         ("kafka:a b", "is not a topic of Kafka"),
         ("kafka:a/", "leave the / out"),
         ("kafka+xdr:a", "unknown encoding 'xdr'"),
+        ("kafka:a/{vehicle}", "has the parameters {vehicle}, and the topic has none"),
     ] {
         refused(&format!("formula: v\ntopics: {{ trace: \"{address}\" }}\n"), &[("2:18", &[words])]);
     }
-    let plain = "formula: v\ntopics: { trace: \"kafka:a/{vehicle}\" }\n";
+    let plain = "formula: v\ntopics: { trace: \"kafka:a/key\" }\n";
     match cfg!(feature = "kafka") {
         true => _ = accepted(plain, &["kafka"]),
         false => refused(plain, &[unavailable]),
