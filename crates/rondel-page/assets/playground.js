@@ -42,7 +42,7 @@ class PlaygroundView {
     this.timer = 0;
     this.check = debounced(() => this.attempt(), PAUSE);
     this.editor = new Editor({ label: "Specification", oninput: () => this.edited() });
-    this.messages = el("textarea", { class: "messages", "aria-label": "Messages, one in JSON a line", spellcheck: "false", wrap: "off", oninput: () => this.edited() });
+    this.messages = el("textarea", { class: "play-messages", "aria-label": "Messages, one in JSON a line", spellcheck: "false", wrap: "off", oninput: () => this.edited() });
     this.choice = el("select", { "aria-label": "Recording or example", onchange: () => setQuery({ on: this.choice.value, property: null, violation: null, from: null, until: null }) });
     this.previous = el("button", { type: "button", onclick: () => this.step(-1) }, "Previous example");
     this.next = el("button", { type: "button", onclick: () => this.step(1) }, "Next example");

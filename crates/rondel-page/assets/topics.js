@@ -20,7 +20,7 @@ function bytes(n) {
 function buildRow() {
   const name = el("a", { class: "name" });
   const address = el("span", { class: "notes" });
-  const cells = Object.fromEntries(["rate", "age", "size", "messages", "late", "lost", "bad", "type"].map((key) => [key, el("span")]));
+  const cells = Object.fromEntries(["rate", "age", "size", "messages", "late", "lost", "undecodable", "type"].map((key) => [key, el("span")]));
   const update = (topic) => {
     if (!topic) return;
     setText(name, plain(topic.name));
@@ -32,7 +32,7 @@ function buildRow() {
     setAttribute(cells.age, "class", isSilent ? "bad" : null);
     setText(cells.size, bytes(topic.size));
     setText(cells.messages, count(topic.messages));
-    for (const [key, value] of [["late", topic.late], ["lost", topic.lost], ["bad", topic.undecodable]]) {
+    for (const [key, value] of [["late", topic.late], ["lost", topic.lost], ["undecodable", topic.undecodable]]) {
       setText(cells[key], value ? `▲ ${count(value)}` : "0");
       setAttribute(cells[key], "class", value ? "bad" : null);
     }
@@ -87,7 +87,7 @@ export function topics(main, route) {
   const grid = new Grid({
     label: "Topics",
     className: "topics",
-    columns: [["title", "topic"], ["rate", "rate"], ["age", "age"], ["size", "size"], ["messages", "messages"], ["late", "late"], ["lost", "lost"], ["bad", "undecodable"], ["type", "type"]],
+    columns: [["title", "topic"], ["rate", "rate"], ["age", "age"], ["size", "size"], ["messages", "messages"], ["late", "late"], ["lost", "lost"], ["undecodable", "undecodable"], ["type", "type"]],
     build: buildRow,
     item: (index) => rows[index] ?? null,
     key: (topic) => topic.name,

@@ -149,3 +149,40 @@ def test_page_of_the_store(open_page, run):
     finally:
         server.terminate()
         server.wait(10)
+
+
+@pytest.mark.quick
+def test_playground_of_a_recording(open_page, tmp_path):
+    (tmp_path / "spec.rondel").write_text(SPECIFICATION)
+    lines = [json.dumps({"topic": "trace", "time": i, "data": {"speed": 5.0 + i, "brake": False, "mode": "drive", "robot": i % 2}}) for i in range(10)]
+    (tmp_path / "t.jsonl").write_text("\n".join(lines) + "\n")
+    port = free_port()
+    url = f"http://127.0.0.1:{port}/"
+    server = subprocess.Popen([PROGRAM, "check", "-q", f"--page=127.0.0.1:{port}", "--save-to", "saved.rondel", "spec.rondel", "t.jsonl"], cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=(tmp_path / "check.log").open("w"))
+    try:
+        end = time.monotonic() + 20
+        while True:
+            try:
+                urllib.request.urlopen(f"{url}api/v1/state", timeout=1).close()
+                break
+            except OSError:
+                assert server.poll() is None and time.monotonic() < end, (tmp_path / "check.log").read_text()
+                time.sleep(0.1)
+        page = open_page(f"{url}#/playground")
+        text = page.get_by_role("textbox", name="Specification")
+        first = page.locator(".judged > li").first
+        expect(first).to_contain_text(re.compile("violated.*slow"))
+        expect(page.locator(".plots h3")).to_contain_text(["slow", "brakes", "by_robot", "trace.speed"])
+        text.fill(SPECIFICATION.replace("<= 10.0", "<= 100.0"))
+        expect(first).to_contain_text(re.compile("satisfied.*slow"))
+        text.fill(SPECIFICATION.replace("trace.speed <= 10.0", "trace.sped <= 10.0"))
+        expect(page.locator(".is-wrong").first).to_contain_text("sped")
+        page.get_by_role("button", name="Save to saved.rondel").click()
+        expect(page.locator("main [role=status]")).to_contain_text(re.compile("Saved to|errors"))
+        page.wait_for_timeout(500)
+        assert "trace.sped" in (tmp_path / "saved.rondel").read_text()
+        page.get_by_role("button", name="Examples").click()
+        expect(first).to_contain_text("violated")
+    finally:
+        server.terminate()
+        server.wait(10)
