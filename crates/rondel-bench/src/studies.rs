@@ -148,7 +148,7 @@ pub struct RoundtripOptions {
 
 /// Reads the size of a payload, which a datagram can carry.
 fn size(text: &str) -> std::result::Result<usize, String> {
-    let size = text.parse().ok().filter(|size| *size <= 60_000);
+    let size = text.parse::<usize>().ok().filter(|size| *size <= 60_000);
     size.ok_or_else(|| "a number of bytes up to 60000".to_owned())
 }
 
@@ -198,7 +198,7 @@ pub struct ChainOptions {
 
 /// Reads a number of chains.
 fn chains(text: &str) -> std::result::Result<usize, String> {
-    let number = text.parse().ok().filter(|number| (1..=16).contains(number));
+    let number = text.parse::<usize>().ok().filter(|number| (1..=16).contains(number));
     number.ok_or_else(|| "a number from 1 to 16".to_owned())
 }
 
