@@ -85,10 +85,13 @@ pub struct FailoverOptions {
         value_enum
     )]
     pub ends: Vec<End>,
-    /// Publish with these leases
-    #[arg(long, value_name = "TIMES", value_delimiter = ',', default_value = "100ms,500ms", value_parser = duration)]
+    /// Give the participants of the publishers these leases
+    #[arg(long, value_name = "TIMES", value_delimiter = ',', default_value = "200ms,500ms", value_parser = duration)]
     pub leases: Vec<Duration>,
-    /// Publish with these kinds of liveliness
+    /// Give the publishers a lease of their own (default: none)
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub topic_lease: Option<Duration>,
+    /// Publish with these kinds of liveliness, if the publishers have a lease
     #[arg(
         long,
         value_name = "NAMES",
@@ -116,6 +119,7 @@ impl FailoverOptions {
         let plan = failover::Plan {
             ends: self.ends.clone(),
             leases: self.leases.clone(),
+            topic_lease: self.topic_lease,
             kinds: self.liveliness.clone(),
             period: self.period,
             repeat: self.repeat,
