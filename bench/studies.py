@@ -127,10 +127,10 @@ def chain(runs):
 
 def failover(runs):
     def key(run):
-        return run["end"], f"{run['lease_ms']:g}", run["liveliness"]
+        return run["end"], f"{run['lease_ms']:g}"
 
-    for (end, lease, liveliness), of in groups(runs, key).items():
-        name = "failover.shutdown" if end == "shutdown" else f"failover.{end}.{lease}.{liveliness}"
+    for (end, lease), of in groups([run for run in runs if run["topic_lease_ms"] is None], key).items():
+        name = "failover.shutdown" if end == "shutdown" else f"failover.{end}.{lease}"
         times = [run["take_over_ms"] for run in of]
         yield f"{name}.count", str(len(times))
         yield f"{name}.mean", f"{statistics.fmean(times):.1f}"

@@ -1,11 +1,14 @@
 //! The options with which a participant joins a network, and the joining.
 
+use std::time::Duration;
+
 use clap::Args;
 use rondel_net::address::Address;
 use rondel_net::networks::{Joining, NetworkSettings, Networks};
 use rondel_net::{mqtt, zenoh};
 
 use crate::failure::{Failure, Result};
+use crate::options::duration;
 use crate::say;
 
 /// Options for joining a network: those of `rondel run` that measurements need.
@@ -26,6 +29,9 @@ pub struct Join {
     /// Use this network interface for DDS, by name or address
     #[arg(long, value_name = "NAME")]
     pub dds_interface: Option<String>,
+    /// Let others take this participant of DDS for gone after TIME of silence
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub dds_lease: Option<Duration>,
     /// Connect to this MQTT broker: HOST:PORT
     #[arg(long, value_name = "BROKER", value_parser = broker)]
     pub mqtt_broker: Option<mqtt::Broker>,
@@ -60,6 +66,7 @@ impl Join {
         if let Some(dds) = &mut settings.dds {
             dds.domain = self.dds_domain;
             dds.interface.clone_from(&self.dds_interface);
+            dds.lease = self.dds_lease;
         }
         if let (Some(mqtt), Some(broker)) = (&mut settings.mqtt, &self.mqtt_broker) {
             mqtt.settings.broker = broker.clone();

@@ -85,10 +85,13 @@ pub struct FailoverOptions {
         value_enum
     )]
     pub ends: Vec<End>,
-    /// Publish with these leases
-    #[arg(long, value_name = "TIMES", value_delimiter = ',', default_value = "100ms,500ms", value_parser = duration)]
+    /// Give the participants of the publishers these leases
+    #[arg(long, value_name = "TIMES", value_delimiter = ',', default_value = "200ms,500ms", value_parser = duration)]
     pub leases: Vec<Duration>,
-    /// Publish with these kinds of liveliness
+    /// Give the publishers a lease of their own (default: none)
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub topic_lease: Option<Duration>,
+    /// Publish with these kinds of liveliness, if the publishers have a lease
     #[arg(
         long,
         value_name = "NAMES",
@@ -116,6 +119,7 @@ impl FailoverOptions {
         let plan = failover::Plan {
             ends: self.ends.clone(),
             leases: self.leases.clone(),
+            topic_lease: self.topic_lease,
             kinds: self.liveliness.clone(),
             period: self.period,
             repeat: self.repeat,
@@ -148,7 +152,7 @@ pub struct RoundtripOptions {
 
 /// Reads the size of a payload, which a datagram can carry.
 fn size(text: &str) -> std::result::Result<usize, String> {
-    let size = text.parse().ok().filter(|size| *size <= 60_000);
+    let size = text.parse::<usize>().ok().filter(|size| *size <= 60_000);
     size.ok_or_else(|| "a number of bytes up to 60000".to_owned())
 }
 
@@ -198,7 +202,7 @@ pub struct ChainOptions {
 
 /// Reads a number of chains.
 fn chains(text: &str) -> std::result::Result<usize, String> {
-    let number = text.parse().ok().filter(|number| (1..=16).contains(number));
+    let number = text.parse::<usize>().ok().filter(|number| (1..=16).contains(number));
     number.ok_or_else(|| "a number from 1 to 16".to_owned())
 }
 

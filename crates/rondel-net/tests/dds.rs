@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
-use rondel_event::TopicId;
+use rondel_event::{Timestamp, TopicId};
 use rondel_net::adapter::{self, PublishError, Publisher as _, Receiver, Sample, Subscription as _};
 use rondel_net::dds::{
     DeclareError, DeclaredTopic, Extensibility, Liveliness, OpenError, Ownership, Participant,
@@ -291,7 +291,7 @@ fn a_publisher_that_cannot_be_received_is_reported() {
     counter.assert_all(10);
 }
 
-/// With exclusive ownership the strongest publisher is received, until it leaves or gives no sign of life.
+/// With exclusive ownership the strongest publisher is received until it leaves.
 #[test]
 fn the_strongest_publisher_owns_an_instance() {
     let settings = settings();
@@ -305,15 +305,14 @@ fn the_strongest_publisher_owns_an_instance() {
     let text = TopicType::default();
     let of = DeclaredTopic { topic_type: &text, qos: &exclusive, schema: None };
     let _subscription = a.subscribe_as("test/owned", of, TOPIC, receiver).unwrap();
-    let publisher = |strength, liveliness| {
-        let lease = Some(Duration::from_secs(2));
-        let qos = TopicQos { strength: Some(strength), lease, liveliness, ..exclusive.clone() };
+    let publisher = |strength| {
+        let qos = TopicQos { strength: Some(strength), ..exclusive.clone() };
         let of = DeclaredTopic { topic_type: &text, qos: &qos, schema: None };
         let publisher = b.publisher_as("test/owned", of, PublisherSettings::default()).unwrap();
         assert!(publisher.wait_matched(LIMIT));
         publisher
     };
-    let (weak, strong) = (publisher(1, None), publisher(2, Some(Liveliness::ManualByTopic)));
+    let (weak, strong) = (publisher(1), publisher(2));
     let received = |expected: &[u8]| payloads.lock().unwrap().last().is_some_and(|last| last == expected);
     wait_until("the stronger one is received", || {
         strong.publish(b"strong").unwrap();
@@ -326,19 +325,48 @@ fn the_strongest_publisher_owns_an_instance() {
     }
     wait_until("ten more are received", || payloads.lock().unwrap().len() >= before + 10);
     assert!(payloads.lock().unwrap()[before..].iter().all(|payload| payload == b"strong"));
-    // Publishing is its only sign of life.
-    wait_until("the weaker one takes over from the silent one", || {
-        weak.publish(b"weak").unwrap();
-        received(b"weak")
-    });
-    wait_until("the stronger one is back", || {
-        strong.publish(b"back").unwrap();
-        received(b"back")
-    });
     drop(strong);
     wait_until("the weaker one takes over from the one that left", || {
         weak.publish(b"last").unwrap();
         received(b"last")
+    });
+}
+
+/// Records whether its topic has a live publisher.
+#[derive(Default)]
+struct Lives(Mutex<Vec<bool>>);
+
+impl Receiver for Lives {
+    fn receive(&self, _: TopicId, _: &[Sample<'_>]) {}
+
+    fn changed(&self, _: TopicId, change: adapter::Change<'_>, _: Timestamp) {
+        if let adapter::Change::Alive(is_alive) = change {
+            self.0.lock().unwrap().push(is_alive);
+        }
+    }
+}
+
+/// A publisher whose messages are its signs of life is not alive while it is silent for longer than its lease.
+#[test]
+fn a_silent_publisher_of_manual_liveliness_is_not_alive() {
+    let settings = settings();
+    let (a, b) = (Participant::open(&settings).unwrap(), Participant::open(&settings).unwrap());
+    let lives = Arc::new(Lives::default());
+    let string = StringType::default();
+    let _subscription = a.subscribe("test/alive", &string, TOPIC, Arc::clone(&lives)).unwrap();
+    let lease = Some(Duration::from_millis(500));
+    let qos = TopicQos { lease, liveliness: Some(Liveliness::ManualByTopic), ..TopicQos::default() };
+    let of = DeclaredTopic { topic_type: &TopicType::Text(string), qos: &qos, schema: None };
+    let publisher = b.publisher_as("test/alive", of, PublisherSettings::default()).unwrap();
+    let is_now = |expected| lives.0.lock().unwrap().last() == Some(&expected);
+    wait_until("it is alive", || {
+        publisher.publish(b"1").unwrap();
+        is_now(true)
+    });
+    wait_until("its lease has expired", || is_now(false));
+    wait_until("it is alive again", || {
+        publisher.publish(b"2").unwrap();
+        is_now(true)
     });
 }
 

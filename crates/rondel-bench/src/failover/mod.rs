@@ -68,9 +68,11 @@ impl End {
 pub struct Plan {
     /// The ends.
     pub ends: Vec<End>,
-    /// The leases of both publishers. A shutdown is measured with the first.
+    /// The leases of the publishers' participants. A shutdown is measured with the first.
     pub leases: Vec<Duration>,
-    /// The kinds of liveliness. A shutdown is measured with the first.
+    /// The lease of the publishers themselves; `None` for none.
+    pub topic_lease: Option<Duration>,
+    /// The kinds of liveliness; the first without a lease of the publishers, and of a shutdown.
     pub kinds: Vec<Liveliness>,
     /// The time between two messages of a publisher.
     pub period: Duration,
@@ -82,7 +84,10 @@ pub struct Plan {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Setting {
     end: End,
+    /// The lease of the participants, in milliseconds.
     lease_ms: f64,
+    /// The lease of the publishers, in milliseconds.
+    topic_lease_ms: Option<f64>,
     liveliness: Liveliness,
 }
 
@@ -105,19 +110,26 @@ impl Plan {
     /// Returns the settings, in the order of measurement.
     fn settings(&self) -> Vec<Setting> {
         let mut settings = Vec::new();
+        let in_ms = |lease: Duration| lease.as_secs_f64() * 1e3;
+        let topic_lease_ms = self.topic_lease.map(in_ms);
+        let kinds = if topic_lease_ms.is_some() { self.kinds.len() } else { 1 };
         for &end in &self.ends {
             for &lease in &self.leases {
-                for &liveliness in &self.kinds {
-                    let lease_ms = lease.as_secs_f64() * 1e3;
+                for &liveliness in self.kinds.iter().take(kinds) {
+                    let lease_ms = in_ms(lease);
                     // A publisher that leaves says so: nothing is waited for.
                     if end != End::Shutdown || settings.iter().all(|s: &Setting| s.end != End::Shutdown) {
-                        settings.push(Setting { end, lease_ms, liveliness });
+                        settings.push(Setting { end, lease_ms, topic_lease_ms, liveliness });
                     }
                 }
             }
         }
         settings
     }
+}
+
+fn milliseconds(ms: f64) -> Duration {
+    Duration::from_secs_f64(ms / 1e3)
 }
 
 /// The subscriber, and the settings of the publishers.
@@ -130,7 +142,7 @@ struct Bench<'a> {
 
 impl Bench<'_> {
     fn lease(&self) -> Duration {
-        Duration::from_secs_f64(self.setting.lease_ms / 1e3)
+        milliseconds(self.setting.lease_ms)
     }
 
     /// Starts a publisher.
@@ -140,9 +152,11 @@ impl Bench<'_> {
             format!("--topic={TOPIC}"),
             format!("--strength={strength}"),
             format!("--period={}", self.period.as_micros()),
-            format!("--lease={}", self.lease().as_micros()),
+            format!("--dds-lease={}us", self.lease().as_micros()),
             format!("--liveliness={}", self.setting.liveliness.name()),
         ]);
+        let topic_lease = self.setting.topic_lease_ms.map(milliseconds);
+        arguments.extend(topic_lease.map(|lease| format!("--lease={}", lease.as_micros())));
         arguments.extend(self.link.join());
         let name = if strength == STRONG { "stronger publisher" } else { "weaker publisher" };
         let mut child = Child::start(name, &program::own()?, &arguments, Stdout::Nothing)?;
@@ -256,7 +270,8 @@ pub fn measure(plan: &Plan, runs: &mut Runs) -> Result<Vec<Run>> {
 pub fn table(runs: &[Run]) -> Table {
     let heads = [
         "end of the stronger publisher",
-        "lease, ms",
+        "participant's lease, ms",
+        "publisher's lease, ms",
         "liveliness",
         "take-overs",
         "mean ms",
@@ -282,6 +297,7 @@ pub fn table(runs: &[Run]) -> Table {
         table.row(vec![
             setting.end.name().to_owned(),
             format!("{}", setting.lease_ms),
+            setting.topic_lease_ms.map_or_else(|| "-".to_owned(), |ms| ms.to_string()),
             setting.liveliness.name().to_owned(),
             of.len().to_string(),
             ms(mean(&times)),
@@ -293,10 +309,27 @@ pub fn table(runs: &[Run]) -> Table {
             of.iter().map(|run| run.premature).sum::<usize>().to_string(),
         ]);
     }
-    let paper = ["shutdown (paper)", "-", "automatic", "1000", "16.8", "10.4", "-", "-", "41.5", "-", "-"];
+    let paper = [
+        "shutdown (paper)",
+        "-",
+        "not stated",
+        "automatic",
+        "1000",
+        "16.8",
+        "10.4",
+        "-",
+        "-",
+        "41.5",
+        "-",
+        "-",
+    ];
     table.row(paper.map(str::to_owned).to_vec());
     table.note(
-        "Two processes publish on one topic of DDS over loopback, each a message per period. Times are from the signal to          the stronger one until a message of the weaker one arrives; the gap is from the last message of the stronger.          Messages of the weaker one are premature if they arrive before the signal: a lease has expired although its          publisher was alive.",
+        "Two processes publish on one topic of DDS over loopback, each a message per period. Times are from the signal to \
+         the stronger one until a message of the weaker one arrives; the gap is from the last message of the stronger. \
+         Messages of the weaker one are premature if they arrive before the signal: a lease has expired although its \
+         publisher was alive. In CycloneDDS a publisher owns the topic until it leaves or its participant's lease \
+         expires; a publisher's own lease changes only its liveliness.",
     );
     table
 }
@@ -309,6 +342,7 @@ mod tests {
         Plan {
             ends: vec![End::Shutdown, End::Kill, End::Pause],
             leases: [100, 500].map(Duration::from_millis).into(),
+            topic_lease: Some(Duration::from_millis(50)),
             kinds: vec![Liveliness::Automatic, Liveliness::ManualByTopic],
             period: Duration::from_millis(10),
             repeat: 1,
@@ -320,6 +354,8 @@ mod tests {
         let settings = plan().settings();
         assert_eq!(settings.len(), 1 + 2 * 4);
         assert_eq!((settings[0].end, settings[0].lease_ms), (End::Shutdown, 100.0));
+        let without = Plan { topic_lease: None, ..plan() };
+        assert_eq!(without.settings().len(), 1 + 2 * 2);
     }
 
     #[test]
@@ -339,7 +375,7 @@ mod tests {
         let setting = plan().settings()[0];
         let run = |take_over_ms| Run { setting, repetition: 0, take_over_ms, gap_ms: 20.0, premature: 0 };
         let text = table(&[run(10.0), run(14.0)]).markdown();
-        let own = "| shutdown | 100 | automatic | 2 | 12.0 | 2.0 | 12.0 | 14.0 | 14.0 | 20.0 | 0 |";
+        let own = "| shutdown | 100 | 50 | automatic | 2 | 12.0 | 2.0 | 12.0 | 14.0 | 14.0 | 20.0 | 0 |";
         assert!(text.contains(own) && text.contains("| 16.8 | 10.4 |"), "{text}");
     }
 }

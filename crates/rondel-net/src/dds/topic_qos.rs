@@ -18,14 +18,15 @@ pub struct TopicQos {
     /// Policy for several publishers of an instance. Default: the publisher's.
     pub ownership: Option<Ownership>,
     /// Strength of a publisher among those of an instance with [exclusive](Ownership::Exclusive) ownership; the strongest
-    /// live one is received. For publishers. Default: 0.
+    /// one is received until it leaves or the lease of its participant expires. For publishers. Default: 0.
     pub strength: Option<i32>,
     /// Number of samples that a subscription keeps of each instance; older ones are dropped. Default: all of them, up
     /// to [`Settings::reader_queue`](super::Settings::reader_queue).
     pub depth: Option<u32>,
     /// Maximum time between two samples of an instance. Default: none.
     pub deadline: Option<Duration>,
-    /// Maximum time without a sign of life of a publisher. Default: none.
+    /// Maximum time without a sign of life of a publisher. In CycloneDDS a publisher that exceeds it stays the owner of
+    /// its instances. Default: none.
     pub lease: Option<Duration>,
     /// Source of the signs of life that a publisher offers; a subscription accepts any. Default: automatic.
     pub liveliness: Option<Liveliness>,
