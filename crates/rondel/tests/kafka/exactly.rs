@@ -118,10 +118,10 @@ fn a_run_goes_on_at_its_snapshot_and_counts_expired_records() {
     broker.publish("state", &numbered(200..300));
     broker.expire("state", 0, 250);
     let mut run = start(true);
-    run.wait_stderr("have expired");
     wait_until("the others are checked", || found(&verdicts(&broker, "verdicts")).2 >= 250);
     run.terminate();
     let expired = run.finish();
+    expired.expect_stderr(&["have expired"]);
     let counts = summary(expired.expect_status(5));
     assert_eq!((&counts["received"], &counts["dropped"]), (&json!(50), &json!(50)), "{counts}");
 }
