@@ -1,4 +1,4 @@
-//! Transports: one module for each network, behind a common interface ([`adapter`]). With every network compiled in,
+//! Transports: one module for each network, behind a common interface ([`adapter`]). With Zenoh, DDS and MQTT compiled in,
 //! [`networks`] joins several of them and finds the network of an [`address`].
 
 pub mod adapter;

@@ -65,7 +65,11 @@ pub(super) fn producer(settings: &Settings) -> ClientConfig {
     configuration(settings, &OF_PRODUCER, &FIXED_OF_PRODUCER)
 }
 
-fn configuration(settings: &Settings, own: &[(&str, &str)], fixed: &[(&str, &str)]) -> ClientConfig {
+fn configuration(
+    settings: &Settings,
+    own: &[(&'static str, &'static str)],
+    fixed: &[(&'static str, &'static str)],
+) -> ClientConfig {
     let mut config = ClientConfig::new();
     for (name, value) in DEFAULTS.iter().chain(own) {
         config.set(*name, *value);

@@ -47,7 +47,7 @@ pub(super) struct Routes {
     pub(super) all: Vec<Route>,
     next: u64,
     pub(super) topics: BTreeMap<String, Topic>,
-    /// Marks of the previous run on topics that are not read yet.
+    /// Marks on topics that are not read yet, of the previous run, and on those that are not read any more.
     marks: Marks,
     /// Whether records wait until all subscriptions exist.
     waits: bool,
@@ -279,6 +279,11 @@ impl Incoming {
         {
             let assigned = read.partitions.iter().filter(|(_, partition)| partition.is_assigned);
             self.unassign(topic, assigned.map(|(number, _)| *number));
+            // The last snapshot of a run is captured after its subscriptions are closed.
+            if !read.partitions.is_empty() {
+                let marks = read.partitions.iter().map(|(number, partition)| (*number, partition.mark));
+                routes.marks.insert(topic.clone(), marks.collect());
+            }
         }
         drop(routes);
         route.deliver.idle();
@@ -311,9 +316,8 @@ impl Incoming {
             let marks = topic.partitions.iter().map(|(number, partition)| (*number, partition.mark));
             (name.as_str(), marks.collect::<Vec<_>>())
         });
-        // A topic that could not be read yet keeps its marks.
-        let unread = routes.marks.iter().filter(|(name, _)| routes.topics.contains_key(*name));
-        let unread = unread.map(|(name, marks)| {
+        // Topics that are not read yet, or not any more, keep their marks.
+        let unread = routes.marks.iter().map(|(name, marks)| {
             (name.as_str(), marks.iter().map(|(number, mark)| (*number, *mark)).collect::<Vec<_>>())
         });
         capture(positions::write(read.chain(unread)))

@@ -16,6 +16,8 @@ use super::partitions::{self, First, Unknown};
 const WAIT: Duration = Duration::from_millis(100);
 /// Time after which a restored connection fetches records again: the longest pause between two attempts, and a reserve.
 const FETCHING: Duration = Duration::from_secs(2);
+/// Time limit of looking whether any broker has answered.
+const ONCE: Duration = Duration::from_millis(1);
 /// Maximum number of records that are delivered before others may take the lock.
 const BATCH: usize = 256;
 /// Interval of looking for new partitions.
@@ -44,6 +46,11 @@ impl Incoming {
                 restored = Instant::now();
             }
             if searched.elapsed() >= TOPICS {
+                // A session that only publishes has no topics.
+                let is_reached = self.is_reached.load(Ordering::Relaxed);
+                if !is_reached && self.consumer.client().fetch_cluster_id(ONCE).is_some() {
+                    self.is_reached.store(true, Ordering::Relaxed);
+                }
                 self.look_for_topics();
                 searched = Instant::now();
             }

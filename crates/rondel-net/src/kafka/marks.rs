@@ -29,9 +29,11 @@ mod tests {
             let joined = join(of_kafka, &of_mqtt);
             assert_eq!(split(&joined), (of_kafka, &of_mqtt[..]));
             // A damaged length is not a length of Kafka.
-            (4..joined.len() - of_mqtt.len()).for_each(|end| _ = split(&joined[..end]));
+            for end in 0..joined.len() - of_mqtt.len() {
+                assert_eq!(split(&joined[..end]).1, &joined[..end]);
+            }
         }
-        assert_eq!(split(&of_mqtt), (&[][..], &of_mqtt[..]));
-        assert_eq!(split(&[]), (&[][..], &[][..]));
+        assert_eq!(split(&of_mqtt), (&b""[..], &of_mqtt[..]));
+        assert_eq!(split(b""), (&b""[..], &b""[..]));
     }
 }

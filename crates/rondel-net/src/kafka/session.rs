@@ -22,7 +22,7 @@ const OPEN: Duration = Duration::from_secs(3);
 /// Time of one wait for an answer.
 const POLL: Duration = Duration::from_millis(50);
 /// Time after which an error of the connection ends an attempt.
-const ERROR: Duration = Duration::from_millis(500);
+const ERROR: Duration = Duration::from_secs(1);
 /// Interval of attempts while no broker answers.
 const RETRY: Duration = Duration::from_secs(1);
 /// Time limit of closing in `Drop`.

@@ -489,9 +489,11 @@ fn join(
     }
     let networks = networks::open(&settings, deployment.exit_on_unreachable, interrupted)?;
     networks::show_listeners(&networks);
-    // Without holding back, messages that were acknowledged after the snapshot are not repeated.
+    // Without holding back, messages that were acknowledged after the snapshot are not repeated. The offsets of Kafka are
+    // in the snapshot.
     let kept = |(_, binding): &(u32, &Binding)| {
-        (exact.is_some() || session.continues_whole()) && networks.kept(&binding.address)
+        let is_repeated = matches!(binding.address, Address::Kafka(..));
+        (exact.is_some() || session.continues_whole() || is_repeated) && networks.kept(&binding.address)
     };
     let kept: Vec<TopicId> =
         (0..).zip(&deployment.sources).filter(kept).map(|(topic, _)| TopicId(topic)).collect();

@@ -12,7 +12,7 @@ fn records_are_checked_and_verdicts_published() {
 }
 
 fn keys_are_parameters(broker: &KafkaBroker) {
-    broker.create("telemetry", &["partitions=3"]);
+    broker.create("telemetry", &["partitions=1"]);
     broker.create("verdicts", &["partitions=2"]);
     let folder = Folder::new();
     folder.file(

@@ -14,7 +14,7 @@ fn outage() -> Duration {
 fn an_outage_is_reported_while_it_lasts_and_loses_nothing() {
     let test = "an_outage_is_reported_while_it_lasts_and_loses_nothing";
     let Some(mut broker) = KafkaBroker::start(test, "") else { return };
-    broker.create("state", &["partitions=3"]);
+    broker.create("state", &["partitions=1"]);
     broker.create("verdicts", &["partitions=3"]);
     let folder = Folder::new();
     let deployment = folder.file(
