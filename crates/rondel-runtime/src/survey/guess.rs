@@ -216,19 +216,16 @@ mod tests {
 
     #[test]
     fn numbers_beyond_doubles_are_null() {
-        let read = |text: &str| json(text.as_bytes()).ok().map(|value| value.to_string());
+        let none = serde_json::json!({"a": null, "b": [null, 1.5], "1e999": "-1e999 \" 1e999"});
         for (text, expected) in [
-            (
-                "{\"a\": 1e999, \"b\": [-1E+400, 1.5], \"1e999\": \"-1e999 \\\" 1e999\"}",
-                Some("{\"a\":null,\"b\":[null,1.5],\"1e999\":\"-1e999 \\\" 1e999\"}"),
-            ),
-            ("1e999", Some("null")),
-            ("1e308", Some("1e308")),
-            ("{\"a\": 1e999", None),
-            ("{\"a\": 1e999e}", None),
-            ("\"\\", None),
+            (r#"{"a": 1e999, "b": [-1E+400, 1.5], "1e999": "-1e999 \" 1e999"}"#, Some(none)),
+            ("1e999", Some(Value::Null)),
+            ("1e308", Some(serde_json::json!(1e308))),
+            (r#"{"a": 1e999"#, None),
+            (r#"{"a": 1e999e}"#, None),
+            (r#"["1e999\"#, None),
         ] {
-            assert_eq!(read(text).as_deref(), expected, "{text}");
+            assert_eq!(json(text.as_bytes()).ok(), expected, "{text}");
         }
     }
 
