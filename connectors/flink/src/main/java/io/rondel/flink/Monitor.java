@@ -5,6 +5,7 @@ import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
+import org.apache.flink.runtime.state.KeyGroupRange;
 
 /** A monitor of the native library. */
 final class Monitor implements AutoCloseable {
@@ -170,9 +171,17 @@ final class Monitor implements AutoCloseable {
         return check("save the state", Native.monitorSnapshot(handle));
     }
 
-    /** Returns the state of the instances whose parameters have a hash in a range, and all other state. */
-    byte[] snapshot(long from, long until) {
-        return check("save the state", Native.monitorSnapshotPart(handle, from, until));
+    /** Returns the part of each key group in a range: the instances with its hashes, and all other state. */
+    List<byte[]> parts(KeyGroupRange groups, int count) {
+        long[] cuts = new long[groups.getNumberOfKeyGroups() + 1];
+        for (int i = 0; i < cuts.length; i++) {
+            cuts[i] = KeyGroups.firstHash(groups.getStartKeyGroup() + i, count);
+        }
+        byte[][] parts = Native.monitorSnapshotParts(handle, cuts);
+        if (parts == null) {
+            throw new RondelException("cannot save the state: " + lastError());
+        }
+        return List.of(parts);
     }
 
     @Override

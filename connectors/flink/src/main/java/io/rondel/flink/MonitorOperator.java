@@ -285,7 +285,7 @@ final class MonitorOperator extends AbstractStreamOperator<Verdict>
         super.snapshotState(context);
         long start = System.nanoTime();
         header.update(List.of(Restoring.header(specification)));
-        List<byte[]> parts = last != null ? last : parts();
+        List<byte[]> parts = last != null ? last : monitor.parts(groups, specification.maxParallelism());
         Map<Integer, List<Waiting>> byGroup = new HashMap<>();
         waiting.stream().sorted().forEach(message -> byGroup
                 .computeIfAbsent(
@@ -304,21 +304,11 @@ final class MonitorOperator extends AbstractStreamOperator<Verdict>
         figures.saved(bytes, System.nanoTime() - start);
     }
 
-    /** Returns the part of each key group. */
-    private List<byte[]> parts() {
-        int count = specification.maxParallelism();
-        List<byte[]> parts = new ArrayList<>();
-        for (int group : groups) {
-            parts.add(monitor.snapshot(KeyGroups.firstHash(group, count), KeyGroups.firstHash(group + 1, count)));
-        }
-        return parts;
-    }
-
     /** Ends the trace. Checkpoints after it have the state before it, so that a job can continue from them. */
     @Override
     public void endInput() throws Exception {
         flush();
-        last = parts();
+        last = monitor.parts(groups, specification.maxParallelism());
         monitor.finish();
         emit(monitor.reports());
         ids.clear();

@@ -6,6 +6,7 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import org.apache.flink.runtime.state.KeyGroupRange;
 
 /** Continues a monitor from the key groups of a checkpoint, also of other subtasks and of an edited specification. */
 final class Restoring {
@@ -46,7 +47,6 @@ final class Restoring {
             byOrigin.computeIfAbsent(group.origin(), origin -> new ArrayList<>()).add(group);
             latest = Math.max(latest, group.time());
         }
-        int count = specification.maxParallelism();
         List<byte[]> parts = new ArrayList<>();
         for (List<SavedGroup> own : byOrigin.values()) {
             List<byte[]> ofOne = own.stream().map(SavedGroup::part).toList();
@@ -57,10 +57,9 @@ final class Restoring {
             try (Monitor behind = Monitor.restore(saved, ofOne)) {
                 behind.advance(latest);
                 reports.addAll(behind.reports());
-                for (SavedGroup group : own) {
-                    parts.add(behind.snapshot(
-                            KeyGroups.firstHash(group.group(), count), KeyGroups.firstHash(group.group() + 1, count)));
-                }
+                int first = own.stream().mapToInt(SavedGroup::group).min().orElseThrow();
+                int last = own.stream().mapToInt(SavedGroup::group).max().orElseThrow();
+                parts.addAll(behind.parts(new KeyGroupRange(first, last), specification.maxParallelism()));
             }
         }
         return parts;
