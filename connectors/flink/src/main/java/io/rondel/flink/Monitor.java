@@ -105,12 +105,16 @@ final class Monitor implements AutoCloseable {
         return out[0];
     }
 
-    /** Evaluates the messages of a batch. Returns the number of those that cannot be read. */
-    long push(ByteBuffer batch, int count) {
-        int status = Native.monitorPush(handle, batch, count, out);
+    /** Evaluates the messages of a batch, and clears it. Returns the number of those that cannot be read. */
+    long push(Batch batch) {
+        if (batch.count() == 0) {
+            return 0;
+        }
+        int status = Native.monitorPush(handle, batch.bytes(), batch.count(), out);
         if (status != Native.ERROR_MESSAGE) {
             check("evaluate messages", status);
         }
+        batch.clear();
         return out[0];
     }
 

@@ -108,9 +108,12 @@ final class MonitorOperator extends AbstractStreamOperator<Verdict>
         for (KeyGroupStatePartitionStreamProvider group : context.getRawKeyedStateInputs()) {
             SavedGroup read = SavedGroup.read(group.getKeyGroupId(), group.getStream(), sequence);
             sequence += read.waiting().size();
-            waiting.addAll(read.waiting());
             advanced = Math.max(advanced, read.time());
             saved.add(read);
+        }
+        for (SavedGroup group : saved) {
+            // Earlier ones are evaluated where monitors of different times are joined.
+            group.waiting().stream().filter(message -> message.time() > advanced).forEach(waiting::add);
         }
         var headers = header.get().iterator();
         if (saved.isEmpty() || !headers.hasNext()) {
@@ -169,7 +172,13 @@ final class MonitorOperator extends AbstractStreamOperator<Verdict>
         watermark = mark.getTimestamp();
         while (!waiting.isEmpty() && waiting.peek().millis() <= watermark) {
             Waiting next = waiting.poll();
-            batch.add(next.time(), topic(next.topic()), next.payload());
+            long topic = topic(next.topic());
+            if (topic == Monitor.UNKNOWN) {
+                // It waited while the specification was edited.
+                refuse(new StreamRecord<>(next.message(), next.millis()));
+                continue;
+            }
+            batch.add(next.time(), topic, next.payload());
             if (batch.isFull()) {
                 push();
             }
@@ -191,10 +200,9 @@ final class MonitorOperator extends AbstractStreamOperator<Verdict>
         if (batch.count() == 0) {
             return;
         }
-        figures.undecodable.inc(monitor.push(batch.bytes(), batch.count()));
         figures.messages.inc(batch.count());
+        figures.undecodable.inc(monitor.push(batch));
         figures.batches.inc();
-        batch.clear();
         emit(monitor.reports());
     }
 

@@ -55,6 +55,7 @@ final class Restoring {
                 continue;
             }
             try (Monitor behind = Monitor.restore(saved, ofOne)) {
+                push(behind, own, latest);
                 behind.advance(latest);
                 reports.addAll(behind.reports());
                 int first = own.stream().mapToInt(SavedGroup::group).min().orElseThrow();
@@ -63,5 +64,25 @@ final class Restoring {
             }
         }
         return parts;
+    }
+
+    /** Evaluates the messages that wait in key groups, up to a time. */
+    private void push(Monitor behind, List<SavedGroup> groups, long until) {
+        Batch batch = new Batch(specification.batch());
+        List<Waiting> due = groups.stream()
+                .flatMap(group -> group.waiting().stream())
+                .filter(message -> message.time() <= until)
+                .sorted()
+                .toList();
+        for (Waiting message : due) {
+            long topic = behind.topic(message.topic());
+            if (topic != Monitor.UNKNOWN) {
+                batch.add(message.time(), topic, message.payload());
+            }
+            if (batch.isFull()) {
+                behind.push(batch);
+            }
+        }
+        behind.push(batch);
     }
 }
