@@ -49,7 +49,9 @@ final class MonitorOperator extends AbstractStreamOperator<Verdict>
     private transient long watermark;
 
     private transient long forwarded;
-    /** The time up to which the monitor has advanced. */
+    /** The time of the last message for the monitor, and the time up to which it has advanced. */
+    private transient long evaluated;
+
     private transient long advanced;
 
     private transient boolean isFlushPlanned;
@@ -90,6 +92,7 @@ final class MonitorOperator extends AbstractStreamOperator<Verdict>
         ids = new VerdictIds();
         watermark = Long.MIN_VALUE;
         forwarded = Long.MIN_VALUE;
+        evaluated = Message.NO_TIME;
         advanced = Message.NO_TIME;
         early = List.of();
         figures = new Metrics(getMetricGroup().addGroup("rondel"), waiting::size);
@@ -179,6 +182,7 @@ final class MonitorOperator extends AbstractStreamOperator<Verdict>
                 continue;
             }
             batch.add(next.time(), topic, next.payload());
+            evaluated = next.time();
             if (batch.isFull()) {
                 push();
             }
@@ -214,6 +218,8 @@ final class MonitorOperator extends AbstractStreamOperator<Verdict>
         emit(early);
         early = List.of();
         push();
+        // After the last watermark, each monitor is at the time of its own last message.
+        advanced = Math.max(advanced, evaluated);
         if (watermark > forwarded && watermark != Long.MAX_VALUE) {
             advance();
             forwarded = watermark;

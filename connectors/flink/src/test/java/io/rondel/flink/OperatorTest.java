@@ -313,6 +313,21 @@ class OperatorTest {
     }
 
     @Test
+    void monitorsAreJoinedAfterTheEnd() throws Exception {
+        List<Subtask> two = start(FLEET, 2, null, 1);
+        run(two, 0, 1_000);
+        for (Subtask subtask : two) {
+            subtask.processWatermark(Long.MAX_VALUE);
+            subtask.endInput();
+        }
+        OperatorSubtaskState state = saved(two, 1, new ArrayList<>());
+        List<Subtask> one = start(FLEET, 1, state, 2);
+        run(one, 1_000, 1_100);
+        assertEquals(0, one.get(0).metric("late"));
+        assertTrue(ended(one).size() > 0);
+    }
+
+    @Test
     void unchangedPropertiesContinueAfterAnEdit() throws Exception {
         String edited = Fleet.TEXT.replace("telemetry.speed < 35", "telemetry.speed < 33")
                 + "property fast for each v in telemetry.vehicle = telemetry.speed < 20";
