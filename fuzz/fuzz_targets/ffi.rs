@@ -151,12 +151,12 @@ unsafe fn call(
             }
             6 => {
                 let mut bytes = Bytes::EMPTY;
-                let status = if choices.below(2) == 0 {
-                    rondel_monitor_snapshot(own, &raw mut bytes)
-                } else {
-                    let ends = [0, 1 << 30, RONDEL_KEY_HASHES / 2, RONDEL_KEY_HASHES, u64::MAX];
-                    let (from, until) = (ends[choices.below(5)], ends[choices.below(5)]);
-                    rondel_monitor_snapshot_part(own, from, until, &raw mut bytes)
+                let ends = [0, 1 << 30, RONDEL_KEY_HASHES / 2, RONDEL_KEY_HASHES, u64::MAX];
+                let cuts = [ends[choices.below(5)], ends[choices.below(5)]];
+                let status = match choices.below(3) {
+                    0 => rondel_monitor_snapshot(own, &raw mut bytes),
+                    1 => rondel_monitor_snapshot_part(own, cuts[0], cuts[1], &raw mut bytes),
+                    _ => rondel_monitor_snapshot_parts(own, cuts.as_ptr(), 1, &raw mut bytes),
                 };
                 assert_eq!(status == RONDEL_OK, !bytes.data.is_null());
                 saved.push(bytes);

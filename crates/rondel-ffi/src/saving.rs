@@ -106,7 +106,7 @@ pub unsafe extern "C" fn rondel_monitor_snapshot_part(
 }
 
 /// Returns several [parts](rondel_monitor_snapshot_part) in one pass over the instances: `count` of them, each of the hashes
-/// from one of the `count + 1` values of `cuts` to below the next. `out` has space for all, which is set after an error, too.
+/// from one of the `count + 1` values of `cuts` to below the next. `out` has space for all.
 ///
 /// # Safety
 /// See [pointers](crate#pointers).
@@ -118,6 +118,8 @@ pub unsafe extern "C" fn rondel_monitor_snapshot_parts(
     out: *mut Bytes,
 ) -> Status {
     guard(|| {
+        // SAFETY: the contract of this function.
+        let cuts = unsafe { slice("cuts", cuts, count.saturating_add(1))? };
         let places = (0..count).map(|at| {
             // SAFETY: the contract of this function. A null pointer stays null, and is refused.
             unsafe { Out::new("out", if out.is_null() { out } else { out.wrapping_add(at) }) }
@@ -125,8 +127,7 @@ pub unsafe extern "C" fn rondel_monitor_snapshot_parts(
         let places: Vec<Out<Bytes>> = places.collect::<Result<_, _>>()?;
         places.iter().for_each(|place| place.set(Bytes::EMPTY));
         // SAFETY: the contract of this function.
-        let (monitor, cuts) =
-            unsafe { (reference("monitor", monitor)?, slice("cuts", cuts, count.saturating_add(1))?) };
+        let monitor = unsafe { reference("monitor", monitor)? };
         if !cuts.is_sorted() || cuts.last().is_some_and(|last| *last > RONDEL_KEY_HASHES) {
             let text = format!("`cuts` are not in order, or exceed {RONDEL_KEY_HASHES}");
             return Err(Failure::argument(text));

@@ -241,7 +241,7 @@ impl SavedInstances {
                 unexercised.moved(&from.of_premises(&own.outline.premises), &others.outline.premises);
         }
         let Selection { with_template, is_meant } = selection;
-        let target = |key: &[u64]| is_meant(key).then_some(0);
+        let target = |key: &[u64]| is_meant(key).then_some(0_usize);
         let targets = std::slice::from_mut(self);
         let is_whole = Self::take_records(targets, own, (table, others), &moves, with_template, &target);
         self.schedule(own);

@@ -341,14 +341,33 @@ NATIVE(jbyteArray, monitorSnapshot)(JNIEnv *env, jclass own, jlong monitor) {
   return array;
 }
 
-/* Returns null after an error, too. */
-NATIVE(jbyteArray, monitorSnapshotPart)(JNIEnv *env, jclass own, jlong monitor, jlong from, jlong until) {
+/* Returns a part for each range between two neighbours of `cuts`; null after an error, too. */
+NATIVE(jobjectArray, monitorSnapshotParts)(JNIEnv *env, jclass own, jlong monitor, jlongArray cuts) {
   (void)own;
-  rondel_bytes bytes = {NULL, 0};
-  jbyteArray array = NULL;
-  if (rondel_monitor_snapshot_part(MONITOR(monitor), (uint64_t)from, (uint64_t)until, &bytes) == RONDEL_OK) {
-    array = array_of(env, bytes.data, bytes.length);
+  jsize count = (*env)->GetArrayLength(env, cuts) - 1;
+  jclass bytes_class = (*env)->FindClass(env, "[B");
+  jobjectArray parts = bytes_class == NULL ? NULL : (*env)->NewObjectArray(env, count, bytes_class, NULL);
+  jlong *ends = (*env)->GetLongArrayElements(env, cuts, NULL);
+  rondel_bytes *bytes = calloc((size_t)count + 1, sizeof *bytes);
+  int is_whole = parts != NULL && ends != NULL && bytes != NULL;
+  for (jsize i = 0; i < count && is_whole; i++) {
+    is_whole = rondel_monitor_snapshot_part(MONITOR(monitor), (uint64_t)ends[i], (uint64_t)ends[i + 1], &bytes[i]) ==
+               RONDEL_OK;
   }
-  rondel_bytes_free(bytes);
-  return array;
+  for (jsize i = 0; i < count && is_whole; i++) {
+    jbyteArray part = array_of(env, bytes[i].data, bytes[i].length);
+    is_whole = part != NULL;
+    if (is_whole) {
+      (*env)->SetObjectArrayElement(env, parts, i, part);
+      (*env)->DeleteLocalRef(env, part);
+    }
+  }
+  for (jsize i = 0; i < count && bytes != NULL; i++) {
+    rondel_bytes_free(bytes[i]);
+  }
+  free(bytes);
+  if (ends != NULL) {
+    (*env)->ReleaseLongArrayElements(env, cuts, ends, JNI_ABORT);
+  }
+  return is_whole ? parts : NULL;
 }

@@ -24,7 +24,7 @@ public class Message implements Serializable {
     /** Creates an empty message, for Flink's serialisers. */
     public Message() {}
 
-    private Message(String topic, byte[] payload, long keyHash, long nanos) {
+    Message(String topic, byte[] payload, long keyHash, long nanos) {
         this.topic = topic;
         this.payload = payload;
         this.keyHash = keyHash;

@@ -5,6 +5,7 @@ import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
+import org.apache.flink.runtime.state.KeyGroupRange;
 
 /** A monitor of the native library. */
 final class Monitor implements AutoCloseable {
@@ -104,12 +105,16 @@ final class Monitor implements AutoCloseable {
         return out[0];
     }
 
-    /** Evaluates the messages of a batch. Returns the number of those that cannot be read. */
-    long push(ByteBuffer batch, int count) {
-        int status = Native.monitorPush(handle, batch, count, out);
+    /** Evaluates the messages of a batch, and clears it. Returns the number of those that cannot be read. */
+    long push(Batch batch) {
+        if (batch.count() == 0) {
+            return 0;
+        }
+        int status = Native.monitorPush(handle, batch.bytes(), batch.count(), out);
         if (status != Native.ERROR_MESSAGE) {
             check("evaluate messages", status);
         }
+        batch.clear();
         return out[0];
     }
 
@@ -170,9 +175,17 @@ final class Monitor implements AutoCloseable {
         return check("save the state", Native.monitorSnapshot(handle));
     }
 
-    /** Returns the state of the instances whose parameters have a hash in a range, and all other state. */
-    byte[] snapshot(long from, long until) {
-        return check("save the state", Native.monitorSnapshotPart(handle, from, until));
+    /** Returns the part of each key group in a range: the instances with its hashes, and all other state. */
+    List<byte[]> parts(KeyGroupRange groups, int count) {
+        long[] cuts = new long[groups.getNumberOfKeyGroups() + 1];
+        for (int i = 0; i < cuts.length; i++) {
+            cuts[i] = KeyGroups.firstHash(groups.getStartKeyGroup() + i, count);
+        }
+        byte[][] parts = Native.monitorSnapshotParts(handle, cuts);
+        if (parts == null) {
+            throw new RondelException("cannot save the state: " + lastError());
+        }
+        return List.of(parts);
     }
 
     @Override

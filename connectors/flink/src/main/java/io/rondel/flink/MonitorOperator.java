@@ -49,7 +49,9 @@ final class MonitorOperator extends AbstractStreamOperator<Verdict>
     private transient long watermark;
 
     private transient long forwarded;
-    /** The time up to which the monitor has advanced. */
+    /** The time of the last message for the monitor, and the time up to which it has advanced. */
+    private transient long evaluated;
+
     private transient long advanced;
 
     private transient boolean isFlushPlanned;
@@ -90,6 +92,7 @@ final class MonitorOperator extends AbstractStreamOperator<Verdict>
         ids = new VerdictIds();
         watermark = Long.MIN_VALUE;
         forwarded = Long.MIN_VALUE;
+        evaluated = Message.NO_TIME;
         advanced = Message.NO_TIME;
         early = List.of();
         figures = new Metrics(getMetricGroup().addGroup("rondel"), waiting::size);
@@ -108,9 +111,12 @@ final class MonitorOperator extends AbstractStreamOperator<Verdict>
         for (KeyGroupStatePartitionStreamProvider group : context.getRawKeyedStateInputs()) {
             SavedGroup read = SavedGroup.read(group.getKeyGroupId(), group.getStream(), sequence);
             sequence += read.waiting().size();
-            waiting.addAll(read.waiting());
             advanced = Math.max(advanced, read.time());
             saved.add(read);
+        }
+        for (SavedGroup group : saved) {
+            // Earlier ones are evaluated where monitors of different times are joined.
+            group.waiting().stream().filter(message -> message.time() > advanced).forEach(waiting::add);
         }
         var headers = header.get().iterator();
         if (saved.isEmpty() || !headers.hasNext()) {
@@ -169,7 +175,14 @@ final class MonitorOperator extends AbstractStreamOperator<Verdict>
         watermark = mark.getTimestamp();
         while (!waiting.isEmpty() && waiting.peek().millis() <= watermark) {
             Waiting next = waiting.poll();
-            batch.add(next.time(), topic(next.topic()), next.payload());
+            long topic = topic(next.topic());
+            if (topic == Monitor.UNKNOWN) {
+                // It waited while the specification was edited.
+                refuse(new StreamRecord<>(next.message(), next.millis()));
+                continue;
+            }
+            batch.add(next.time(), topic, next.payload());
+            evaluated = next.time();
             if (batch.isFull()) {
                 push();
             }
@@ -191,10 +204,9 @@ final class MonitorOperator extends AbstractStreamOperator<Verdict>
         if (batch.count() == 0) {
             return;
         }
-        figures.undecodable.inc(monitor.push(batch.bytes(), batch.count()));
         figures.messages.inc(batch.count());
+        figures.undecodable.inc(monitor.push(batch));
         figures.batches.inc();
-        batch.clear();
         emit(monitor.reports());
     }
 
@@ -206,6 +218,8 @@ final class MonitorOperator extends AbstractStreamOperator<Verdict>
         emit(early);
         early = List.of();
         push();
+        // After the last watermark, each monitor is at the time of its own last message.
+        advanced = Math.max(advanced, evaluated);
         if (watermark > forwarded && watermark != Long.MAX_VALUE) {
             advance();
             forwarded = watermark;
@@ -285,7 +299,7 @@ final class MonitorOperator extends AbstractStreamOperator<Verdict>
         super.snapshotState(context);
         long start = System.nanoTime();
         header.update(List.of(Restoring.header(specification)));
-        List<byte[]> parts = last != null ? last : parts();
+        List<byte[]> parts = last != null ? last : monitor.parts(groups, specification.maxParallelism());
         Map<Integer, List<Waiting>> byGroup = new HashMap<>();
         waiting.stream().sorted().forEach(message -> byGroup
                 .computeIfAbsent(
@@ -304,21 +318,11 @@ final class MonitorOperator extends AbstractStreamOperator<Verdict>
         figures.saved(bytes, System.nanoTime() - start);
     }
 
-    /** Returns the part of each key group. */
-    private List<byte[]> parts() {
-        int count = specification.maxParallelism();
-        List<byte[]> parts = new ArrayList<>();
-        for (int group : groups) {
-            parts.add(monitor.snapshot(KeyGroups.firstHash(group, count), KeyGroups.firstHash(group + 1, count)));
-        }
-        return parts;
-    }
-
     /** Ends the trace. Checkpoints after it have the state before it, so that a job can continue from them. */
     @Override
     public void endInput() throws Exception {
         flush();
-        last = parts();
+        last = monitor.parts(groups, specification.maxParallelism());
         monitor.finish();
         emit(monitor.reports());
         ids.clear();

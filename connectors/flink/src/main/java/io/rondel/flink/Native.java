@@ -49,5 +49,5 @@ final class Native {
 
     static native byte[] monitorSnapshot(long monitor);
 
-    static native byte[] monitorSnapshotPart(long monitor, long from, long until);
+    static native byte[][] monitorSnapshotParts(long monitor, long[] cuts);
 }

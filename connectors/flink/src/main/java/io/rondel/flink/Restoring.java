@@ -6,6 +6,7 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import org.apache.flink.runtime.state.KeyGroupRange;
 
 /** Continues a monitor from the key groups of a checkpoint, also of other subtasks and of an edited specification. */
 final class Restoring {
@@ -46,7 +47,6 @@ final class Restoring {
             byOrigin.computeIfAbsent(group.origin(), origin -> new ArrayList<>()).add(group);
             latest = Math.max(latest, group.time());
         }
-        int count = specification.maxParallelism();
         List<byte[]> parts = new ArrayList<>();
         for (List<SavedGroup> own : byOrigin.values()) {
             List<byte[]> ofOne = own.stream().map(SavedGroup::part).toList();
@@ -55,14 +55,34 @@ final class Restoring {
                 continue;
             }
             try (Monitor behind = Monitor.restore(saved, ofOne)) {
+                push(behind, own, latest);
                 behind.advance(latest);
                 reports.addAll(behind.reports());
-                for (SavedGroup group : own) {
-                    parts.add(behind.snapshot(
-                            KeyGroups.firstHash(group.group(), count), KeyGroups.firstHash(group.group() + 1, count)));
-                }
+                int first = own.stream().mapToInt(SavedGroup::group).min().orElseThrow();
+                int last = own.stream().mapToInt(SavedGroup::group).max().orElseThrow();
+                parts.addAll(behind.parts(new KeyGroupRange(first, last), specification.maxParallelism()));
             }
         }
         return parts;
+    }
+
+    /** Evaluates the messages that wait in key groups, up to a time. */
+    private void push(Monitor behind, List<SavedGroup> groups, long until) {
+        Batch batch = new Batch(specification.batch());
+        List<Waiting> due = groups.stream()
+                .flatMap(group -> group.waiting().stream())
+                .filter(message -> message.time() <= until)
+                .sorted()
+                .toList();
+        for (Waiting message : due) {
+            long topic = behind.topic(message.topic());
+            if (topic != Monitor.UNKNOWN) {
+                batch.add(message.time(), topic, message.payload());
+            }
+            if (batch.isFull()) {
+                behind.push(batch);
+            }
+        }
+        behind.push(batch);
     }
 }

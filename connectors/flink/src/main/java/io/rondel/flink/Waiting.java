@@ -11,6 +11,11 @@ record Waiting(long time, long sequence, String topic, byte[] payload, long keyH
         return byTime != 0 ? byTime : Long.compare(sequence, other.sequence);
     }
 
+    /** The message that came. */
+    Message message() {
+        return new Message(topic, payload, keyHash, time);
+    }
+
     /** The time as Flink has it. */
     long millis() {
         return Math.floorDiv(time, MILLISECOND);

@@ -78,11 +78,12 @@ final class Fleet implements Serializable {
     }
 
     /**
-     * A verdict for comparison: property, key, the time that it is about, verdict, and the time at which it became certain. For
-     * inconclusive ones that is the end of the trace, which is another one in each subtask.
+     * A verdict for comparison: property, key, verdict, the time that it is about and that at which it became certain. Open
+     * verdicts become inconclusive at the last message, which is another one in each subtask.
      */
     private static String shown(String property, String key, String time, String about, String verdict) {
-        return property + key + " " + about + " " + verdict + (verdict.equals("inconclusive") ? "" : " at " + time);
+        String shown = property + key + " " + verdict;
+        return verdict.equals("inconclusive") ? shown : shown + " at " + time + " about " + about;
     }
 
     static String shown(Verdict verdict) {

@@ -10,13 +10,19 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Queue;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionStage;
 import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.Executor;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicLong;
 import org.apache.flink.api.common.eventtime.WatermarkStrategy;
 import org.apache.flink.api.common.functions.MapFunction;
 import org.apache.flink.api.common.state.CheckpointListener;
 import org.apache.flink.api.common.typeinfo.TypeInformation;
+import org.apache.flink.api.connector.source.SourceSplit;
+import org.apache.flink.api.connector.source.util.ratelimit.RateLimiter;
 import org.apache.flink.api.connector.source.util.ratelimit.RateLimiterStrategy;
 import org.apache.flink.configuration.Configuration;
 import org.apache.flink.connector.datagen.source.DataGeneratorSource;
@@ -34,13 +40,13 @@ import org.junit.jupiter.api.extension.RegisterExtension;
 import org.junit.jupiter.api.io.TempDir;
 
 /** Whole jobs over shuffled events, with failures, savepoints and other parallelisms. */
-@Timeout(value = 240, unit = TimeUnit.SECONDS)
+@Timeout(value = 400, unit = TimeUnit.SECONDS)
 class JobTest {
     private static final int COUNT = 3 * Fleet.SHUFFLE;
-    private static final Specification FLEET = Specification.of(Fleet.TEXT).withBatch(256);
+    /** Events between two savepoints. */
+    private static final int EVENTS = 7_000;
 
-    /** Events each second, so that a job takes some seconds. */
-    private static final int RATE = 8_000;
+    private static final Specification FLEET = Specification.of(Fleet.TEXT).withBatch(256);
 
     @RegisterExtension
     static final MiniClusterExtension CLUSTER = new MiniClusterExtension(new MiniClusterResourceConfiguration.Builder()
@@ -55,15 +61,43 @@ class JobTest {
 
     private final Fleet fleet = new Fleet();
 
-    /** Fails some times, each after a checkpoint of its own. */
+    /** Lets a number of events of each attempt pass, so that a test does not depend on the speed of the machine. */
+    static final class Gate<S extends SourceSplit> implements RateLimiter<S> {
+        /** The events of an attempt that may pass. */
+        static final AtomicLong GRANTED = new AtomicLong();
+
+        private long passed;
+
+        @Override
+        public CompletionStage<Void> acquire(int count) {
+            passed += count;
+            return granted(passed);
+        }
+
+        private static CompletionStage<Void> granted(long until) {
+            if (until <= GRANTED.get()) {
+                return CompletableFuture.completedFuture(null);
+            }
+            Executor later = CompletableFuture.delayedExecutor(2, TimeUnit.MILLISECONDS);
+            return CompletableFuture.runAsync(() -> {}, later).thenCompose(nothing -> granted(until));
+        }
+    }
+
+    /** Fails some times, each after a checkpoint of its own, and grants further events after each. */
     static final class Failing implements MapFunction<Message, Message>, CheckpointListener {
         private static final long serialVersionUID = 1;
         static final AtomicInteger FAILURES = new AtomicInteger();
+        /** The number of events that a checkpoint grants. */
+        static final AtomicLong GRANT = new AtomicLong();
+        /** The number of events of this attempt. */
+        static final AtomicLong COUNT = new AtomicLong();
+
         private boolean isSaved;
         private int since;
 
         @Override
         public Message map(Message message) {
+            COUNT.incrementAndGet();
             if (isSaved && ++since > 500 && FAILURES.getAndUpdate(left -> Math.max(0, left - 1)) > 0) {
                 throw new IllegalStateException("a planted failure");
             }
@@ -73,6 +107,7 @@ class JobTest {
         @Override
         public void notifyCheckpointComplete(long checkpoint) {
             isSaved = true;
+            Gate.GRANTED.addAndGet(GRANT.get());
         }
     }
 
@@ -80,6 +115,7 @@ class JobTest {
     void clear() {
         VERDICTS.clear();
         Failing.FAILURES.set(0);
+        Failing.GRANT.set(0);
     }
 
     private StreamExecutionEnvironment environment(String savepoint) {
@@ -92,9 +128,13 @@ class JobTest {
             configuration.setString("execution.state-recovery.path", savepoint);
         }
         StreamExecutionEnvironment environment = StreamExecutionEnvironment.getExecutionEnvironment(configuration);
-        environment.enableCheckpointing(200);
+        environment.enableCheckpointing(50);
         environment.getConfig().setAutoWatermarkInterval(20);
         return environment;
+    }
+
+    private static <S extends SourceSplit> RateLimiterStrategy<S> gate() {
+        return parallelism -> new Gate<>();
     }
 
     private void build(StreamExecutionEnvironment environment, Specification specification, int parallelism) {
@@ -105,7 +145,7 @@ class JobTest {
                     return event.message().at(event.millis() * 1_000_000);
                 },
                 COUNT,
-                RateLimiterStrategy.perSecond(RATE),
+                JobTest.gate(),
                 TypeInformation.of(Message.class));
         WatermarkStrategy<Message> watermarks = WatermarkStrategy.<Message>forBoundedOutOfOrderness(
                         Duration.ofMillis(Fleet.SHUFFLE * Fleet.STEP_MILLIS))
@@ -147,6 +187,8 @@ class JobTest {
     void failuresLoseAndDoubleNothing() throws Exception {
         List<String> expected = fleet.expected(folder, Fleet.TEXT, COUNT);
         Failing.FAILURES.set(3);
+        Failing.GRANT.set(2_000);
+        Gate.GRANTED.set(2_000);
         StreamExecutionEnvironment environment = environment(null);
         build(environment, FLEET, 2);
         environment.execute();
@@ -157,20 +199,22 @@ class JobTest {
         assertTrue(violations(expected) > 100, "only " + violations(expected));
     }
 
-    /** Runs until some more verdicts have come, and stops with a savepoint. */
+    /** Evaluates a number of events, and stops with a savepoint. */
     private String untilSavepoint(Specification specification, int parallelism, String savepoint) throws Exception {
-        int before = VERDICTS.size();
+        Gate.GRANTED.set(EVENTS);
+        Failing.COUNT.set(0);
         StreamExecutionEnvironment environment = environment(savepoint);
         build(environment, specification, parallelism);
         JobClient job = environment.executeAsync();
-        while (VERDICTS.size() < before + 60) {
-            Thread.sleep(10);
+        while (Failing.COUNT.get() < EVENTS) {
+            Thread.sleep(5);
         }
         return job.stopWithSavepoint(false, folder.toUri().toString(), SavepointFormatType.CANONICAL)
-                .get(60, TimeUnit.SECONDS);
+                .get(100, TimeUnit.SECONDS);
     }
 
     private void untilEnd(Specification specification, int parallelism, String savepoint) throws Exception {
+        Gate.GRANTED.set(Long.MAX_VALUE);
         StreamExecutionEnvironment environment = environment(savepoint);
         build(environment, specification, parallelism);
         environment.execute();
@@ -182,7 +226,8 @@ class JobTest {
         List<String> expected = fleet.expected(folder, Fleet.TEXT, COUNT).stream()
                 .filter(verdict -> verdict.startsWith("stops"))
                 .toList();
-        String savepoint = untilSavepoint(FLEET, 2, null);
+        // The first half waits for its watermark in the first savepoint.
+        String savepoint = untilSavepoint(FLEET, 2, untilSavepoint(FLEET, 2, null));
         untilEnd(FLEET.withText(edited), 2, savepoint);
         List<Verdict> stops =
                 distinct().stream().filter(verdict -> verdict.property.equals("stops")).toList();

@@ -299,6 +299,35 @@ class OperatorTest {
     }
 
     @Test
+    void monitorsOfDifferentTimesAreJoined() throws Exception {
+        List<String> expected = fleet.expected(folder, Fleet.TEXT, 2_000);
+        List<Verdict> verdicts = new ArrayList<>();
+        List<Subtask> two = start(FLEET, 2, null, 1);
+        run(two, 0, 1_000);
+        two.get(0).processWatermark(fleet.event(999).millis());
+        OperatorSubtaskState state = saved(two, 1, verdicts);
+        List<Subtask> one = start(FLEET, 1, state, 2);
+        run(one, 1_000, 2_000);
+        verdicts.addAll(ended(one));
+        Fleet.assertSame(expected, verdicts);
+    }
+
+    @Test
+    void monitorsAreJoinedAfterTheEnd() throws Exception {
+        List<Subtask> two = start(FLEET, 2, null, 1);
+        run(two, 0, 1_000);
+        for (Subtask subtask : two) {
+            subtask.processWatermark(Long.MAX_VALUE);
+            subtask.endInput();
+        }
+        OperatorSubtaskState state = saved(two, 1, new ArrayList<>());
+        List<Subtask> one = start(FLEET, 1, state, 2);
+        run(one, 1_000, 1_100);
+        assertEquals(0, one.get(0).metric("late"));
+        assertTrue(ended(one).size() > 0);
+    }
+
+    @Test
     void unchangedPropertiesContinueAfterAnEdit() throws Exception {
         String edited = Fleet.TEXT.replace("telemetry.speed < 35", "telemetry.speed < 33")
                 + "property fast for each v in telemetry.vehicle = telemetry.speed < 20";
@@ -319,6 +348,20 @@ class OperatorTest {
                 expected,
                 verdicts.stream().map(Fleet::shown).filter(verdict -> verdict.startsWith("stops")).sorted().toList());
         assertTrue(only.getSideOutput(RondelFunctions.NOTICES).size() > 0);
+    }
+
+    @Test
+    void messagesOfATopicThatAnEditRemovesAreRefused() throws Exception {
+        String before = Fleet.TEXT + "topic other { vehicle: string } property p for each v in other.vehicle = on(other)";
+        List<Subtask> subtasks = start(FLEET.withText(before), 1, null, 1);
+        subtasks.get(0).push(10, fleet.event(0).message());
+        subtasks.get(0).push(20, Message.of("other", "{\"vehicle\":\"r0\"}".getBytes(StandardCharsets.UTF_8), "r0"));
+        OperatorSubtaskState state = saved(subtasks, 1, new ArrayList<>());
+        Subtask edited = start(FLEET, 1, state, 1).get(0);
+        edited.processWatermark(30);
+        assertEquals(1, edited.metric("messages"));
+        assertEquals(1, edited.getSideOutput(RondelFunctions.REFUSED).size());
+        edited.close();
     }
 
     @Test
