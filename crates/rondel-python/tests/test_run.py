@@ -34,7 +34,7 @@ def is_alive(pid):
     return True
 
 
-def wait_for(condition, seconds=20):
+def wait_for(condition, seconds=60):
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "it did not happen"
@@ -138,7 +138,7 @@ def test_stop_delivers_the_last_verdicts(live):
 def test_duration_ends_the_run(live):
     start = time.monotonic()
     assert list(live.run(duration=0.5)) == []
-    assert time.monotonic() - start < 10
+    assert time.monotonic() - start < 30
 
 
 def test_cancellation_ends_the_run_at_once(live):
@@ -158,7 +158,7 @@ def test_cancellation_ends_the_run_at_once(live):
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        assert time.monotonic() - start < 5
+        assert time.monotonic() - start < 20
         assert run.exit_status == 0
 
     asyncio.run(main())
@@ -181,7 +181,7 @@ def test_interrupt_ends_the_run(tmp_path):
     time.sleep(1)
     process.send_signal(signal.SIGINT)
     # The signal may come before the run handles it.
-    assert process.communicate(timeout=20)[0] in ("0\n", f"{-signal.SIGTERM}\n")
+    assert process.communicate(timeout=60)[0] in ("0\n", f"{-signal.SIGTERM}\n")
     assert not is_alive(pid)
 
 
@@ -266,7 +266,7 @@ def test_program_that_does_not_end_is_killed(fake):
     with pytest.raises(rondel.RunError, match="SIGKILL"):
         with run:
             next(run)
-    assert 4 < time.monotonic() - start < 15
+    assert 4 < time.monotonic() - start < 30
 
 
 def test_callback_that_raises_ends_the_run(fake):
@@ -334,8 +334,7 @@ def test_slow_consumer_is_reported(live, caplog):
         run = live.run(slow_consumer="100ms").start()
         live.publish(60_000)
         next(run)
-        # The pipe is full, and the command does not wait any longer.
-        wait_for(lambda: "standard output is not read" in caplog.text, 60)
+        wait_for(lambda: "dropped, as a consumer did not accept them" in caplog.text)
     run.stop()
     with pytest.raises(rondel.RunError, match="status 5") as error:
         list(run)
