@@ -349,11 +349,8 @@ NATIVE(jobjectArray, monitorSnapshotParts)(JNIEnv *env, jclass own, jlong monito
   jobjectArray parts = bytes_class == NULL ? NULL : (*env)->NewObjectArray(env, count, bytes_class, NULL);
   jlong *ends = (*env)->GetLongArrayElements(env, cuts, NULL);
   rondel_bytes *bytes = calloc((size_t)count + 1, sizeof *bytes);
-  int is_whole = parts != NULL && ends != NULL && bytes != NULL;
-  for (jsize i = 0; i < count && is_whole; i++) {
-    is_whole = rondel_monitor_snapshot_part(MONITOR(monitor), (uint64_t)ends[i], (uint64_t)ends[i + 1], &bytes[i]) ==
-               RONDEL_OK;
-  }
+  int is_whole = parts != NULL && ends != NULL && bytes != NULL &&
+                 rondel_monitor_snapshot_parts(MONITOR(monitor), (const uint64_t *)ends, (size_t)count, bytes) == RONDEL_OK;
   for (jsize i = 0; i < count && is_whole; i++) {
     jbyteArray part = array_of(env, bytes[i].data, bytes[i].length);
     is_whole = part != NULL;

@@ -89,8 +89,10 @@ class JobTest {
         static final AtomicInteger FAILURES = new AtomicInteger();
         /** The number of events that a checkpoint grants. */
         static final AtomicLong GRANT = new AtomicLong();
-        /** The number of events of this attempt. */
+        /** The number of events and of checkpoints since the test has reset them. */
         static final AtomicLong COUNT = new AtomicLong();
+
+        static final AtomicLong CHECKPOINTS = new AtomicLong();
 
         private boolean isSaved;
         private int since;
@@ -107,6 +109,7 @@ class JobTest {
         @Override
         public void notifyCheckpointComplete(long checkpoint) {
             isSaved = true;
+            CHECKPOINTS.incrementAndGet();
             Gate.GRANTED.addAndGet(GRANT.get());
         }
     }
@@ -203,10 +206,12 @@ class JobTest {
     private String untilSavepoint(Specification specification, int parallelism, String savepoint) throws Exception {
         Gate.GRANTED.set(EVENTS);
         Failing.COUNT.set(0);
+        Failing.CHECKPOINTS.set(0);
         StreamExecutionEnvironment environment = environment(savepoint);
         build(environment, specification, parallelism);
         JobClient job = environment.executeAsync();
-        while (Failing.COUNT.get() < EVENTS) {
+        // A checkpoint completes once all tasks run.
+        while (Failing.COUNT.get() < EVENTS || Failing.CHECKPOINTS.get() == 0) {
             Thread.sleep(5);
         }
         return job.stopWithSavepoint(false, folder.toUri().toString(), SavepointFormatType.CANONICAL)
