@@ -8,7 +8,7 @@ use super::Instances;
 pub(crate) const DEFAULT_LIMIT: u64 = 10_000_000;
 
 /// Maximum number of instances: if all were in one shard, their records could still be numbered.
-pub(super) const MAX_LIMIT: u64 = (1 << 28) - (1 << 12);
+pub(super) const MAX_LIMIT: u64 = (1 << 28) - (1 << 13);
 
 /// Counts of what a slice has refused.
 #[derive(Clone, Debug, Default, PartialEq)]

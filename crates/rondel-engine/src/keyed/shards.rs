@@ -13,6 +13,9 @@ use crate::keyed::table::Table;
 /// Number of shards.
 pub(crate) const SHARDS: usize = 16;
 
+/// Number of records of a shard that follow each other. A sweep checks several of them, which are in memory together.
+const RUN: u32 = 16;
+
 /// Number of records checked in a sweep per instance begun since the last one. With two, evictable instances
 /// never outnumber the others, however fast keys arrive: before all `n` records of a shard have been checked, at most
 /// `n / 2` of its instances begin.
@@ -58,12 +61,13 @@ pub(crate) fn of_tag(tag: u32) -> usize {
 /// Returns the shard of a record and its position there. The template is in none.
 pub(crate) fn place(number: u32) -> (usize, u32) {
     let place = number.saturating_sub(1);
-    (place as usize % SHARDS, place / SHARDS as u32)
+    let run = place / RUN;
+    (run as usize % SHARDS, run / SHARDS as u32 * RUN + place % RUN)
 }
 
 /// Returns the number of the record at a position of a shard.
 pub(crate) fn number(shard: usize, position: u32) -> u32 {
-    1 + position * SHARDS as u32 + shard as u32
+    1 + (position / RUN * SHARDS as u32 + shard as u32) * RUN + position % RUN
 }
 
 impl Table {
@@ -114,13 +118,13 @@ mod tests {
     fn numbers_and_places_agree() {
         let mut all: Vec<u32> = Vec::new();
         for shard in 0..SHARDS {
-            for position in 0..9 {
+            for position in 0..3 * RUN {
                 assert_eq!(place(number(shard, position)), (shard, position));
                 all.push(number(shard, position));
             }
         }
         all.sort_unstable();
-        assert!(all.into_iter().eq(1..=9 * SHARDS as u32), "every number but that of the template");
+        assert!(all.into_iter().eq(1..=3 * RUN * SHARDS as u32), "every number but that of the template");
     }
 
     #[test]
