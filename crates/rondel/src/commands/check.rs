@@ -151,6 +151,10 @@ pub struct Check {
     #[cfg_attr(not(feature = "page"), allow(dead_code))]
     #[arg(long, hide = true)]
     attempt: bool,
+    /// A file that this text may import (may be repeated).
+    #[cfg_attr(not(feature = "page"), allow(dead_code))]
+    #[arg(long, hide = true, value_name = "FILE")]
+    importable: Vec<PathBuf>,
     /// Results that the page shows beside the store.
     #[arg(skip)]
     paged: Arc<Paged>,
