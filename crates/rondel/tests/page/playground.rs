@@ -107,6 +107,34 @@ fn saved_text_imports_no_further_files() {
 }
 
 #[test]
+fn playground_writes_no_snapshot() {
+    let folder = Folder::new();
+    // The obligation is open at the end of the recording.
+    let later = "topic door { id: string, open: bool }\n\
+                 property shut = door.open -> eventually[0, 10 s] not door.open\n";
+    let opened = "{\"topic\":\"door\",\"time\":0,\"data\":{\"id\":\"a\",\"open\":true}}\n";
+    let (spec, trace) = (folder.file("p.rondel", later), folder.file("t.jsonl", opened));
+    let snapshot = folder.file("state.bin", "");
+    std::fs::remove_file(&snapshot).unwrap();
+    let mut check =
+        start_rondel(["check", "-q", "--page=127.0.0.1:0", "--snapshot-to", &snapshot, &spec, &trace]);
+    let address = page_address(&mut check);
+    let own = std::fs::read(&snapshot).unwrap();
+    for text in [later, SPECIFICATION] {
+        let result = attempt(&address, &json!({"specification": text, "recording": trace}));
+        assert_eq!(result.status, 200, "{}", result.body);
+        let result = result.json();
+        assert_eq!((&result["error"], &result["events"]), (&Value::Null, &json!(1)), "{result}");
+        assert_eq!(std::fs::read(&snapshot).unwrap(), own, "{text}");
+    }
+    std::fs::remove_file(&snapshot).unwrap();
+    assert_eq!(attempt(&address, &json!({"specification": later, "recording": trace})).status, 200);
+    assert!(!std::path::Path::new(&snapshot).exists());
+    check.terminate();
+    check.finish().expect_status(4);
+}
+
+#[test]
 fn playground_cuts_a_check_off() {
     let folder = Folder::new();
     let (spec, trace) = (folder.file("p.rondel", SPECIFICATION), folder.file("t.jsonl", TRACE));
