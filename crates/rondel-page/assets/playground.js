@@ -12,6 +12,7 @@ import { explanation, marksFor } from "./violations.js";
 const MOST_CHARTS = 12; // of properties, and of signals
 const PAUSE = 400; // milliseconds after the last key
 const AGAIN = 1000; // milliseconds, if the server checks for another viewer
+const SAVES = 10; // attempts to save: a check takes up to 8 seconds
 
 // Texts as they were left, by subject: another view does not take them away.
 const drafts = new Map();
@@ -176,13 +177,19 @@ class PlaygroundView {
     this.draw();
   }
 
-  async saveText() {
+  /** Saves the text; while the server checks, again after pauses. */
+  async saveText(specification = this.editor.text, tries = SAVES) {
+    // A later text replaces one that waits.
+    clearTimeout(this.saving);
     try {
-      const { file } = await post(["playground", "file"], { specification: this.editor.text });
+      const { file } = await post(["playground", "file"], { specification });
       fill(this.problems);
       setText(this.note, `Saved to ${plain(file, 200)}.`);
     } catch (error) {
-      this.fail(error);
+      if (error.status === 429 && tries > 1) {
+        setText(this.note, "Saving…");
+        this.saving = setTimeout(() => this.saveText(specification, tries - 1), AGAIN);
+      } else this.fail(error);
     }
   }
 

@@ -4,13 +4,14 @@
 //! bounded and can be cut off.
 
 use std::fmt::Debug;
+use std::sync::{MutexGuard, TryLockError};
 
 use rondel_spec::{Diagnostic, Severity, Sources};
 use serde_json::{Value, json};
 
 use crate::answer::Problem;
 use crate::api::{Answer, member};
-use crate::page::{Page, lock};
+use crate::page::Page;
 
 /// Largest specification and largest messages, in bytes.
 const SPECIFICATION: usize = 100_000;
@@ -105,9 +106,7 @@ impl Page {
             }
         };
         self.guard.attempt(now)?;
-        let Ok(_checking) = self.checking.try_lock() else {
-            return Err(Problem::new(429, "the playground checks for another viewer: try again in a second"));
-        };
+        let _checking = self.reserve()?;
         checker.check(specification, trace).map_err(|why| Problem::new(422, why))
     }
 
@@ -120,9 +119,22 @@ impl Page {
         let specification = limited(body, "specification", SPECIFICATION)?;
         self.guard.attempt(now)?;
         // One at a time, so that the file has the text of one viewer.
-        let _saving = lock(&self.checking);
+        let _saving = self.reserve()?;
         checker.save(specification).map_err(|why| Problem::new(500, why))?;
         Ok(json!({"file": file}))
+    }
+
+    /// Reserves the playground for one check or one save. Nothing waits for another viewer: requests that wait would keep
+    /// all others from being answered.
+    fn reserve(&self) -> Result<MutexGuard<'_, ()>, Problem> {
+        match self.checking.try_lock() {
+            Ok(reserved) => Ok(reserved),
+            // A check that has panicked leaves no state.
+            Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => {
+                Err(Problem::new(429, "the playground checks for another viewer: try again in a second"))
+            }
+        }
     }
 
     fn checker(&self) -> Result<&dyn Checker, Problem> {
@@ -186,9 +198,76 @@ fn diagnostic_json(diagnostic: &Diagnostic, text: &str, start: usize, sources: &
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::path::PathBuf;
+    use std::sync::Arc;
+
     use rondel_spec::{ParseOptions, parse_sources};
 
     use super::*;
+    use crate::guard::Access;
+    use crate::page::{Kind, Settings, lock};
+
+    /// A checker that panics on one text.
+    #[derive(Debug)]
+    struct Panicking;
+
+    impl Checker for Panicking {
+        fn recordings(&self) -> Vec<String> {
+            vec!["a.jsonl".to_owned()]
+        }
+
+        fn file(&self) -> Option<String> {
+            Some("a.rondel".to_owned())
+        }
+
+        fn check(&self, specification: &str, _: Trace<'_>) -> Result<Value, String> {
+            assert_ne!(specification, "panic");
+            Ok(json!({}))
+        }
+
+        fn save(&self, _: &str) -> Result<(), String> {
+            Ok(())
+        }
+    }
+
+    /// A page with this playground. Its store is not read.
+    fn page() -> Page {
+        Page::new(Settings {
+            kind: Kind::Check,
+            name: None,
+            store: PathBuf::from("missing.db"),
+            series: None,
+            access: Access::local("127.0.0.1:0".parse().unwrap()),
+            playground: Some(Arc::new(Panicking)),
+            version: String::new(),
+            features: Vec::new(),
+            signals: Vec::new(),
+        })
+    }
+
+    fn statuses(page: &Page) -> [Option<u16>; 2] {
+        let body = json!({"specification": "", "recording": "a.jsonl"});
+        [page.attempt(&body, 0), page.save(&body, 0)].map(|answer| answer.err().map(|problem| problem.status))
+    }
+
+    #[test]
+    fn busy_playground_refuses_checks_and_saves() {
+        let page = page();
+        let checking = lock(&page.checking);
+        assert_eq!(statuses(&page), [Some(429); 2]);
+        drop(checking);
+        assert_eq!(statuses(&page), [None; 2]);
+    }
+
+    #[test]
+    fn playground_goes_on_after_a_panic() {
+        let page = page();
+        let body = json!({"specification": "panic", "recording": "a.jsonl"});
+        assert!(catch_unwind(AssertUnwindSafe(|| page.attempt(&body, 0))).is_err());
+        assert!(page.checking.is_poisoned());
+        assert_eq!(statuses(&page), [None; 2]);
+    }
 
     fn diagnostics(text: &str) -> Vec<Value> {
         let sources = Sources::alone("playground", text);

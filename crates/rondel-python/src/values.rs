@@ -6,6 +6,12 @@ use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyString};
 use rondel_event::TopicId;
 use rondel_runtime::{FieldValue, MessageValues, Session, ValueField};
 
+/// Maximum length of the fields of a message that are not read, in bytes. With longer ones, its text may exceed the largest
+/// payload, also by escapes.
+const UNREAD: usize = 1 << 16;
+/// Length that a number is counted with, and the signs around a name and a value.
+const SHORT: usize = 32;
+
 /// The fields that are read of the messages of a topic.
 pub(crate) struct Fields(Vec<(Py<PyString>, ValueField)>);
 
@@ -22,7 +28,7 @@ impl Fields {
     /// is called, since all objects have the types of the interpreter.
     pub(crate) fn read(&self, message: &Bound<'_, PyDict>, values: &mut MessageValues) -> bool {
         values.clear();
-        let mut expected = 0;
+        let (mut expected, mut unread) = (0, 0);
         for (name, value) in message.iter() {
             let Ok(name) = name.cast_exact::<PyString>() else { return false };
             let found = match self.0.get(expected) {
@@ -38,7 +44,13 @@ impl Fields {
                     expected = found + 1;
                     read(&value).is_some_and(|value| values.add(&self.0[found].1, value))
                 }
-                None => has_form(&value),
+                None => match (name.to_str(), length(&value)) {
+                    (Ok(name), Some(length)) => {
+                        unread += name.len() + length;
+                        unread <= UNREAD
+                    }
+                    _ => false,
+                },
             };
             if !is_taken {
                 return false;
@@ -74,12 +86,16 @@ fn read(value: &Bound<'_, PyAny>) -> Option<FieldValue> {
     }
 }
 
-/// Whether a value that is not read has a form in a message.
+/// The approximate length of a value that is not read; `None` if only its text shows whether it has a form.
 #[inline]
-fn has_form(value: &Bound<'_, PyAny>) -> bool {
-    value.cast_exact::<PyFloat>().is_ok()
+fn length(value: &Bound<'_, PyAny>) -> Option<usize> {
+    if let Ok(text) = value.cast_exact::<PyString>() {
+        return text.to_str().ok().map(|text| SHORT + text.len());
+    }
+    let has_form = value.cast_exact::<PyFloat>().is_ok()
         || value.cast_exact::<PyBool>().is_ok()
-        || value.cast_exact::<PyInt>().is_ok()
-        || value.is_none()
-        || value.cast_exact::<PyString>().is_ok_and(|text| text.to_str().is_ok())
+        // The interpreter refuses to write integers of many digits.
+        || value.cast_exact::<PyInt>().is_ok_and(|number| number.extract::<i64>().is_ok())
+        || value.is_none();
+    has_form.then_some(SHORT)
 }

@@ -47,7 +47,7 @@ def outcome(monitor, message, is_text):
     reports = []
     for time, each in ((1.0, {"x": 1.0, "n": 1, "flag": True}), (2.0, message), (9.0, {"x": 2.0, "n": 6})):
         # An infinity is written as the decoder of rows reads it.
-        text = json.dumps(each).replace("Infinity", "1e999")
+        text = json.dumps(each, separators=(",", ":")).replace("Infinity", "1e999")
         reports += monitor.push("s", text if is_text else each, time=time)
     monitor.finish()
     summary = monitor.summary()
@@ -118,6 +118,39 @@ def test_texts_that_are_no_unicode_are_refused():
         with pytest.raises(UnicodeEncodeError):
             monitor.push("s", message, time=1.0)
     assert monitor.summary().checked == 0
+
+
+def test_integers_of_many_digits_are_refused_where_they_are_not_read():
+    monitor = rondel.Monitor("topic s { x: float }  property p = s.x < 10")
+    with pytest.raises(ValueError, match="4300 digits"):
+        monitor.push("s", {"x": 11.0, "other": 10**5000}, time=1.0)
+    assert monitor.summary().checked == 0
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        {"other": "a" * (17 << 20)},
+        {"a" * (17 << 20): 1},
+        {f"other{i}": "a" * 60_000 for i in range(300)},
+        {f"other{i}": "\x01" * 60_000 for i in range(50)},
+    ],
+    ids=["value", "name", "many", "escaped"],
+)
+def test_large_messages_are_omitted_also_for_what_is_not_read(others):
+    both = [outcome(rondel.Monitor(SPEC), {"x": 11.0, **others}, is_text) for is_text in (False, True)]
+    assert both[0] == both[1]
+    reports, _, checked, _, notices = both[0]
+    assert checked == 2
+    assert any('"oversized"' in notice for notice in notices), notices
+    assert not any('"time":2' in report for report in reports), reports
+
+
+def test_long_texts_within_the_limit_are_taken():
+    for length in (10, 1 << 16, 1 << 20):
+        monitor = rondel.Monitor("topic s { x: float }  property p = s.x < 10")
+        [report] = monitor.push("s", {"x": 11.0, "other": "a" * length}, time=1.0)
+        assert report.verdict == "violated"
 
 
 @pytest.mark.parametrize("finish", ["close", "finish"])

@@ -13,11 +13,11 @@ SPEEDS = [8 + 4 * math.sin(i / 18) for i in range(100)]
 
 
 class Play:
-    """`status` other than 200 is the answer to every check, with the reason in `reason`."""
+    """`status` other than 200 is the answer to every check, with the reason in `reason`; `busy` saves are answered by 429."""
 
     def __init__(self, file=None, recordings=("drive.jsonl",)):
         self.file, self.recordings = file, list(recordings)
-        self.status, self.reason = 200, ""
+        self.status, self.reason, self.busy = 200, "", 0
         self.attempts, self.saved = [], []
 
     def description(self):
@@ -27,6 +27,9 @@ class Play:
         if parts[1:] == ["file"]:
             if self.file is None:
                 return 403, {"error": "saving is not allowed"}
+            if self.busy:
+                self.busy -= 1
+                return 429, {"error": "the playground checks for another viewer"}
             self.saved.append(body["specification"])
             return 200, {"file": self.file}
         self.attempts.append(body)

@@ -133,6 +133,18 @@ def test_text_is_saved_only_where_that_is_allowed(open_page, serve):
     expect(other.get_by_role("button", name=re.compile("Save"))).to_have_count(0)
 
 
+def test_save_waits_for_a_check_of_another_viewer(open_page, serve):
+    play = Play(file="fleet.rondel")
+    page = open_playground(open_page, serve, play, expect_errors=True)
+    editor(page).fill(TEXT)
+    wait_for_violation(page)
+    play.busy = 2
+    page.get_by_role("button", name="Save to fleet.rondel").click()
+    expect(page.locator("main [role=status]")).to_have_text("Saved to fleet.rondel.")
+    expect(page.locator("main [role=alert]")).to_have_count(0)
+    assert (play.busy, play.saved) == (0, [TEXT])
+
+
 def test_run_has_no_playground(open_page, serve):
     page = open_page(serve().url)
     settle(page, 300)

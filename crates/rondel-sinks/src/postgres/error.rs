@@ -29,6 +29,14 @@ pub(super) fn too_slow(target: &Target, limit: Duration) -> Failure {
     ))
 }
 
+/// The server has not answered whether it has stored an action of an operator.
+pub(super) fn unconfirmed(target: &Target, reason: &str) -> Failure {
+    Failure::unavailable(format!(
+        "cannot confirm the action in the database {target}: {reason}; the action may be stored: look it up before you \
+         repeat it"
+    ))
+}
+
 /// A call was ended from another thread.
 pub(super) fn interrupted(target: &Target) -> Failure {
     Failure::unavailable(format!("writing the database {target} was interrupted"))

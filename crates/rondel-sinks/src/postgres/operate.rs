@@ -1,12 +1,13 @@
 //! Actions of operators: acknowledging violations and silencing properties, each recorded in the same transaction.
 
+use std::cell::Cell;
 use std::time::Duration;
 
 use serde_json::Value;
 use tokio::runtime::Runtime;
 use tokio_postgres::Error;
 
-use super::error::{failure, too_slow};
+use super::error::{failure, reason, too_slow, unconfirmed};
 use super::session::Session;
 use super::{PostgresOptions, Target, runtime};
 use crate::operate::{
@@ -196,24 +197,36 @@ impl Operations {
     ) -> Result<T, Unacted> {
         let Operations { target, runtime, session, limit } = self;
         let (session, limit) = (&*session, *limit);
+        // Whether the server may have stored the action without an answer.
+        let commits = Cell::new(false);
         let acted = runtime.block_on(async {
             let acted = tokio::time::timeout(limit, async {
                 session.begin(limit).await?;
                 let done = action(session).await?;
+                commits.set(done.is_ok());
                 session.client.batch_execute(if done.is_ok() { "COMMIT" } else { "ROLLBACK" }).await?;
                 Ok::<_, Error>(done)
             });
             acted.await
         });
-        match acted {
-            Ok(Ok(done)) => done.map_err(Unacted::Refused),
+        let failed = match acted {
+            Ok(Ok(done)) => return done.map_err(Unacted::Refused),
             Ok(Err(error)) => {
                 // A later action begins a transaction of its own.
-                let _ = runtime.block_on(session.client.batch_execute("ROLLBACK"));
-                Err(Unacted::Failed(failure(&error, "write", target)))
+                let _ = runtime.block_on(async {
+                    tokio::time::timeout(limit, session.client.batch_execute("ROLLBACK")).await
+                });
+                match commits.get() && error.as_db_error().is_none() {
+                    true => unconfirmed(target, &reason(&error)),
+                    false => failure(&error, "write", target),
+                }
             }
-            Err(_) => Err(Unacted::Failed(too_slow(target, limit))),
-        }
+            Err(_) if commits.get() => {
+                unconfirmed(target, &format!("no answer within {:.1} s", limit.as_secs_f64()))
+            }
+            Err(_) => too_slow(target, limit),
+        };
+        Err(Unacted::Failed(failed))
     }
 }
 

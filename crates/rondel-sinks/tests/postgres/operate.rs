@@ -1,5 +1,7 @@
 //! Actions of operators.
 
+use std::time::{Duration, Instant};
+
 use rondel_sinks::Truth::{Satisfied, Violated};
 use rondel_sinks::postgres::{
     Acknowledgement, NewSilence, Operations, PostgresOptions, PostgresSink, Unacted,
@@ -133,6 +135,25 @@ fn unusable_databases_are_named_and_left_as_they_are() {
     // Nothing of the transaction stays.
     assert_eq!(server.query("SELECT count(*) FROM open_violations WHERE acknowledged_by = 'ada'"), ["0"]);
     assert!(refusal(Operations::open(PostgresOptions::default(), LIMIT).map(drop)).contains("names no host"));
+}
+
+/// A trigger delays the answer to `COMMIT` beyond the limit.
+#[test]
+fn action_without_a_confirmation_may_be_stored() {
+    let server = Server::start();
+    let (_sink, operations) = store(&server);
+    drop(operations);
+    server.query(
+        "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(20); RETURN new; END $$; \
+         CREATE CONSTRAINT TRIGGER slow AFTER INSERT ON silences DEFERRABLE INITIALLY DEFERRED \
+         FOR EACH ROW EXECUTE FUNCTION slow()",
+    );
+    let mut operations = Operations::open(server.options(), Duration::from_secs(5)).unwrap();
+    let begun = Instant::now();
+    let Err(Unacted::Failed(failure)) = operations.silence(&silence("p", "")) else { panic!("not failed") };
+    assert!(begun.elapsed() < Duration::from_secs(15), "{failure}");
+    assert_eq!(failure.kind, FailureKind::Unavailable);
+    assert!(failure.message.contains("the action may be stored"), "{failure}");
 }
 
 #[test]

@@ -148,9 +148,12 @@ pub struct Check {
     #[arg(long, value_name = "FILE", requires = "page")]
     save_to: Option<PathBuf>,
     /// Check the text on standard input for the page, and write the result to standard output.
-    #[cfg_attr(not(feature = "page"), allow(dead_code))]
     #[arg(long, hide = true)]
     attempt: bool,
+    /// A file that this text may import (may be repeated).
+    #[cfg_attr(not(feature = "page"), allow(dead_code))]
+    #[arg(long, hide = true, value_name = "FILE")]
+    importable: Vec<PathBuf>,
     /// Results that the page shows beside the store.
     #[arg(skip)]
     paged: Arc<Paged>,

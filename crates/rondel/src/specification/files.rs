@@ -18,13 +18,18 @@ pub fn load(path: &Path, name: &str, text: String) -> Sources {
     Sources::load(main, text, &Files { opened: RefCell::new(HashMap::from([(real, path.to_owned())])) })
 }
 
-/// Loads the imports of a text in the place of a file, among those that the file itself imports: who edits the text
-/// reads no other files, and does not see which there are.
+/// The real paths of the files that a specification imports, and its own; none if it cannot be read.
 #[cfg(feature = "page")]
-pub fn load_edited(path: &Path, name: &str, text: String) -> Sources {
-    let original = read_text(path).map(|original| load(path, name, original));
-    let known =
-        original.iter().flat_map(|sources| sources.files().map(|(path, _)| path.to_owned())).collect();
+pub fn imported(path: &Path) -> Vec<PathBuf> {
+    let Ok(text) = read_text(path) else { return Vec::new() };
+    let sources = load(path, &path.display().to_string(), text);
+    sources.files().map(|(path, _)| path.to_owned()).collect()
+}
+
+/// Loads the imports of a text in the place of a file, among the files with these real paths: a viewer who edits the text
+/// reads no other files, and does not see which there are. The file on disk does not count, as viewers may write it.
+#[cfg(feature = "page")]
+pub fn load_edited(path: &Path, name: &str, text: String, known: HashSet<PathBuf>) -> Sources {
     let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let main = ImportedFile { path: real.clone(), name: name.to_owned() };
     let files = Files { opened: RefCell::new(HashMap::from([(real, path.to_owned())])) };

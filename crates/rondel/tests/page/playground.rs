@@ -10,6 +10,12 @@ fn attempt(address: &str, body: &Value) -> Answer {
     request(address, "POST", "/api/v1/playground", &["Content-Type: application/json"], &body.to_string())
 }
 
+/// Saves a text to the file of the playground.
+fn save(address: &str, text: &str) -> Answer {
+    let body = json!({"specification": text}).to_string();
+    request(address, "POST", "/api/v1/playground/file", &["Content-Type: application/json"], &body)
+}
+
 #[test]
 fn playground_checks_the_recording_and_the_examples() {
     let folder = Folder::new();
@@ -61,17 +67,71 @@ fn playground_checks_the_recording_and_the_examples() {
     }
     let result = attempt(&address, &json!({"specification": SPECIFICATION, "messages": "no JSON\n"})).json();
     assert!(result["error"].as_str().is_some_and(|error| error.contains(":1:1:")), "{result}");
-    let saved = request(
-        &address,
-        "POST",
-        "/api/v1/playground/file",
-        &["Content-Type: application/json"],
-        &json!({"specification": "after"}).to_string(),
-    );
+    let saved = save(&address, "after");
     assert_eq!(saved.status, 200, "{}", saved.body);
     assert_eq!(std::fs::read_to_string(&target).unwrap(), "after");
     check.terminate();
     check.finish().expect_status(1);
+}
+
+#[test]
+fn saved_text_imports_no_further_files() {
+    let folder = Folder::new();
+    let (topic, properties) = SPECIFICATION.split_once('\n').unwrap();
+    let topics = folder.file("topics.rondel", topic);
+    folder.file("secret.rondel", "password");
+    let own = format!("use \"topics.rondel\"\n{properties}");
+    let (spec, trace) = (folder.file("p.rondel", &own), folder.file("t.jsonl", TRACE));
+    let other = "use \"secret.rondel\"\nproperty p = true";
+    // The specification, and a file that it imports.
+    for target in [&spec, &topics] {
+        let mut check =
+            start_rondel(["check", "-q", "--page=127.0.0.1:0", "--save-to", target, &spec, &trace]);
+        let address = page_address(&mut check);
+        let before = std::fs::read_to_string(target).unwrap();
+        assert_eq!(save(&address, other).status, 200);
+        assert_eq!(std::fs::read_to_string(target).unwrap(), other);
+        for text in [other, own.as_str()] {
+            let result = attempt(&address, &json!({"specification": text, "recording": trace}));
+            let (is_refused, body) = (result.body.contains("imports already"), &result.body);
+            // Its own imports are read as before.
+            assert_eq!(is_refused, text == other || *target == topics, "{target} {text}: {body}");
+            assert!(!body.contains("password"), "{target} {text}: {body}");
+        }
+        assert_eq!(save(&address, &before).status, 200);
+        let result = attempt(&address, &json!({"specification": own, "recording": trace})).json();
+        assert_eq!(result["diagnostics"], json!([]), "{result}");
+        check.terminate();
+        check.finish().expect_status(1);
+    }
+}
+
+#[test]
+fn playground_writes_no_snapshot() {
+    let folder = Folder::new();
+    // The obligation is open at the end of the recording.
+    let later = "topic door { id: string, open: bool }\n\
+                 property shut = door.open -> eventually[0, 10 s] not door.open\n";
+    let opened = "{\"topic\":\"door\",\"time\":0,\"data\":{\"id\":\"a\",\"open\":true}}\n";
+    let (spec, trace) = (folder.file("p.rondel", later), folder.file("t.jsonl", opened));
+    let snapshot = folder.file("state.bin", "");
+    std::fs::remove_file(&snapshot).unwrap();
+    let mut check =
+        start_rondel(["check", "-q", "--page=127.0.0.1:0", "--snapshot-to", &snapshot, &spec, &trace]);
+    let address = page_address(&mut check);
+    let own = std::fs::read(&snapshot).unwrap();
+    for text in [later, SPECIFICATION] {
+        let result = attempt(&address, &json!({"specification": text, "recording": trace}));
+        assert_eq!(result.status, 200, "{}", result.body);
+        let result = result.json();
+        assert_eq!((&result["error"], &result["events"]), (&Value::Null, &json!(1)), "{result}");
+        assert_eq!(std::fs::read(&snapshot).unwrap(), own, "{text}");
+    }
+    std::fs::remove_file(&snapshot).unwrap();
+    assert_eq!(attempt(&address, &json!({"specification": later, "recording": trace})).status, 200);
+    assert!(!std::path::Path::new(&snapshot).exists());
+    check.terminate();
+    check.finish().expect_status(4);
 }
 
 #[test]
@@ -94,14 +154,7 @@ fn playground_cuts_a_check_off() {
     assert_eq!(answer.status, 422, "{}", answer.body);
     assert!(answer.body.contains("cut off"), "{}", answer.body);
     assert_eq!(get(&address, "/api/v1/overview").status, 200, "the page goes on");
-    let save = request(
-        &address,
-        "POST",
-        "/api/v1/playground/file",
-        &["Content-Type: application/json"],
-        "{\"specification\": \"\"}",
-    );
-    assert_eq!(save.status, 403);
+    assert_eq!(save(&address, "").status, 403);
     page.terminate();
     page.finish().expect_status(0);
     rondel(["page", &store, "--recording", "missing.jsonl"])

@@ -3,6 +3,7 @@
 
 use std::ffi::OsString;
 use std::io::{self, Read as _, Write as _};
+use std::iter;
 use std::path::{Path, PathBuf};
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
@@ -27,8 +28,9 @@ const WIDTH: usize = 2000;
 /// The name of a text that is no file.
 const TEXT: &str = "playground";
 
-/// The option that makes a check one of a text.
+/// The option that makes a check one of a text, and the option for each file that the text may import.
 const OPTION: &str = "--attempt";
+const IMPORTABLE: &str = "--importable=";
 
 /// Adds a recording to a playground that has no specification of its own.
 pub fn offer(playground: &mut Playground, recording: &Path) {
@@ -57,7 +59,14 @@ impl Check {
         }
         let mut arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
         let command = arguments.iter().position(|argument| argument == "check")?;
-        arguments.insert(command + 1, OPTION.into());
+        // Once, as viewers may save a text with other imports to the specification.
+        let importable = files::imported(first).into_iter().map(|file| {
+            let mut option = OsString::from(IMPORTABLE);
+            option.push(file);
+            option
+        });
+        let added: Vec<OsString> = iter::once(OsString::from(OPTION)).chain(importable).collect();
+        arguments.splice(command + 1..command + 1, added);
         let mut playground = Playground::new(self.save_to.clone());
         playground.add(self.name(self.traces.first()?), arguments);
         Some(playground)
@@ -101,7 +110,10 @@ impl Check {
         }
         self.reading.recordings.clone_from(&self.traces);
         let sources = match &self.first {
-            Some(file) => files::load_edited(file, &file.display().to_string(), text.to_owned()),
+            Some(file) => {
+                let importable = std::mem::take(&mut self.importable).into_iter().collect();
+                files::load_edited(file, &file.display().to_string(), text.to_owned(), importable)
+            }
             None => Sources::alone(TEXT, text),
         };
         let schemas = Schemas::read(&self.reading.schemas)?.with_recordings(&self.reading.recordings);

@@ -89,7 +89,7 @@ fn result(mut child: Child, request: String) -> Result<Value, String> {
     };
     let (sender, receiver) = mpsc::channel();
     // The threads end with the process.
-    thread::spawn(move || {
+    let exchange = move || {
         // A process that has ended before has said why.
         let _ = input.write_all(request.as_bytes());
         drop(input);
@@ -97,13 +97,23 @@ fn result(mut child: Child, request: String) -> Result<Value, String> {
         let _ = output.take(RESULT).read_to_end(&mut bytes);
         // The receiver has given up.
         let _ = sender.send(bytes);
-    });
-    let errors = thread::spawn(move || {
+    };
+    let listen = move || {
         let mut text = Vec::new();
         let _ = said.by_ref().take(SAID).read_to_end(&mut text);
         let _ = io::copy(&mut said, &mut io::sink());
         String::from_utf8_lossy(&text).into_owned()
-    });
+    };
+    let started = thread::Builder::new().spawn(exchange).and_then(|_| thread::Builder::new().spawn(listen));
+    let errors = match started {
+        Ok(errors) => errors,
+        Err(error) => {
+            // The system has no further threads.
+            let _ = child.kill();
+            let _ = child.wait();
+            return Err(failed(&error));
+        }
+    };
     let bytes = receiver.recv_timeout(LIMIT);
     if bytes.is_err() {
         // It may have ended meanwhile.
