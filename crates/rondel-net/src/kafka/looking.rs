@@ -9,8 +9,9 @@ use rdkafka::error::{KafkaError, KafkaResult};
 use rdkafka::message::BorrowedMessage;
 
 use super::client::is_unknown_topic;
-use super::incoming::{Incoming, Routes};
+use super::incoming::Incoming;
 use super::partitions::{self, First, Unknown};
+use super::routes::Routes;
 
 /// Time of one wait for a record.
 const WAIT: Duration = Duration::from_millis(100);

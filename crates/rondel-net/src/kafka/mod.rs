@@ -27,6 +27,8 @@ mod place;
 #[cfg(feature = "kafka")]
 mod positions;
 #[cfg(feature = "kafka")]
+mod routes;
+#[cfg(feature = "kafka")]
 mod session;
 mod settings;
 #[cfg(feature = "kafka")]
