@@ -193,7 +193,9 @@ mod tests {
             assert!(error.contains(reason), "{error}");
         }
         assert_eq!(with("fetch.max.bytes", "1000000"), Ok(()));
-        assert_eq!(with("compression.type", "lz4"), Ok(()));
+        for kind in ["gzip", "lz4", "snappy", "zstd"] {
+            assert_eq!(with("compression.type", kind), Ok(()));
+        }
     }
 
     #[test]
