@@ -8,7 +8,7 @@ use rdkafka::consumer::Consumer as _;
 use rdkafka::error::{KafkaError, KafkaResult};
 use rdkafka::message::BorrowedMessage;
 
-use super::client::is_unknown_topic;
+use super::client::{is_unknown_topic, unreadable};
 use super::incoming::Incoming;
 use super::partitions::{self, First, Unknown};
 use super::routes::Routes;
@@ -81,8 +81,9 @@ impl Incoming {
         Incoming::idle(&mut routes);
     }
 
-    /// Logs an error of the consumer. Errors of the connection are those of the watch.
-    fn failed(&self, routes: &mut Routes, error: &KafkaError) {
+    /// Logs an error of the consumer, and counts it if records cannot be read. Errors of the connection are those of the
+    /// watch.
+    pub(super) fn failed(&self, routes: &mut Routes, error: &KafkaError) {
         let Some(code) = error.rdkafka_error_code() else { return };
         if is_unknown_topic(code) {
             // It does not name the topic.
@@ -90,9 +91,19 @@ impl Incoming {
                 topic.is_known = false;
             }
         }
+        let advice = unreadable(error);
+        if advice.is_some() {
+            routes.cut_off();
+        }
         if !routes.logged.contains(&code) {
             routes.logged.push(code);
-            tracing::debug!("Kafka at {}: {error}", self.settings.place());
+            let place = self.settings.place();
+            match advice {
+                Some(advice) => tracing::warn!(
+                    "cannot read records of Kafka at {place}: {error}; {advice}; further such errors are only counted"
+                ),
+                None => tracing::debug!("Kafka at {place}: {error}"),
+            }
         }
     }
 

@@ -33,6 +33,8 @@ mod session;
 mod settings;
 #[cfg(feature = "kafka")]
 mod subscription;
+#[cfg(all(test, feature = "kafka"))]
+mod tests;
 #[cfg(feature = "kafka")]
 mod watch;
 

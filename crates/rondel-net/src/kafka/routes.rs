@@ -39,12 +39,15 @@ pub(super) struct Route {
     name: String,
     /// Whether the receiver got a record since its last `idle`.
     pub(super) touched: bool,
+    /// Whether the receiver knows that records could not be read.
+    is_cut_off: bool,
 }
 
 impl Route {
     pub(super) fn new(place: Place, topic: TopicId, deliver: Box<dyn Deliver>, counts: Arc<Counts>) -> Route {
         let (name, has_parameters) = (place.topic.clone(), place.has_parameters());
-        Route { key: 0, place, topic, deliver, counts, has_parameters, name, touched: false }
+        let (key, touched, is_cut_off) = (0, false, false);
+        Route { key, place, topic, deliver, counts, has_parameters, name, touched, is_cut_off }
     }
 }
 
@@ -102,6 +105,18 @@ impl Routes {
     pub(super) fn missed(&self, topic: &str, from: Timestamp, until: Option<Timestamp>) {
         for route in self.all.iter().filter(|route| route.place.topic == topic) {
             route.deliver.missed(route.topic, from, until);
+        }
+    }
+
+    /// Counts records that cannot be read. The client does not name their topic, and may never pass them: from now on, no
+    /// receiver can rely on having all.
+    pub(super) fn cut_off(&mut self) {
+        let since = now();
+        for route in &mut self.all {
+            route.counts.malformed.fetch_add(1, Ordering::Relaxed);
+            if !std::mem::replace(&mut route.is_cut_off, true) {
+                route.deliver.missed(route.topic, since, None);
+            }
         }
     }
 

@@ -1,0 +1,74 @@
+//! Tests of the consumer without a broker.
+
+#![allow(clippy::unwrap_used)]
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
+
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rondel_event::{Timestamp, TopicId};
+
+use super::client::create_consumer;
+use super::incoming::Incoming;
+use super::positions::Marks;
+use super::routes::Route;
+use super::subscription::{Counts, Deliver};
+use super::{Place, Settings};
+use crate::adapter::Sample;
+
+/// Intervals in which records may have been missed.
+type Missed = Arc<Mutex<Vec<(Timestamp, Option<Timestamp>)>>>;
+
+struct Notes(Missed);
+
+impl Deliver for Notes {
+    fn receive(&self, _topic: TopicId, _name: &str, _sample: Sample<'_>) -> bool {
+        true
+    }
+
+    fn idle(&self) {}
+
+    fn missed(&self, _topic: TopicId, from: Timestamp, until: Option<Timestamp>) {
+        self.0.lock().unwrap().push((from, until));
+    }
+}
+
+/// A consumer that passes no partition to the client, and whose broker does not exist.
+fn incoming(marks: Marks) -> Incoming {
+    let settings = Settings { brokers: vec!["127.0.0.1:1".to_owned()], waits: true, ..Settings::default() };
+    let consumer = create_consumer(&settings, &Arc::default()).unwrap();
+    Incoming::new(settings, consumer, marks)
+}
+
+/// Adds a subscription to a topic.
+fn subscribe(incoming: &Incoming, topic: &str) -> (Missed, Arc<Counts>) {
+    let (missed, counts) = (Missed::default(), Arc::<Counts>::default());
+    let deliver = Box::new(Notes(Arc::clone(&missed)));
+    let route = Route::new(Place::parse(topic).unwrap(), TopicId(0), deliver, Arc::clone(&counts));
+    incoming.routes().all.push(route);
+    (missed, counts)
+}
+
+#[test]
+fn unreadable_records_are_counted_and_cut_the_topics_off() {
+    let incoming = incoming(Marks::new());
+    let (missed, counts) = subscribe(&incoming, "state");
+    let fail = |code: RDKafkaErrorCode| {
+        incoming.failed(&mut incoming.routes(), &KafkaError::MessageConsumption(code));
+        (counts.malformed.load(Ordering::Relaxed), missed.lock().unwrap().len())
+    };
+    // These pass.
+    assert_eq!(fail(RDKafkaErrorCode::BrokerTransportFailure), (0, 0));
+    assert_eq!(fail(RDKafkaErrorCode::UnknownTopicOrPartition), (0, 0));
+    // Each attempt is counted, and the interval begins once.
+    assert_eq!(fail(RDKafkaErrorCode::NotImplemented), (1, 1));
+    assert_eq!(fail(RDKafkaErrorCode::NotImplemented), (2, 1));
+    assert_eq!(fail(RDKafkaErrorCode::TopicAuthorizationFailed), (3, 1));
+    assert_eq!(fail(RDKafkaErrorCode::BadCompression), (4, 1));
+    assert_eq!(fail(RDKafkaErrorCode::MessageSizeTooLarge), (5, 1));
+    assert_eq!(missed.lock().unwrap()[0].1, None, "it does not end");
+    // A later subscription is cut off by the next error.
+    let (later, _) = subscribe(&incoming, "late");
+    assert_eq!(fail(RDKafkaErrorCode::BadMessage), (6, 1));
+    assert_eq!(later.lock().unwrap().len(), 1);
+}
