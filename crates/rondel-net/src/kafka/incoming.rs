@@ -148,8 +148,8 @@ impl Incoming {
             let Begin { mark, lost: count, is_new } = partitions::begin(*range, mark, first);
             if is_new {
                 tracing::warn!(
-                    "the topic `{topic}` of Kafka was created again or cut off since the snapshot: its partition {number} \
-                     is read from its begin"
+                    "the topic `{topic}` of Kafka was created again or cut off: its partition {number} is read from its \
+                     begin"
                 );
             }
             if count > 0 {
@@ -193,11 +193,16 @@ impl Incoming {
         partitions.filter(|partition| partition.waits()).for_each(|partition| partition.is_assigned = true);
     }
 
-    /// Stops to read partitions.
-    pub(super) fn unassign(&self, topic: &str, partitions: impl Iterator<Item = i32>) {
+    /// Stops to read the partitions of a topic, and keeps their marks: the last snapshot of a run is captured after its
+    /// subscriptions are closed, and a topic may be missing only while a broker does not know it yet.
+    pub(super) fn stop(&self, routes: &mut Routes, topic: &str, partitions: &BTreeMap<i32, Partition>) {
+        if !partitions.is_empty() {
+            let marks = partitions.iter().map(|(number, partition)| (*number, partition.mark));
+            routes.marks.insert(topic.to_owned(), marks.collect());
+        }
         let mut list = TopicPartitionList::new();
-        for number in partitions {
-            list.add_partition(topic, number);
+        for (number, _) in partitions.iter().filter(|(_, partition)| partition.is_assigned) {
+            list.add_partition(topic, *number);
         }
         if list.count() > 0
             && let Err(error) = self.consumer.incremental_unassign(&list)
@@ -215,13 +220,7 @@ impl Incoming {
         if routes.all.iter().all(|other| other.place.topic != *topic)
             && let Some(read) = routes.topics.remove(topic)
         {
-            let assigned = read.partitions.iter().filter(|(_, partition)| partition.is_assigned);
-            self.unassign(topic, assigned.map(|(number, _)| *number));
-            // The last snapshot of a run is captured after its subscriptions are closed.
-            if !read.partitions.is_empty() {
-                let marks = read.partitions.iter().map(|(number, partition)| (*number, partition.mark));
-                routes.marks.insert(topic.clone(), marks.collect());
-            }
+            self.stop(&mut routes, topic, &read.partitions);
         }
         drop(routes);
         route.deliver.idle();

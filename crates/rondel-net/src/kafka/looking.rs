@@ -143,12 +143,13 @@ impl Incoming {
                     topic.unread_since = None;
                     if !std::mem::replace(&mut topic.is_missing, true) {
                         tracing::warn!(
-                            "Kafka at {} has no topic `{name}` any more; it is read from its first record once it exists",
+                            "Kafka at {} has no topic `{name}` any more; once it exists, reading goes on where it ended, \
+                             or at the first record if it has fewer",
                             self.settings.place()
                         );
                     }
                     let partitions = std::mem::take(&mut topic.partitions);
-                    self.unassign(&name, partitions.into_keys());
+                    self.stop(&mut routes, &name, &partitions);
                 }
                 Err(Unknown::Refused(reason)) => {
                     for route in routes.all.iter().filter(|route| route.place.topic == name) {

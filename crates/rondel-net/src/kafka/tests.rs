@@ -10,7 +10,8 @@ use rondel_event::{Timestamp, TopicId};
 
 use super::client::create_consumer;
 use super::incoming::Incoming;
-use super::positions::Marks;
+use super::partitions::{First, Partitions, Range};
+use super::positions::{self, Mark, Marks};
 use super::routes::Route;
 use super::subscription::{Counts, Deliver};
 use super::{Place, Settings};
@@ -47,6 +48,44 @@ fn subscribe(incoming: &Incoming, topic: &str) -> (Missed, Arc<Counts>) {
     let route = Route::new(Place::parse(topic).unwrap(), TopicId(0), deliver, Arc::clone(&counts));
     incoming.routes().all.push(route);
     (missed, counts)
+}
+
+/// Reads a topic whose only partition has these offsets.
+fn read(incoming: &Incoming, topic: &str, low: i64, high: i64) {
+    let found = Partitions::from([(0, Range { low, high })]);
+    incoming.read(&mut incoming.routes(), topic, &found, First::Oldest);
+}
+
+/// Returns the mark of the only partition of a topic in a snapshot.
+fn marked(incoming: &Incoming, topic: &str) -> Option<Mark> {
+    let marks = incoming.freeze(|bytes| positions::read(&bytes)).unwrap();
+    marks.get(topic).and_then(|marks| marks.get(&0).copied())
+}
+
+/// Stops to read a topic, as when the cluster does not have it any more.
+fn lose(incoming: &Incoming, topic: &str) {
+    let mut routes = incoming.routes();
+    let partitions = std::mem::take(&mut routes.topics.get_mut(topic).unwrap().partitions);
+    incoming.stop(&mut routes, topic, &partitions);
+}
+
+#[test]
+fn a_topic_that_is_missing_for_a_short_time_is_not_read_twice() {
+    let incoming = incoming(Marks::new());
+    read(&incoming, "state", 0, 10);
+    let reached = Mark { next: 7, last: Timestamp::from_nanos(5) };
+    incoming.routes().topics.get_mut("state").unwrap().partitions.get_mut(&0).unwrap().mark = reached;
+    lose(&incoming, "state");
+    assert_eq!(marked(&incoming, "state"), Some(reached), "a snapshot in between has its offsets");
+    // Missing again.
+    lose(&incoming, "state");
+    assert_eq!(marked(&incoming, "state"), Some(reached));
+    read(&incoming, "state", 0, 10);
+    assert_eq!(marked(&incoming, "state"), Some(reached));
+    // Created again with fewer records.
+    lose(&incoming, "state");
+    read(&incoming, "state", 0, 3);
+    assert_eq!(marked(&incoming, "state").map(|mark| mark.next), Some(0));
 }
 
 #[test]
