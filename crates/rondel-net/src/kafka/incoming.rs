@@ -137,7 +137,7 @@ impl Incoming {
         let marks = routes.marks.remove(topic);
         // A partition without a mark beside others with one has appeared since.
         let first = if marks.is_some() { First::Oldest } else { first };
-        let mut lost = Vec::new();
+        let (mut lost, mut reset) = (Vec::new(), Vec::new());
         let known = routes.topics.entry(topic.to_owned()).or_default();
         for (number, range) in found {
             if known.partitions.contains_key(number) {
@@ -151,6 +151,7 @@ impl Incoming {
                     "the topic `{topic}` of Kafka was created again or cut off: its partition {number} is read from its \
                      begin"
                 );
+                reset.push(mark.last);
             }
             if count > 0 {
                 lost.push((*number, count, mark.last));
@@ -165,7 +166,7 @@ impl Incoming {
         for (number, count, since) in lost {
             routes.lost(topic, number, count, since);
         }
-        if let Some(since) = unread_since {
+        for since in reset.into_iter().chain(unread_since) {
             routes.missed(topic, since, Some(now()));
         }
         if !routes.waits {
@@ -292,7 +293,7 @@ impl Incoming {
             partition.queried = Some(Instant::now());
             self.examine_gap(routes, (topic, number), (next, offset), last);
         } else if offset < next {
-            routes.was_reset(topic, number);
+            routes.was_reset(topic, number, last);
         }
         let payload = message.payload();
         trace_message("received", topic, payload.unwrap_or_default());

@@ -120,8 +120,9 @@ impl Routes {
         }
     }
 
-    /// Counts a partition that is read again from its begin: the topic was created again, or was cut off.
-    pub(super) fn was_reset(&self, topic: &str, number: i32) {
+    /// Counts a partition that is read again from its begin: the topic was created again, or was cut off. Records after
+    /// the last one at `since` may be gone.
+    pub(super) fn was_reset(&self, topic: &str, number: i32, since: Timestamp) {
         tracing::warn!(
             "the partition {number} of the topic `{topic}` of Kafka was cut off or created again: it is read from its \
              begin, and records may come twice"
@@ -129,6 +130,7 @@ impl Routes {
         for route in self.all.iter().filter(|route| route.place.topic == topic) {
             route.counts.duplicates.fetch_add(1, Ordering::Relaxed);
         }
+        self.missed(topic, since, Some(now()));
     }
 }
 

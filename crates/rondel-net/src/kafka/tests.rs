@@ -72,6 +72,7 @@ fn lose(incoming: &Incoming, topic: &str) {
 #[test]
 fn a_topic_that_is_missing_for_a_short_time_is_not_read_twice() {
     let incoming = incoming(Marks::new());
+    let (missed, _) = subscribe(&incoming, "state");
     read(&incoming, "state", 0, 10);
     let reached = Mark { next: 7, last: Timestamp::from_nanos(5) };
     incoming.routes().topics.get_mut("state").unwrap().partitions.get_mut(&0).unwrap().mark = reached;
@@ -82,10 +83,25 @@ fn a_topic_that_is_missing_for_a_short_time_is_not_read_twice() {
     assert_eq!(marked(&incoming, "state"), Some(reached));
     read(&incoming, "state", 0, 10);
     assert_eq!(marked(&incoming, "state"), Some(reached));
-    // Created again with fewer records.
+    assert!(missed.lock().unwrap().is_empty());
+    // Created again with fewer records: unread ones of the old topic are gone.
     lose(&incoming, "state");
     read(&incoming, "state", 0, 3);
     assert_eq!(marked(&incoming, "state").map(|mark| mark.next), Some(0));
+    let is_since = |(from, until): &(Timestamp, Option<Timestamp>)| *from == reached.last && until.is_some();
+    assert!(matches!(&missed.lock().unwrap()[..], [one] if is_since(one)));
+}
+
+#[test]
+fn a_partition_that_is_cut_off_makes_the_time_since_its_last_record_uncertain() {
+    let incoming = incoming(Marks::new());
+    let ((missed, counts), (other, _)) = (subscribe(&incoming, "state"), subscribe(&incoming, "other"));
+    let since = Timestamp::from_nanos(5);
+    incoming.routes().was_reset("state", 0, since);
+    assert_eq!(counts.duplicates.load(Ordering::Relaxed), 1);
+    let all = missed.lock().unwrap();
+    assert_eq!((all.len(), all[0].0, all[0].1.is_some()), (1, since, true));
+    assert!(other.lock().unwrap().is_empty());
 }
 
 #[test]
