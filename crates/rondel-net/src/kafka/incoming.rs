@@ -20,8 +20,8 @@ use crate::adapter::{Sample, now, trace_message};
 
 /// Interval of attempts to take a lock before a deadline.
 const POLL: Duration = Duration::from_millis(1);
-/// Interval of queries for the oldest record of a partition whose offsets have a gap.
-const GAPS: Duration = Duration::from_secs(1);
+/// Time limit of a query for the oldest record of a partition.
+const QUERY: Duration = Duration::from_secs(1);
 
 /// The consumer of a session, shared by all its subscriptions.
 pub(super) struct Incoming {
@@ -156,9 +156,7 @@ impl Incoming {
             if count > 0 {
                 lost.push((*number, count, mark.last));
             }
-            let (is_assigned, is_captured, queried) = (false, false, None);
-            let partition = Partition { mark, is_assigned, is_captured, is_saved, queried };
-            known.partitions.insert(*number, partition);
+            known.partitions.insert(*number, Partition::new(mark, is_saved));
         }
         (known.is_known, known.is_missing) = (true, false);
         let unread_since = known.unread_since.take();
@@ -282,14 +280,11 @@ impl Incoming {
     /// Delivers a record.
     pub(super) fn deliver(&self, routes: &mut Routes, message: &BorrowedMessage<'_>) {
         let (topic, number, offset) = (message.topic(), message.partition(), message.offset());
-        let Some(partition) = routes.topics.get_mut(topic).and_then(|read| read.partitions.get_mut(&number))
-        else {
-            return;
-        };
+        let Some(partition) = routes.partition(topic, number) else { return };
         let arrival = now();
         let Mark { next, last } =
             std::mem::replace(&mut partition.mark, Mark { next: offset + 1, last: arrival });
-        if offset > next && partition.queried.is_none_or(|queried| queried.elapsed() >= GAPS) {
+        if partition.may_have_lost(offset - next) {
             partition.queried = Some(Instant::now());
             self.examine_gap(routes, (topic, number), (next, offset), last);
         } else if offset < next {
@@ -306,18 +301,23 @@ impl Incoming {
     }
 
     /// Counts the records between two offsets that have expired. Gaps may also be those of a compacted topic, or of
-    /// transactions.
-    fn examine_gap(
+    /// transactions. Without an answer, records may have been missed.
+    pub(super) fn examine_gap(
         &self,
         routes: &mut Routes,
         (topic, number): (&str, i32),
         (next, offset): (i64, i64),
         since: Timestamp,
     ) {
-        let Ok((low, _)) = self.consumer.client().fetch_watermarks(topic, number, GAPS) else { return };
+        let Ok((low, _)) = self.consumer.client().fetch_watermarks(topic, number, QUERY) else {
+            routes.missed(topic, since, Some(now()));
+            return;
+        };
         let lost = low.min(offset).saturating_sub(next);
         if lost > 0 {
             routes.lost(topic, number, lost.unsigned_abs(), since);
+        } else if let Some(partition) = routes.partition(topic, number) {
+            partition.harmless = partition.harmless.max(offset - next);
         }
     }
 

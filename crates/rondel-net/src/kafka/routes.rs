@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rdkafka::error::RDKafkaErrorCode;
 use rondel_event::{Timestamp, TopicId};
@@ -12,6 +12,9 @@ use super::Place;
 use super::positions::{Mark, Marks};
 use super::subscription::{Counts, Deliver};
 use crate::adapter::{Sample, now};
+
+/// Interval of queries for the oldest record of a partition whose offsets have gaps.
+const GAPS: Duration = Duration::from_secs(1);
 
 /// The subscriptions of a consumer, and the topics that it reads.
 pub(super) struct Routes {
@@ -75,9 +78,23 @@ pub(super) struct Partition {
     pub(super) is_saved: bool,
     /// Time of the last query for its oldest record.
     pub(super) queried: Option<Instant>,
+    /// Greatest gap between two offsets in which no record had expired.
+    pub(super) harmless: i64,
 }
 
 impl Partition {
+    pub(super) fn new(mark: Mark, is_saved: bool) -> Partition {
+        let (is_assigned, is_captured, queried, harmless) = (false, false, None, 0);
+        Partition { mark, is_assigned, is_captured, is_saved, queried, harmless }
+    }
+
+    /// Whether to query for expired records in a gap between two offsets. Compacted topics and transactions have many
+    /// gaps: one that is not greater than those before is not queried for soon after the last query.
+    pub(super) fn may_have_lost(&self, gap: i64) -> bool {
+        let is_due = || self.queried.is_none_or(|queried| queried.elapsed() >= GAPS);
+        gap > 0 && (gap > self.harmless || is_due())
+    }
+
     /// Whether it can be passed to the consumer.
     pub(super) fn waits(&self) -> bool {
         self.is_saved && !self.is_assigned
@@ -87,6 +104,10 @@ impl Partition {
 impl Routes {
     pub(super) fn partitions(&mut self) -> impl Iterator<Item = &mut Partition> {
         self.topics.values_mut().flat_map(|topic| topic.partitions.values_mut())
+    }
+
+    pub(super) fn partition(&mut self, topic: &str, number: i32) -> Option<&mut Partition> {
+        self.topics.get_mut(topic)?.partitions.get_mut(&number)
     }
 
     /// Counts records of a partition that have expired before they were read, after the last one at `since`.

@@ -4,6 +4,7 @@
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rondel_event::{Timestamp, TopicId};
@@ -12,7 +13,7 @@ use super::client::create_consumer;
 use super::incoming::Incoming;
 use super::partitions::{First, Partitions, Range};
 use super::positions::{self, Mark, Marks};
-use super::routes::Route;
+use super::routes::{Partition, Route};
 use super::subscription::{Counts, Deliver};
 use super::{Place, Settings};
 use crate::adapter::Sample;
@@ -75,7 +76,7 @@ fn a_topic_that_is_missing_for_a_short_time_is_not_read_twice() {
     let (missed, _) = subscribe(&incoming, "state");
     read(&incoming, "state", 0, 10);
     let reached = Mark { next: 7, last: Timestamp::from_nanos(5) };
-    incoming.routes().topics.get_mut("state").unwrap().partitions.get_mut(&0).unwrap().mark = reached;
+    incoming.routes().partition("state", 0).unwrap().mark = reached;
     lose(&incoming, "state");
     assert_eq!(marked(&incoming, "state"), Some(reached), "a snapshot in between has its offsets");
     // Missing again.
@@ -102,6 +103,30 @@ fn a_partition_that_is_cut_off_makes_the_time_since_its_last_record_uncertain() 
     let all = missed.lock().unwrap();
     assert_eq!((all.len(), all[0].0, all[0].1.is_some()), (1, since, true));
     assert!(other.lock().unwrap().is_empty());
+}
+
+#[test]
+fn a_gap_greater_than_harmless_ones_is_queried_for_at_once() {
+    let mark = Mark { next: 0, last: Timestamp::from_nanos(0) };
+    let mut partition = Partition::new(mark, true);
+    assert_eq!([-1, 0, 1].map(|gap| partition.may_have_lost(gap)), [false, false, true]);
+    // The end of a transaction was queried for, just before records expire.
+    (partition.queried, partition.harmless) = (Some(Instant::now()), 1);
+    assert_eq!([0, 1, 2, 1000].map(|gap| partition.may_have_lost(gap)), [false, false, true, true]);
+}
+
+#[test]
+fn a_gap_is_uncertain_if_no_broker_answers() {
+    let incoming = incoming(Marks::new());
+    let (missed, counts) = subscribe(&incoming, "state");
+    read(&incoming, "state", 0, 10);
+    let since = Timestamp::from_nanos(5);
+    incoming.examine_gap(&mut incoming.routes(), ("state", 0), (3, 8), since);
+    let all = missed.lock().unwrap();
+    assert_eq!((all.len(), all[0].0, all[0].1.is_some()), (1, since, true));
+    assert_eq!(counts.lost.load(Ordering::Relaxed), 0);
+    let harmless = incoming.routes().partition("state", 0).map(|partition| partition.harmless);
+    assert_eq!(harmless, Some(0));
 }
 
 #[test]
