@@ -144,6 +144,20 @@ pub(super) fn is_unknown_topic(code: RDKafkaErrorCode) -> bool {
     )
 }
 
+/// Returns the advice for an error of fetching that may last, or that skips records; `None` for other errors.
+pub(super) fn unreadable(error: &KafkaError) -> Option<&'static str> {
+    use RDKafkaErrorCode as Code;
+    let KafkaError::MessageConsumption(code) = error else { return None };
+    match code {
+        Code::TopicAuthorizationFailed => Some("add an ACL for the operation Read"),
+        Code::MessageSizeTooLarge => Some("raise `receive.message.max.bytes` in the settings"),
+        Code::NotImplemented | Code::BadCompression | Code::BadMessage | Code::InvalidMessage => {
+            Some("check the programs that publish there, and the disks of the brokers")
+        }
+        _ => None,
+    }
+}
+
 /// Receiver of the errors of a consumer.
 pub(super) struct Watched {
     pub(super) watch: Watch,
@@ -193,7 +207,9 @@ mod tests {
             assert!(error.contains(reason), "{error}");
         }
         assert_eq!(with("fetch.max.bytes", "1000000"), Ok(()));
-        assert_eq!(with("compression.type", "lz4"), Ok(()));
+        for kind in ["gzip", "lz4", "snappy", "zstd"] {
+            assert_eq!(with("compression.type", kind), Ok(()));
+        }
     }
 
     #[test]

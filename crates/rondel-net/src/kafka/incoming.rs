@@ -1,28 +1,27 @@
-//! The consumer of a session, its subscriptions, and delivery of their records.
+//! The consumer of a session, and its subscriptions.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rdkafka::consumer::{BaseConsumer, Consumer as _};
-use rdkafka::error::RDKafkaErrorCode;
 use rdkafka::message::BorrowedMessage;
 use rdkafka::{Message as _, Offset, TopicPartitionList};
-use rondel_event::{Timestamp, TopicId};
+use rondel_event::Timestamp;
 
+use super::Settings;
 use super::client::Watched;
 use super::partitions::{self, Begin, First, Partitions, Unknown};
 use super::positions::{self, Mark, Marks};
-use super::subscription::{Counts, Deliver};
-use super::{Place, Settings};
+use super::routes::{Partition, Route, Routes, Topic};
 use crate::adapter::{Sample, now, trace_message};
 
 /// Interval of attempts to take a lock before a deadline.
 const POLL: Duration = Duration::from_millis(1);
-/// Interval of queries for the oldest record of a partition whose offsets have a gap.
-const GAPS: Duration = Duration::from_secs(1);
+/// Time limit of a query for the oldest record of a partition.
+const QUERY: Duration = Duration::from_secs(1);
 
 /// The consumer of a session, shared by all its subscriptions.
 pub(super) struct Incoming {
@@ -40,67 +39,6 @@ pub(super) struct Incoming {
     pub(super) is_reached: AtomicBool,
     /// Whether records that waited at the brokers during an outage may not have been received yet.
     pub(super) is_behind: AtomicBool,
-}
-
-/// The subscriptions of a consumer, and the topics that it reads.
-pub(super) struct Routes {
-    pub(super) all: Vec<Route>,
-    next: u64,
-    pub(super) topics: BTreeMap<String, Topic>,
-    /// Marks on topics that are not read yet, of the previous run, and on those that are not read any more.
-    marks: Marks,
-    /// Whether records wait until all subscriptions exist.
-    waits: bool,
-    /// Errors that were logged.
-    pub(super) logged: Vec<RDKafkaErrorCode>,
-}
-
-/// A subscription.
-pub(super) struct Route {
-    key: u64,
-    pub(super) place: Place,
-    pub(super) topic: TopicId,
-    pub(super) deliver: Box<dyn Deliver>,
-    pub(super) counts: Arc<Counts>,
-    /// Whether the key has parameters.
-    has_parameters: bool,
-    /// Name of the last record: the topic, and the key if it has parameters.
-    name: String,
-    /// Whether the receiver got a record since its last `idle`.
-    touched: bool,
-}
-
-impl Route {
-    pub(super) fn new(place: Place, topic: TopicId, deliver: Box<dyn Deliver>, counts: Arc<Counts>) -> Route {
-        let (name, has_parameters) = (place.topic.clone(), place.has_parameters());
-        Route { key: 0, place, topic, deliver, counts, has_parameters, name, touched: false }
-    }
-}
-
-/// A topic that is read.
-#[derive(Debug, Default)]
-pub(super) struct Topic {
-    pub(super) partitions: BTreeMap<i32, Partition>,
-    /// Whether its partitions are known.
-    pub(super) is_known: bool,
-    /// Whether the cluster did not have it when it was last looked for.
-    pub(super) is_missing: bool,
-    /// Time since which its records may have been missed, while no broker was reached.
-    pub(super) unread_since: Option<Timestamp>,
-}
-
-/// A partition that is read.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Partition {
-    mark: Mark,
-    /// Whether the consumer has it.
-    is_assigned: bool,
-    /// Whether the last call of [`Incoming::freeze`] has captured its mark.
-    is_captured: bool,
-    /// Whether it may be read: a snapshot with a mark of it is durable, or none is needed.
-    is_saved: bool,
-    /// Time of the last query for its oldest record.
-    queried: Option<Instant>,
 }
 
 impl Incoming {
@@ -199,7 +137,7 @@ impl Incoming {
         let marks = routes.marks.remove(topic);
         // A partition without a mark beside others with one has appeared since.
         let first = if marks.is_some() { First::Oldest } else { first };
-        let mut lost = Vec::new();
+        let (mut lost, mut reset) = (Vec::new(), Vec::new());
         let known = routes.topics.entry(topic.to_owned()).or_default();
         for (number, range) in found {
             if known.partitions.contains_key(number) {
@@ -210,16 +148,15 @@ impl Incoming {
             let Begin { mark, lost: count, is_new } = partitions::begin(*range, mark, first);
             if is_new {
                 tracing::warn!(
-                    "the topic `{topic}` of Kafka was created again or cut off since the snapshot: its partition {number} \
-                     is read from its begin"
+                    "the topic `{topic}` of Kafka was created again or cut off: its partition {number} is read from its \
+                     begin"
                 );
+                reset.push(mark.last);
             }
             if count > 0 {
                 lost.push((*number, count, mark.last));
             }
-            let (is_assigned, is_captured, queried) = (false, false, None);
-            let partition = Partition { mark, is_assigned, is_captured, is_saved, queried };
-            known.partitions.insert(*number, partition);
+            known.partitions.insert(*number, Partition::new(mark, is_saved));
         }
         (known.is_known, known.is_missing) = (true, false);
         let unread_since = known.unread_since.take();
@@ -227,7 +164,7 @@ impl Incoming {
         for (number, count, since) in lost {
             routes.lost(topic, number, count, since);
         }
-        if let Some(since) = unread_since {
+        for since in reset.into_iter().chain(unread_since) {
             routes.missed(topic, since, Some(now()));
         }
         if !routes.waits {
@@ -255,11 +192,16 @@ impl Incoming {
         partitions.filter(|partition| partition.waits()).for_each(|partition| partition.is_assigned = true);
     }
 
-    /// Stops to read partitions.
-    pub(super) fn unassign(&self, topic: &str, partitions: impl Iterator<Item = i32>) {
+    /// Stops to read the partitions of a topic, and keeps their marks: the last snapshot of a run is captured after its
+    /// subscriptions are closed, and a topic may be missing only while a broker does not know it yet.
+    pub(super) fn stop(&self, routes: &mut Routes, topic: &str, partitions: &BTreeMap<i32, Partition>) {
+        if !partitions.is_empty() {
+            let marks = partitions.iter().map(|(number, partition)| (*number, partition.mark));
+            routes.marks.insert(topic.to_owned(), marks.collect());
+        }
         let mut list = TopicPartitionList::new();
-        for number in partitions {
-            list.add_partition(topic, number);
+        for (number, _) in partitions.iter().filter(|(_, partition)| partition.is_assigned) {
+            list.add_partition(topic, *number);
         }
         if list.count() > 0
             && let Err(error) = self.consumer.incremental_unassign(&list)
@@ -277,13 +219,7 @@ impl Incoming {
         if routes.all.iter().all(|other| other.place.topic != *topic)
             && let Some(read) = routes.topics.remove(topic)
         {
-            let assigned = read.partitions.iter().filter(|(_, partition)| partition.is_assigned);
-            self.unassign(topic, assigned.map(|(number, _)| *number));
-            // The last snapshot of a run is captured after its subscriptions are closed.
-            if !read.partitions.is_empty() {
-                let marks = read.partitions.iter().map(|(number, partition)| (*number, partition.mark));
-                routes.marks.insert(topic.clone(), marks.collect());
-            }
+            self.stop(&mut routes, topic, &read.partitions);
         }
         drop(routes);
         route.deliver.idle();
@@ -344,18 +280,15 @@ impl Incoming {
     /// Delivers a record.
     pub(super) fn deliver(&self, routes: &mut Routes, message: &BorrowedMessage<'_>) {
         let (topic, number, offset) = (message.topic(), message.partition(), message.offset());
-        let Some(partition) = routes.topics.get_mut(topic).and_then(|read| read.partitions.get_mut(&number))
-        else {
-            return;
-        };
+        let Some(partition) = routes.partition(topic, number) else { return };
         let arrival = now();
         let Mark { next, last } =
             std::mem::replace(&mut partition.mark, Mark { next: offset + 1, last: arrival });
-        if offset > next && partition.queried.is_none_or(|queried| queried.elapsed() >= GAPS) {
+        if partition.may_have_lost(offset - next) {
             partition.queried = Some(Instant::now());
             self.examine_gap(routes, (topic, number), (next, offset), last);
         } else if offset < next {
-            routes.was_reset(topic, number);
+            routes.was_reset(topic, number, last);
         }
         let payload = message.payload();
         trace_message("received", topic, payload.unwrap_or_default());
@@ -368,18 +301,23 @@ impl Incoming {
     }
 
     /// Counts the records between two offsets that have expired. Gaps may also be those of a compacted topic, or of
-    /// transactions.
-    fn examine_gap(
+    /// transactions. Without an answer, records may have been missed.
+    pub(super) fn examine_gap(
         &self,
         routes: &mut Routes,
         (topic, number): (&str, i32),
         (next, offset): (i64, i64),
         since: Timestamp,
     ) {
-        let Ok((low, _)) = self.consumer.client().fetch_watermarks(topic, number, GAPS) else { return };
+        let Ok((low, _)) = self.consumer.client().fetch_watermarks(topic, number, QUERY) else {
+            routes.missed(topic, since, Some(now()));
+            return;
+        };
         let lost = low.min(offset).saturating_sub(next);
         if lost > 0 {
             routes.lost(topic, number, lost.unsigned_abs(), since);
+        } else if let Some(partition) = routes.partition(topic, number) {
+            partition.harmless = partition.harmless.max(offset - next);
         }
     }
 
@@ -405,93 +343,6 @@ impl Incoming {
         let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = self.changed.wait_timeout_while(ended, limit, |ended| !*ended);
         *waited.unwrap_or_else(PoisonError::into_inner).0
-    }
-}
-
-impl Partition {
-    /// Whether it can be passed to the consumer.
-    fn waits(&self) -> bool {
-        self.is_saved && !self.is_assigned
-    }
-}
-
-impl Routes {
-    fn partitions(&mut self) -> impl Iterator<Item = &mut Partition> {
-        self.topics.values_mut().flat_map(|topic| topic.partitions.values_mut())
-    }
-
-    /// Counts records of a partition that have expired before they were read, after the last one at `since`.
-    fn lost(&self, topic: &str, number: i32, count: u64, since: Timestamp) {
-        tracing::warn!(
-            "the topic `{topic}` of Kafka has lost {count} records of its partition {number} before they were read: they \
-             have expired; raise `retention.ms` or `retention.bytes` of the topic"
-        );
-        for route in self.all.iter().filter(|route| route.place.topic == topic) {
-            route.counts.lost.fetch_add(count, Ordering::Relaxed);
-        }
-        self.missed(topic, since, Some(now()));
-    }
-
-    /// Informs the receivers of a topic that records may have been missed.
-    fn missed(&self, topic: &str, from: Timestamp, until: Option<Timestamp>) {
-        for route in self.all.iter().filter(|route| route.place.topic == topic) {
-            route.deliver.missed(route.topic, from, until);
-        }
-    }
-
-    /// Counts a partition that is read again from its begin: the topic was created again, or was cut off.
-    fn was_reset(&self, topic: &str, number: i32) {
-        tracing::warn!(
-            "the partition {number} of the topic `{topic}` of Kafka was cut off or created again: it is read from its \
-             begin, and records may come twice"
-        );
-        for route in self.all.iter().filter(|route| route.place.topic == topic) {
-            route.counts.duplicates.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-}
-
-impl Route {
-    /// Delivers a sample to the receiver, if its key is that of the address; counts a tombstone, which has none.
-    fn take(&mut self, sample: Option<Sample<'_>>, key: Option<&[u8]>) {
-        let Route { place, topic, deliver, counts, has_parameters, name, touched, .. } = self;
-        if let Some(own) = &place.key
-            && !*has_parameters
-            && key != Some(own.as_bytes())
-        {
-            return;
-        }
-        // Only the first of each kind is logged.
-        let first = |count: &AtomicU64| count.fetch_add(1, Ordering::Relaxed) == 0;
-        let Some(sample) = sample else {
-            if first(&counts.empty) {
-                tracing::warn!(
-                    topic = %place.topic,
-                    "a record without a value (a tombstone) was received and is ignored; further ones are only counted"
-                );
-            }
-            return;
-        };
-        if *has_parameters {
-            let text = key.and_then(|key| std::str::from_utf8(key).ok()).filter(|key| !key.is_empty());
-            let Some(text) = text else {
-                if first(&counts.malformed) {
-                    tracing::warn!(
-                        topic = %place.topic,
-                        "a record without a key in UTF-8, whose parts are parameters here, is ignored; further ones are \
-                         only counted"
-                    );
-                }
-                return;
-            };
-            name.truncate(place.topic.len());
-            name.push('/');
-            name.push_str(text);
-        }
-        if deliver.receive(*topic, name, sample) {
-            counts.received.fetch_add(1, Ordering::Relaxed);
-            *touched = true;
-        }
     }
 }
 

@@ -8,9 +8,10 @@ use rdkafka::consumer::Consumer as _;
 use rdkafka::error::{KafkaError, KafkaResult};
 use rdkafka::message::BorrowedMessage;
 
-use super::client::is_unknown_topic;
-use super::incoming::{Incoming, Routes};
+use super::client::{is_unknown_topic, unreadable};
+use super::incoming::Incoming;
 use super::partitions::{self, First, Unknown};
+use super::routes::Routes;
 
 /// Time of one wait for a record.
 const WAIT: Duration = Duration::from_millis(100);
@@ -80,8 +81,9 @@ impl Incoming {
         Incoming::idle(&mut routes);
     }
 
-    /// Logs an error of the consumer. Errors of the connection are those of the watch.
-    fn failed(&self, routes: &mut Routes, error: &KafkaError) {
+    /// Logs an error of the consumer, and counts it if records cannot be read. Errors of the connection are those of the
+    /// watch.
+    pub(super) fn failed(&self, routes: &mut Routes, error: &KafkaError) {
         let Some(code) = error.rdkafka_error_code() else { return };
         if is_unknown_topic(code) {
             // It does not name the topic.
@@ -89,9 +91,19 @@ impl Incoming {
                 topic.is_known = false;
             }
         }
+        let advice = unreadable(error);
+        if advice.is_some() {
+            routes.cut_off();
+        }
         if !routes.logged.contains(&code) {
             routes.logged.push(code);
-            tracing::debug!("Kafka at {}: {error}", self.settings.place());
+            let place = self.settings.place();
+            match advice {
+                Some(advice) => tracing::warn!(
+                    "cannot read records of Kafka at {place}: {error}; {advice}; further such errors are only counted"
+                ),
+                None => tracing::debug!("Kafka at {place}: {error}"),
+            }
         }
     }
 
@@ -131,12 +143,13 @@ impl Incoming {
                     topic.unread_since = None;
                     if !std::mem::replace(&mut topic.is_missing, true) {
                         tracing::warn!(
-                            "Kafka at {} has no topic `{name}` any more; it is read from its first record once it exists",
+                            "Kafka at {} has no topic `{name}` any more; once it exists, reading goes on where it ended, \
+                             or at the first record if it has fewer",
                             self.settings.place()
                         );
                     }
                     let partitions = std::mem::take(&mut topic.partitions);
-                    self.unassign(&name, partitions.into_keys());
+                    self.stop(&mut routes, &name, &partitions);
                 }
                 Err(Unknown::Refused(reason)) => {
                     for route in routes.all.iter().filter(|route| route.place.topic == name) {

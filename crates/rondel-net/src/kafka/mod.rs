@@ -27,10 +27,14 @@ mod place;
 #[cfg(feature = "kafka")]
 mod positions;
 #[cfg(feature = "kafka")]
+mod routes;
+#[cfg(feature = "kafka")]
 mod session;
 mod settings;
 #[cfg(feature = "kafka")]
 mod subscription;
+#[cfg(all(test, feature = "kafka"))]
+mod tests;
 #[cfg(feature = "kafka")]
 mod watch;
 

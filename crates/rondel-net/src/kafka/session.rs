@@ -9,9 +9,10 @@ use rdkafka::consumer::Consumer as _;
 use rondel_event::TopicId;
 
 use super::client::{self, unreachable};
-use super::incoming::{Incoming, Route};
+use super::incoming::Incoming;
 use super::outgoing::{Outgoing, Publisher};
 use super::positions::{self, Marks};
+use super::routes::Route;
 use super::subscription::{Counts, Deliver, DeliverTo, Subscription};
 use super::watch::Breaks;
 use super::{DeclareError, OpenError, Place, Settings};

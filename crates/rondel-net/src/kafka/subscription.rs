@@ -78,7 +78,7 @@ pub(super) struct Counts {
     pub(super) received: AtomicU64,
     /// Tombstones.
     pub(super) empty: AtomicU64,
-    /// Records without a key that can be a parameter.
+    /// Records without a key that can be a parameter, and attempts to fetch records that cannot be read.
     pub(super) malformed: AtomicU64,
     /// Expired records.
     pub(super) lost: AtomicU64,

@@ -98,21 +98,11 @@ fn check(name: &str, value: &str) -> Result<(), String> {
              `{name}: PLAIN`"
         ));
     }
-    if is_compression(name) && value.eq_ignore_ascii_case("gzip") {
-        return Err(format!(
-            "the setting `{name}: {value}` of Kafka cannot be chosen: this build compresses by lz4, zstd and snappy; use \
-             `{name}: lz4`"
-        ));
-    }
     Ok(())
 }
 
 fn is_mechanism(name: &str) -> bool {
     matches!(name, "sasl.mechanism" | "sasl.mechanisms")
-}
-
-fn is_compression(name: &str) -> bool {
-    matches!(name, "compression.type" | "compression.codec")
 }
 
 /// An error of librdkafka about a setting, as a sentence.
@@ -186,7 +176,6 @@ mod tests {
         for (name, value, reason) in [
             ("linger.mss", "5", "there is no setting `linger.mss` of Kafka"),
             ("linger.ms", "soon", "cannot use the setting `linger.ms` of Kafka"),
-            ("compression.type", "gzip", "lz4, zstd and snappy"),
             ("compression.type", "brotli", "cannot use the setting `compression.type`"),
             ("security.protocol", "SSL", "without TLS"),
             ("security.protocol", "sasl_ssl", "without TLS"),
@@ -205,6 +194,7 @@ mod tests {
             ("compression.type", "lz4"),
             ("compression.type", "zstd"),
             ("compression.type", "snappy"),
+            ("compression.type", "gzip"),
             ("linger.ms", "50"),
             ("client.id", "car-7"),
             ("security.protocol", "SASL_PLAINTEXT"),

@@ -7,6 +7,7 @@ fn records_are_checked_and_verdicts_published() {
     let Some(broker) = KafkaBroker::start("records_are_checked_and_verdicts_published", "") else { return };
     keys_are_parameters(&broker);
     unreadable_records_are_counted(&broker);
+    compressed_records_are_read(&broker);
     topics_are_listed_and_printed(&broker);
     recordings_are_made_and_replayed(&broker);
 }
@@ -69,6 +70,19 @@ fn unreadable_records_are_counted(broker: &KafkaBroker) {
     let summary = summary(&run.finish());
     let counts = [&summary["received"], &summary["empty"], &summary["undecodable"]];
     assert_eq!(counts, [&json!(2), &json!(1), &json!(1)], "{summary}");
+}
+
+fn compressed_records_are_read(broker: &KafkaBroker) {
+    // The broker compresses what it stores.
+    for kind in ["gzip", "lz4", "snappy", "zstd"] {
+        let compression = format!("compression.type={kind}");
+        broker.create(kind, &["partitions=1", &compression]);
+        broker.publish(kind, &numbered(0..100));
+        let address = format!("kafka:{kind}");
+        let own = ["tap", &address, "--count", "100", "--kafka-start", "earliest"];
+        let tapped = rondel(arguments(&own, &joining(broker)));
+        assert!(tapped.expect_status(0).stdout.contains("\"n\":99"), "{kind}: {}", tapped.stdout);
+    }
 }
 
 fn topics_are_listed_and_printed(broker: &KafkaBroker) {
