@@ -241,7 +241,7 @@ struct Joined {
 
 impl Joined {
     /// Joins the monitors of parts. That with the most events gives what cannot be joined, such as the number of the next
-    /// step; monitors without an event have no state.
+    /// step; monitors without an event have no state apart from missed messages.
     fn new(parts: &[PartContents]) -> Result<Joined, PartsError> {
         // Each monitor with the position of its first part.
         let mut monitors: Vec<(usize, SavedMonitor)> = Vec::new();
@@ -261,8 +261,13 @@ impl Joined {
             (0..monitors.len()).rev().max_by_key(|&i| monitors[i].1.position).ok_or(PartsError::Empty)?;
         let (first, saved) = monitors.swap_remove(most);
         let mut joined = Joined { saved, uncertain: Vec::new() };
-        for (at, other) in monitors.iter().filter(|(_, saved)| saved.position > 0) {
-            if !joined.add(other) {
+        for (at, other) in &monitors {
+            if other.position == 0 {
+                // Messages may have been missed before the first event.
+                if other.uncertainties.is_active() {
+                    joined.add_uncertain(other);
+                }
+            } else if !joined.add(other) {
                 return Err(PartsError::OtherState(first.max(*at)));
             }
         }
@@ -274,21 +279,28 @@ impl Joined {
 
     /// Joins another monitor. Returns false if they differ in state that belongs to no instance.
     fn add(&mut self, other: &SavedMonitor) -> bool {
-        let Joined { saved, uncertain } = self;
+        let saved = &self.saved;
         let whole = |of: &SavedMonitor| {
             postcard::to_stdvec(&(&of.sections, &of.chains, &of.linear)).unwrap_or_default()
         };
         if whole(saved) != whole(other) || saved.instances.len() != other.instances.len() {
             return false;
         }
+        self.add_uncertain(other);
+        let saved = &mut self.saved;
         saved.event_time = saved.event_time.max(other.event_time);
         saved.beyond = saved.beyond.max(other.beyond);
+        saved.instances.iter_mut().zip(&other.instances).all(|(own, other)| own.join(other))
+    }
+
+    /// Joins the uncertainty of another monitor.
+    fn add_uncertain(&mut self, other: &SavedMonitor) {
+        let Joined { saved, uncertain } = self;
         for property in saved.uncertainties.differing(&other.uncertainties) {
             if !uncertain.contains(&property) {
                 uncertain.push(property);
             }
         }
         saved.uncertainties.join(&other.uncertainties);
-        saved.instances.iter_mut().zip(&other.instances).all(|(own, other)| own.join(other))
     }
 }
