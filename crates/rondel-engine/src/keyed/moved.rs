@@ -289,7 +289,8 @@ impl SavedInstances {
         let Some(first) = targets.first() else { return true };
         let Some(blank) = first.table.words.get(..len).map(<[u64]>::to_vec) else { return false };
         let SavedTable { words, begun, mut keys, heap: from, .. } = other;
-        if of_other <= BITS || words.len() % of_other != 0 {
+        let is_odd = |to: &SavedInstances| to.table.words.len() % len != 0;
+        if of_other <= BITS || words.len() % of_other != 0 || targets.iter().any(is_odd) {
             return false;
         }
         let mut texts: Vec<Option<Vec<u8>>> = from.texts.into_iter().map(Some).collect();
@@ -393,5 +394,35 @@ impl Numbers {
         let count = &mut self.0[shard];
         *count += 1;
         shards::number(shard, *count - 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rondel_event::Block;
+
+    use super::*;
+    use crate::keyed::Instances;
+    use crate::monitor::program::Program;
+
+    #[test]
+    fn states_with_a_cut_record_are_refused() {
+        let text = "topic t { n: int, b: bool } property p for each n in t.n = once t.b";
+        let program = Program::compile(&rondel_spec::parse(text).spec.unwrap()).unwrap();
+        let (sliced, block) = (&program.sliced[0], Block::new(program.layout()));
+        let outline = SlicedOutline::new(sliced);
+        let blank = || Instances::new(sliced, &block).saved();
+        let taken = |mut own: SavedInstances, other: SavedInstances| {
+            let all = Selection { with_template: false, is_meant: &|_| true };
+            own.take(&outline, other, &outline, &Origins(vec![Some(0)]), all)
+        };
+        let cut = || {
+            let mut cut = blank();
+            cut.table.words.push(0);
+            cut
+        };
+        assert!(taken(blank(), blank()));
+        assert!(!taken(cut(), blank()));
+        assert!(!taken(blank(), cut()));
     }
 }
