@@ -269,9 +269,10 @@ impl Table {
         self.removed.push(number);
     }
 
-    /// Makes the numbers of removed instances reusable.
+    /// Makes the numbers of removed instances reusable, in an order that does not depend on how events were batched.
     pub(crate) fn recycle(&mut self) {
         let Table { free, removed, .. } = self;
+        removed.sort_unstable();
         removed.drain(..).for_each(|number| free[shards::place(number).0].push(number));
     }
 
