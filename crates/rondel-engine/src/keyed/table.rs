@@ -331,11 +331,14 @@ impl Table {
             })
     }
 
-    /// Size in bytes of the records and keys of live instances.
+    /// Size in bytes of the records and keys of live instances, with the records in between that no key has used: the other
+    /// shards have as many as the largest one.
     pub(crate) fn live_bytes(&self) -> usize {
         let beside = if self.word_keys { 0 } else { size_of::<KeptKey>() };
-        let each = self.layout.words * size_of::<u64>() + FOUND + beside;
-        self.live as usize * each + self.key_bytes
+        let used = self.counts.iter().zip(&self.free);
+        let most = used.map(|(&count, free)| (count as usize).saturating_sub(free.len())).max().unwrap_or(0);
+        let records = SHARDS * most * (self.layout.words * size_of::<u64>() + beside);
+        records + self.live as usize * FOUND + self.key_bytes
     }
 
     /// Size in bytes of the whole table.
