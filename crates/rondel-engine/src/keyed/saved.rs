@@ -44,7 +44,7 @@ impl SavedInstances {
         if self.first.is_empty() {
             self.first.clone_from(&other.first);
         }
-        self.unexercised.join(&other.unexercised);
+        self.unexercised.intersect(&other.unexercised);
         self.table.heap.join_lost(&other.table.heap);
         let template = |table: &SavedTable| table.words.get(POSITION).copied();
         if template(&self.table) == Some(0) && template(&other.table) == Some(0) {
