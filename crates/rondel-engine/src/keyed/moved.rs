@@ -405,10 +405,30 @@ mod tests {
     use crate::keyed::Instances;
     use crate::monitor::program::Program;
 
+    fn program() -> Program {
+        let text = "topic t { n: int, b: bool } property p for each n in t.n = once t.b";
+        Program::compile(&rondel_spec::parse(text).spec.unwrap()).unwrap()
+    }
+
+    #[test]
+    fn records_in_another_shard_are_refused() {
+        let program = program();
+        let (sliced, block) = (&program.sliced[0], Block::new(program.layout()));
+        let blank = || Instances::new(sliced, &block);
+        let record = blank().saved().table.words;
+        let fits = |shard: usize| {
+            let mut saved = blank().saved();
+            let SavedTable { words, keys, .. } = &mut saved.table;
+            put(words, keys, shards::number(shard, 0) as usize, &record, Vec::new());
+            blank().restore(&sliced.section, saved)
+        };
+        let own = shards::of_tag(tag(record[KEY]));
+        assert!((0..SHARDS).all(|shard| fits(shard) == (shard == own)));
+    }
+
     #[test]
     fn states_with_a_cut_record_are_refused() {
-        let text = "topic t { n: int, b: bool } property p for each n in t.n = once t.b";
-        let program = Program::compile(&rondel_spec::parse(text).spec.unwrap()).unwrap();
+        let program = program();
         let (sliced, block) = (&program.sliced[0], Block::new(program.layout()));
         let outline = SlicedOutline::new(sliced);
         let blank = || Instances::new(sliced, &block).saved();
