@@ -213,7 +213,7 @@ fn take_all<T: Varying>(
 impl SavedInstances {
     /// Takes over the selected instances of another section. `self` is in the state before the first event,
     /// or has taken instances already; with the template go the state of a new instance and the total counts.
-    /// Returns false if the saved state is damaged.
+    /// Returns false if the saved state is damaged. [`SavedInstances::schedule`] must follow the last transfer.
     pub(crate) fn take(
         &mut self,
         own: &SlicedOutline,
@@ -243,9 +243,7 @@ impl SavedInstances {
         let Selection { with_template, is_meant } = selection;
         let target = |key: &[u64]| is_meant(key).then_some(0_usize);
         let targets = std::slice::from_mut(self);
-        let is_whole = Self::take_records(targets, own, (table, others), &moves, with_template, &target);
-        self.schedule(own);
-        is_whole
+        Self::take_records(targets, own, (table, others), &moves, with_template, &target)
     }
 
     /// Divides instances among states before the first event; `target` returns the index of the one that takes an
@@ -263,8 +261,8 @@ impl SavedInstances {
         is_whole
     }
 
-    /// Schedules what follows from the records.
-    fn schedule(&mut self, own: &SlicedOutline) {
+    /// Schedules the changes by time alone of all records.
+    pub(crate) fn schedule(&mut self, own: &SlicedOutline) {
         if let Some(word) = own.places.planned {
             let len = own.words as usize;
             let planned = (0..).zip(self.table.words.chunks_exact(len)).filter_map(|(number, record)| {

@@ -210,6 +210,7 @@ impl Monitor {
             keys.retain(|(property, _)| !uncertain.contains(property));
             saved.uncertainties.add_keys(keys);
         }
+        saved.instances.iter_mut().zip(&outlines).for_each(|(own, outline)| own.schedule(outline));
         let time = Timestamp::from_nanos(saved.time);
         let mut monitor = Monitor::from_saved(program, saved).ok_or(altered(0))?;
         if !uncertain.is_empty() {
