@@ -13,6 +13,7 @@ use crate::keyed::Instances;
 use crate::keyed::moved::{Selection, SlicedOutline};
 use crate::keyed::plan::Sliced;
 use crate::keyed::saved::SavedInstances;
+use crate::keyed::shards::Shards;
 use crate::monitor::program::Program;
 use crate::monitor::uncertainty::{Instance, SeenAgain, UnseenFrom};
 use crate::monitor::{Monitor, SavedMonitor};
@@ -137,13 +138,11 @@ impl Monitor {
             let outline = SlicedOutline::new(sliced);
             let blank = || Instances::new(sliced, &block).saved();
             let mut divided: Vec<SavedInstances> = (0..count).map(|_| blank()).collect();
-            let mut rest = blank();
-            let template = Selection { with_template: true, is_meant: &|_| false };
             // Just serialised, so that it can be read. Otherwise the parts would be refused.
-            if SavedInstances::divide(&mut divided, &outline, all, &origins, &|key| part_of(at, key))
-                && rest.take(&outline, own.saved(), &outline, &origins, template)
-            {
-                rests.push(rest);
+            if SavedInstances::divide(&mut divided, &outline, all, &origins, &|key| part_of(at, key)) {
+                let mut rest = own.part(sliced, &block, Shards::NONE);
+                rest.add_lost(own);
+                rests.push(rest.saved());
                 parts.iter_mut().zip(divided).for_each(|((instances, _), own)| instances.push(own));
             }
         }
