@@ -317,35 +317,70 @@ fn messages_missed_by_one_of_several_monitors_are_missed_by_all() {
         "topic t { n: int, x: float } property low for each id in (t.n) = historically[0, 3 s] t.x < 9";
     let program = Arc::new(Program::compile(&rondel_spec::parse(text).spec.unwrap()).unwrap());
     let half = KEY_HASHES / 2;
-    let [mut low, mut high] = [0, 1].map(|_| Monitor::new(program.clone()));
     let event = |time: i64, number: u64| Event { time, chance: number << 8 };
     let is_low = |number: &u64| key_hash(&[Value::Int(*number as i64)]) < half;
     let (first, second) = ((0..16).find(is_low).unwrap(), (0..16).find(|number| !is_low(number)).unwrap());
-    low.step(&block(&program, &[event(1_000_000_000, first)]));
-    high.step(&block(&program, &[event(1_000_000_000, second)]));
-    let at = Timestamp::from_nanos(2_000_000_000);
-    high.miss(&[TopicId(0)], at, SeenAgain::Now(at));
+    for has_event in [true, false] {
+        let [mut low, mut high] = [0, 1].map(|_| Monitor::new(program.clone()));
+        low.step(&block(&program, &[event(1_000_000_000, first)]));
+        if has_event {
+            high.step(&block(&program, &[event(1_000_000_000, second)]));
+        }
+        let at = Timestamp::from_nanos(2_000_000_000);
+        high.miss(&[TopicId(0)], at, SeenAgain::Now(at));
+        low.advance(at);
+        high.advance(at);
+        let parts = [low.snapshot_part(0..half), high.snapshot_part(half..KEY_HASHES)];
+        let (mut joined, _) = Monitor::restore_parts(program.clone(), &[&parts[0], &parts[1]]).unwrap();
+        joined.report_every(true);
+        let mut verdicts = |time: i64| -> Vec<rondel_event::Verdict> {
+            joined.step(&block(&program, &[event(time, first), event(time, second)]));
+            joined
+                .reports()
+                .iter()
+                .filter(|report| report.time.as_nanos() == time)
+                .map(|report| report.verdict)
+                .collect()
+        };
+        let soon = verdicts(3_000_000_000);
+        assert!(!soon.is_empty());
+        assert!(soon.iter().all(|verdict| *verdict == rondel_event::Verdict::Inconclusive));
+        verdicts(6_000_000_000);
+        let later = verdicts(7_000_000_000);
+        assert!(!later.is_empty());
+        assert!(later.iter().all(|verdict| *verdict == rondel_event::Verdict::Satisfied));
+    }
+}
+
+/// A message without parameters changes the state in which instances begin. Monitors with that message in common are
+/// joined again, whichever instances have begun in each since then.
+#[test]
+fn parts_are_joined_again_after_a_message_without_parameters() {
+    let text = "topic t { n: int, b: bool } topic u { b: bool }
+                property p for each id in (t.n) = t.b -> once[0, 3 s] u.b";
+    let program = Arc::new(Program::compile(&rondel_spec::parse(text).spec.unwrap()).unwrap());
+    let half = KEY_HASHES / 2;
+    let mut whole = Monitor::new(program.clone());
+    // On `u`, with `b`.
+    whole.step(&block(&program, &[Event { time: 1_000_000_000, chance: 3 }]));
+    let parts = whole.snapshot_parts(&[0, half, KEY_HASHES]);
+    let [mut low, mut high] =
+        [0, 1].map(|at| Monitor::restore_parts(program.clone(), &[parts[at].as_slice()]).unwrap().0);
+    // On `t`, with `b`.
+    let event = |number: u64| Event { time: 2_000_000_000, chance: 2 | number << 8 };
+    let events: Vec<Event> = (0..16).map(event).collect();
+    let (low_events, high_events): (Vec<Event>, Vec<Event>) =
+        events.into_iter().partition(|event| key_hash(&[Value::Int(event.number())]) < half);
+    assert!(!high_events.is_empty());
+    low.step(&block(&program, &low_events));
+    high.step(&block(&program, &high_events[..1]));
+    let at = Timestamp::from_nanos(3_000_000_000);
     low.advance(at);
     high.advance(at);
     let parts = [low.snapshot_part(0..half), high.snapshot_part(half..KEY_HASHES)];
-    let (mut joined, _) = Monitor::restore_parts(program.clone(), &[&parts[0], &parts[1]]).unwrap();
-    joined.report_every(true);
-    let mut verdicts = |time: i64| -> Vec<rondel_event::Verdict> {
-        joined.step(&block(&program, &[event(time, first), event(time, second)]));
-        joined
-            .reports()
-            .iter()
-            .filter(|report| report.time.as_nanos() == time)
-            .map(|report| report.verdict)
-            .collect()
-    };
-    let soon = verdicts(3_000_000_000);
-    assert!(!soon.is_empty());
-    assert!(soon.iter().all(|verdict| *verdict == rondel_event::Verdict::Inconclusive));
-    verdicts(6_000_000_000);
-    let later = verdicts(7_000_000_000);
-    assert!(!later.is_empty());
-    assert!(later.iter().all(|verdict| *verdict == rondel_event::Verdict::Satisfied));
+    let (joined, _) = Monitor::restore_parts(program, &[&parts[0], &parts[1]]).unwrap();
+    let instances = |monitor: &Monitor| monitor.slices().map(|slice| slice.instances).sum::<u64>();
+    assert_eq!(instances(&joined), instances(&low) + instances(&high));
 }
 
 #[test]

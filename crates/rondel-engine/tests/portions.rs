@@ -372,3 +372,18 @@ fn instances_are_divided_unless_they_depend_on_each_other() {
                     property p for each n in d.all.name = d.all[name == n].x < 2";
     assert_eq!(reason(elements), Some(WholeReason::Elements));
 }
+
+#[test]
+fn only_divided_instances_are_copied() {
+    let own = "property own for each id in t.n = once t.b";
+    let several: String =
+        (1..=8).map(|k| format!("@limit({k}0000000) {}\n", own.replace("own", &format!("p{k}")))).collect();
+    let copied = |text: &str| {
+        let mut divided = Divided::new(&parsed(&[text]), 2);
+        let (mut random, mut time) = (Random::new(1), 0);
+        divided.steps(&[(0..64).map(|_| Event::next(&mut random, &mut time)).collect()]);
+        divided.monitor.copied()
+    };
+    assert!(copied(own) > 0);
+    assert_eq!(copied(&several), 0, "each is evaluated by one portion");
+}

@@ -63,11 +63,6 @@ impl Unexercised {
         Unexercised(left.map(|(at, _)| at).collect())
     }
 
-    /// Removes the premises that were exercised in another monitor of the program.
-    pub(crate) fn join(&mut self, other: &Unexercised) {
-        self.0.retain(|place| other.0.contains(place));
-    }
-
     /// Restores saved indexes; false if they exceed `count`.
     pub(crate) fn restore(&mut self, saved: Unexercised, count: usize) -> bool {
         let fits = saved.0.is_sorted() && saved.0.last().is_none_or(|&last| (last as usize) < count);

@@ -183,6 +183,17 @@ pub(crate) struct SavedHeap {
     pub(super) delayed: SavedWaits<Delayed>,
 }
 
+impl SavedHeap {
+    /// Joins the numbers of obligations and samples that freed states have dropped with those of another monitor. They may
+    /// have a common past, so that the greater ones stay.
+    pub(super) fn join_lost(&mut self, other: &SavedHeap) {
+        self.pools.dropped = self.pools.dropped.max(other.pools.dropped);
+        self.relations.lost = self.relations.lost.max(other.relations.lost);
+        self.pending.lost = self.pending.lost.max(other.pending.lost);
+        self.delayed.lost = self.delayed.lost.max(other.delayed.lost);
+    }
+}
+
 impl InstanceHeap {
     /// Returns a heap of the same section without a state of instances.
     pub(super) fn emptied(&self) -> InstanceHeap {

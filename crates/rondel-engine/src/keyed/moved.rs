@@ -213,7 +213,7 @@ fn take_all<T: Varying>(
 impl SavedInstances {
     /// Takes over the selected instances of another section. `self` is in the state before the first event,
     /// or has taken instances already; with the template go the state of a new instance and the total counts.
-    /// Returns false if the saved state is damaged.
+    /// Returns false if the saved state is damaged. [`SavedInstances::schedule`] must follow the last transfer.
     pub(crate) fn take(
         &mut self,
         own: &SlicedOutline,
@@ -243,9 +243,7 @@ impl SavedInstances {
         let Selection { with_template, is_meant } = selection;
         let target = |key: &[u64]| is_meant(key).then_some(0_usize);
         let targets = std::slice::from_mut(self);
-        let is_whole = Self::take_records(targets, own, (table, others), &moves, with_template, &target);
-        self.schedule(own);
-        is_whole
+        Self::take_records(targets, own, (table, others), &moves, with_template, &target)
     }
 
     /// Divides instances among states before the first event; `target` returns the index of the one that takes an
@@ -263,8 +261,8 @@ impl SavedInstances {
         is_whole
     }
 
-    /// Schedules what follows from the records.
-    fn schedule(&mut self, own: &SlicedOutline) {
+    /// Schedules the changes by time alone of all records.
+    pub(crate) fn schedule(&mut self, own: &SlicedOutline) {
         if let Some(word) = own.places.planned {
             let len = own.words as usize;
             let planned = (0..).zip(self.table.words.chunks_exact(len)).filter_map(|(number, record)| {
@@ -289,7 +287,8 @@ impl SavedInstances {
         let Some(first) = targets.first() else { return true };
         let Some(blank) = first.table.words.get(..len).map(<[u64]>::to_vec) else { return false };
         let SavedTable { words, begun, mut keys, heap: from, .. } = other;
-        if of_other <= BITS || words.len() % of_other != 0 {
+        let is_odd = |to: &SavedInstances| to.table.words.len() % len != 0;
+        if of_other <= BITS || words.len() % of_other != 0 || targets.iter().any(is_odd) {
             return false;
         }
         let mut texts: Vec<Option<Vec<u8>>> = from.texts.into_iter().map(Some).collect();
@@ -393,5 +392,55 @@ impl Numbers {
         let count = &mut self.0[shard];
         *count += 1;
         shards::number(shard, *count - 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rondel_event::Block;
+
+    use super::*;
+    use crate::keyed::Instances;
+    use crate::monitor::program::Program;
+
+    fn program() -> Program {
+        let text = "topic t { n: int, b: bool } property p for each n in t.n = once t.b";
+        Program::compile(&rondel_spec::parse(text).spec.unwrap()).unwrap()
+    }
+
+    #[test]
+    fn records_in_another_shard_are_refused() {
+        let program = program();
+        let (sliced, block) = (&program.sliced[0], Block::new(program.layout()));
+        let blank = || Instances::new(sliced, &block);
+        let record = blank().saved().table.words;
+        let fits = |shard: usize| {
+            let mut saved = blank().saved();
+            let SavedTable { words, keys, .. } = &mut saved.table;
+            put(words, keys, shards::number(shard, 0) as usize, &record, Vec::new());
+            blank().restore(&sliced.section, saved)
+        };
+        let own = shards::of_tag(tag(record[KEY]));
+        assert!((0..SHARDS).all(|shard| fits(shard) == (shard == own)));
+    }
+
+    #[test]
+    fn states_with_a_cut_record_are_refused() {
+        let program = program();
+        let (sliced, block) = (&program.sliced[0], Block::new(program.layout()));
+        let outline = SlicedOutline::new(sliced);
+        let blank = || Instances::new(sliced, &block).saved();
+        let taken = |mut own: SavedInstances, other: SavedInstances| {
+            let all = Selection { with_template: false, is_meant: &|_| true };
+            own.take(&outline, other, &outline, &Origins(vec![Some(0)]), all)
+        };
+        let cut = || {
+            let mut cut = blank();
+            cut.table.words.push(0);
+            cut
+        };
+        assert!(taken(blank(), blank()));
+        assert!(!taken(cut(), blank()));
+        assert!(!taken(blank(), cut()));
     }
 }

@@ -69,7 +69,8 @@ impl Instances {
         if live >= self.room.measure_at {
             // Memory beside the records is measured each time instances have grown by an eighth: a constant
             // cost for each.
-            self.room.beside = self.table.heap.bytes() / (self.table.used().max(1) as usize);
+            let used = 1 + self.table.counts.iter().sum::<u32>();
+            self.room.beside = self.table.heap.bytes() / used as usize;
             self.room.measure_at = live + live / 8 + 64;
         }
         self.table.live_bytes() + self.room.beside * live as usize >= self.room.limit

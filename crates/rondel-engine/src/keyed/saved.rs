@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 use crate::exec::section::Section;
 use crate::ir::premise::Unexercised;
 use crate::keyed::Instances;
+use crate::keyed::heap::SavedHeap;
+use crate::keyed::pools::Pools;
 use crate::keyed::record::POSITION;
 use crate::keyed::room::Refusals;
 use crate::keyed::table::SavedTable;
@@ -42,13 +44,20 @@ impl SavedInstances {
         if self.first.is_empty() {
             self.first.clone_from(&other.first);
         }
-        self.unexercised.join(&other.unexercised);
+        self.unexercised.intersect(&other.unexercised);
+        self.table.heap.join_lost(&other.table.heap);
         let template = |table: &SavedTable| table.words.get(POSITION).copied();
         if template(&self.table) == Some(0) && template(&other.table) == Some(0) {
             return true;
         }
-        let bytes = |table: &SavedTable| postcard::to_stdvec(table).unwrap_or_default();
-        bytes(&self.table) == bytes(&other.table)
+        // Monitors that share a past sweep differently from then on: that is no state of new instances.
+        let state = |table: &SavedTable| {
+            let SavedHeap { texts, pools, relations, pending, delayed, .. } = &table.heap;
+            let pools = Pools { dropped: 0, ..pools.clone() };
+            let waits = (&pending.pools, &delayed.pools);
+            postcard::to_stdvec(&(&table.words, texts, pools, &relations.pools, waits)).unwrap_or_default()
+        };
+        state(&self.table) == state(&other.table)
     }
 }
 

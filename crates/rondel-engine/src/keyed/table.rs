@@ -269,9 +269,10 @@ impl Table {
         self.removed.push(number);
     }
 
-    /// Makes the numbers of removed instances reusable.
+    /// Makes the numbers of removed instances reusable, in an order that does not depend on how events were batched.
     pub(crate) fn recycle(&mut self) {
         let Table { free, removed, .. } = self;
+        removed.sort_unstable();
         removed.drain(..).for_each(|number| free[shards::place(number).0].push(number));
     }
 
@@ -330,11 +331,14 @@ impl Table {
             })
     }
 
-    /// Size in bytes of the records and keys of live instances.
+    /// Size in bytes of the records and keys of live instances, with the records in between that no key has used: the other
+    /// shards have as many as the largest one.
     pub(crate) fn live_bytes(&self) -> usize {
         let beside = if self.word_keys { 0 } else { size_of::<KeptKey>() };
-        let each = self.layout.words * size_of::<u64>() + FOUND + beside;
-        self.live as usize * each + self.key_bytes
+        let used = self.counts.iter().zip(&self.free);
+        let most = used.map(|(&count, free)| (count as usize).saturating_sub(free.len())).max().unwrap_or(0);
+        let records = SHARDS * most * (self.layout.words * size_of::<u64>() + beside);
+        records + self.live as usize * FOUND + self.key_bytes
     }
 
     /// Size in bytes of the whole table.

@@ -396,6 +396,7 @@ impl Monitor {
             if !to.instances[i].take(outline, other, names, &origins, everything) {
                 return Err(SnapshotError::Altered);
             }
+            to.instances[i].schedule(outline);
         }
         for (i, identity) in own.chains.iter().enumerate() {
             let from = contents.chains.iter().position(|other| other == identity);

@@ -311,7 +311,7 @@ impl Monitor {
             ([], [sliced]) => !mixes(&sliced.section) && !shares(sliced) && sliced.plan.elements.is_empty(),
             _ => false,
         };
-        let is_ordered = is_ordered && !lent.is_some_and(|lent| lent.is_divided);
+        let is_ordered = is_ordered && !lent.is_some_and(Lent::is_divided);
         if !is_ordered {
             self.sort();
         }

@@ -13,6 +13,7 @@ use crate::keyed::Instances;
 use crate::keyed::moved::{Selection, SlicedOutline};
 use crate::keyed::plan::Sliced;
 use crate::keyed::saved::SavedInstances;
+use crate::keyed::shards::Shards;
 use crate::monitor::program::Program;
 use crate::monitor::uncertainty::{Instance, SeenAgain, UnseenFrom};
 use crate::monitor::{Monitor, SavedMonitor};
@@ -137,13 +138,11 @@ impl Monitor {
             let outline = SlicedOutline::new(sliced);
             let blank = || Instances::new(sliced, &block).saved();
             let mut divided: Vec<SavedInstances> = (0..count).map(|_| blank()).collect();
-            let mut rest = blank();
-            let template = Selection { with_template: true, is_meant: &|_| false };
             // Just serialised, so that it can be read. Otherwise the parts would be refused.
-            if SavedInstances::divide(&mut divided, &outline, all, &origins, &|key| part_of(at, key))
-                && rest.take(&outline, own.saved(), &outline, &origins, template)
-            {
-                rests.push(rest);
+            if SavedInstances::divide(&mut divided, &outline, all, &origins, &|key| part_of(at, key)) {
+                let mut rest = own.part(sliced, &block, Shards::NONE);
+                rest.add_lost(own);
+                rests.push(rest.saved());
                 parts.iter_mut().zip(divided).for_each(|((instances, _), own)| instances.push(own));
             }
         }
@@ -210,6 +209,7 @@ impl Monitor {
             keys.retain(|(property, _)| !uncertain.contains(property));
             saved.uncertainties.add_keys(keys);
         }
+        saved.instances.iter_mut().zip(&outlines).for_each(|(own, outline)| own.schedule(outline));
         let time = Timestamp::from_nanos(saved.time);
         let mut monitor = Monitor::from_saved(program, saved).ok_or(altered(0))?;
         if !uncertain.is_empty() {
@@ -241,7 +241,7 @@ struct Joined {
 
 impl Joined {
     /// Joins the monitors of parts. That with the most events gives what cannot be joined, such as the number of the next
-    /// step; monitors without an event have no state.
+    /// step; monitors without an event have no state apart from missed messages.
     fn new(parts: &[PartContents]) -> Result<Joined, PartsError> {
         // Each monitor with the position of its first part.
         let mut monitors: Vec<(usize, SavedMonitor)> = Vec::new();
@@ -261,8 +261,13 @@ impl Joined {
             (0..monitors.len()).rev().max_by_key(|&i| monitors[i].1.position).ok_or(PartsError::Empty)?;
         let (first, saved) = monitors.swap_remove(most);
         let mut joined = Joined { saved, uncertain: Vec::new() };
-        for (at, other) in monitors.iter().filter(|(_, saved)| saved.position > 0) {
-            if !joined.add(other) {
+        for (at, other) in &monitors {
+            if other.position == 0 {
+                // Messages may have been missed before the first event.
+                if other.uncertainties.is_active() {
+                    joined.add_uncertain(other);
+                }
+            } else if !joined.add(other) {
                 return Err(PartsError::OtherState(first.max(*at)));
             }
         }
@@ -274,21 +279,28 @@ impl Joined {
 
     /// Joins another monitor. Returns false if they differ in state that belongs to no instance.
     fn add(&mut self, other: &SavedMonitor) -> bool {
-        let Joined { saved, uncertain } = self;
+        let saved = &self.saved;
         let whole = |of: &SavedMonitor| {
             postcard::to_stdvec(&(&of.sections, &of.chains, &of.linear)).unwrap_or_default()
         };
         if whole(saved) != whole(other) || saved.instances.len() != other.instances.len() {
             return false;
         }
+        self.add_uncertain(other);
+        let saved = &mut self.saved;
         saved.event_time = saved.event_time.max(other.event_time);
         saved.beyond = saved.beyond.max(other.beyond);
+        saved.instances.iter_mut().zip(&other.instances).all(|(own, other)| own.join(other))
+    }
+
+    /// Joins the uncertainty of another monitor.
+    fn add_uncertain(&mut self, other: &SavedMonitor) {
+        let Joined { saved, uncertain } = self;
         for property in saved.uncertainties.differing(&other.uncertainties) {
             if !uncertain.contains(&property) {
                 uncertain.push(property);
             }
         }
         saved.uncertainties.join(&other.uncertainties);
-        saved.instances.iter_mut().zip(&other.instances).all(|(own, other)| own.join(other))
     }
 }

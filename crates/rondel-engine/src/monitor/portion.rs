@@ -33,8 +33,15 @@ const SMALL: usize = 4;
 pub(super) struct Lent {
     sections: Vec<bool>,
     sliced: Vec<Shards>,
-    /// Whether several portions evaluate the instances of one section.
-    pub(super) is_divided: bool,
+    /// Whether several portions evaluate the instances of each section. This stays when they are taken back.
+    divided: Vec<bool>,
+}
+
+impl Lent {
+    /// Whether several portions evaluate the instances of some section.
+    pub(super) fn is_divided(&self) -> bool {
+        self.divided.contains(&true)
+    }
 }
 
 /// Some sections of a monitor, evaluated apart from it.
@@ -240,13 +247,14 @@ impl Monitor {
         self.divisible().map(Instances::live).sum()
     }
 
-    /// The instances that may be divided among portions.
+    /// The instances that are divided among portions; before they have been lent, those that may be.
     fn divisible(&self) -> impl Iterator<Item = &Instances> {
-        let sliced = self.program.sliced.iter().zip(&self.instances);
-        let divisible = sliced.filter(|(sliced, instances)| {
-            sliced.section.stays_with_instances().is_none() && instances.is_divisible(sliced)
+        let (sliced, lent) = (self.program.sliced.iter().zip(&self.instances), self.lent.as_ref());
+        let divisible = sliced.enumerate().filter(move |(i, (sliced, instances))| match lent {
+            Some(lent) => lent.divided[*i],
+            None => sliced.section.stays_with_instances().is_none() && instances.is_divisible(sliced),
         });
-        divisible.map(|(_, instances)| instances)
+        divisible.map(|(_, (_, instances))| instances)
     }
 
     /// Whether portions may evaluate the next block: no verdict is uncertain, which depends on the states of all
@@ -262,10 +270,10 @@ impl Monitor {
         (monitor.every, monitor.every_requested) = (self.every, self.every_requested);
         (monitor.position, monitor.time, monitor.event_time) = (self.position, self.time, self.event_time);
         let Monitor { program, sections: own, instances, no_event, lent, .. } = self;
-        let (whole, divided) = (own.len(), instances.len());
+        let (whole, count) = (own.len(), instances.len());
         let lent = lent.get_or_insert_with(|| {
-            let (sections, sliced) = (vec![false; whole], vec![Shards::NONE; divided]);
-            Box::new(Lent { sections, sliced, is_divided: false })
+            let (sections, sliced) = (vec![false; whole], vec![Shards::NONE; count]);
+            Box::new(Lent { sections, sliced, divided: vec![false; count] })
         });
         for &i in &*sections {
             swap(&mut monitor.sections[i], &mut own[i]);
@@ -277,7 +285,7 @@ impl Monitor {
                 swap(&mut monitor.instances[i], &mut instances[i]);
                 continue;
             }
-            lent.is_divided = true;
+            lent.divided[i] = true;
             monitor.instances[i] = instances[i].part(&program.sliced[i], no_event, shards);
             if lent.sliced[i] == Shards::ALL {
                 instances[i] = instances[i].emptied(&program.sliced[i], no_event);

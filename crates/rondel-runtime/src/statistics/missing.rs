@@ -243,6 +243,17 @@ impl MissingField {
 /// whether they were present without a readable value.
 pub(crate) type SavedMissing = (Vec<u32>, Vec<((u32, String, bool), bool)>);
 
+/// Keeps the topics and fields that were missing in both of two sessions.
+pub(crate) fn join(missing: &mut SavedMissing, other: &SavedMissing) {
+    let (topics, fields) = missing;
+    topics.retain(|topic| other.0.contains(topic));
+    fields.retain_mut(|(key, has_come)| {
+        let same = other.1.iter().find(|(of, _)| *of == *key);
+        *has_come |= same.is_some_and(|(_, has_come)| *has_come);
+        same.is_some()
+    });
+}
+
 impl Missing {
     /// Everything that a specification needs, where messages are decoded into the slots of `projections`.
     pub(crate) fn new(specification: &Specification, needed: &Needed, projections: &[Projection]) -> Missing {
@@ -456,3 +467,16 @@ impl Missing {
 
 /// The longest text of a premise, in characters.
 const LONGEST: usize = 80;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn joined_sessions_miss_only_common_topics_and_fields() {
+        let field = |topic: u32, has_come: bool| ((topic, "x".to_owned(), true), has_come);
+        let mut missing = (vec![0, 1], vec![field(0, false), field(1, false), field(2, true)]);
+        join(&mut missing, &(vec![1, 2], vec![field(1, true), field(2, false)]));
+        assert_eq!(missing, (vec![1], vec![field(1, true), field(2, true)]));
+    }
+}

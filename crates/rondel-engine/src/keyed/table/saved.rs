@@ -41,7 +41,7 @@ impl Table {
             }
         }
         let mut removed = self.removed.clone();
-        removed.sort_by_key(|&number| shards::place(number).0);
+        removed.sort_unstable();
         let keys = self.keys.iter().rposition(|key| !key.parts().is_empty()).map_or(0, |last| last + 1);
         SavedTable {
             words,
@@ -113,6 +113,7 @@ impl Table {
                 .all(|(k, &word)| heap.relations.is_valid(k, record[word as usize]))
             && (0..).zip(&places.pending).all(|(k, &word)| heap.pending.is_valid(k, record[word as usize]))
             && (0..).zip(&places.delayed).all(|(k, &word)| heap.delayed.is_valid(k, record[word as usize]))
+            && (number == TEMPLATE || shards::place(number).0 == shards::of_tag(keys::tag(record[KEY])))
             && (number == TEMPLATE
                 || self.word_keys
                 || keys::is_short_text(record[KEY])

@@ -303,7 +303,8 @@ impl Uncertainties {
     /// Makes a property certain.
     pub(crate) fn clear(&mut self, property: u32) {
         let uncertainty = self.properties.get_mut(property as usize).and_then(Option::take);
-        self.active -= usize::from(uncertainty.is_some());
+        // Parts are checked only when they are joined.
+        self.active = self.active.saturating_sub(usize::from(uncertainty.is_some()));
     }
 
     /// Whether the uncertainty of a property has the form of the plan with this identity.

@@ -8,6 +8,7 @@ use rondel_event::SnapshotError;
 
 use super::saved::{Known, Saved, StartError};
 use crate::session::{Route, Session, SessionPlan};
+use crate::statistics::missing;
 
 impl Session {
     /// Writes a part of a [snapshot](Session::snapshot): the `for each` instances whose parameters have a
@@ -104,6 +105,7 @@ impl SessionPlan {
             known.time = known.time.max(other.time);
             known.recorded_until = known.recorded_until.max(other.recorded_until);
             known.is_by_arrival |= other.is_by_arrival;
+            missing::join(&mut known.missing, &other.missing);
             let ((topics, before), (others, other)) = (&mut known.unseen, &other.unseen);
             if !others.is_empty() {
                 *before = if topics.is_empty() { *other } else { (*other).min(*before) };
