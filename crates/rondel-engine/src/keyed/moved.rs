@@ -287,7 +287,7 @@ impl SavedInstances {
         let Some(first) = targets.first() else { return true };
         let Some(blank) = first.table.words.get(..len).map(<[u64]>::to_vec) else { return false };
         let SavedTable { words, begun, mut keys, heap: from, .. } = other;
-        let is_odd = |to: &SavedInstances| to.table.words.len() % len != 0;
+        let is_odd = |to: &SavedInstances| !to.table.words.len().is_multiple_of(len);
         if of_other <= BITS || words.len() % of_other != 0 || targets.iter().any(is_odd) {
             return false;
         }
