@@ -12,6 +12,7 @@ use super::client::{is_unknown_topic, unreadable};
 use super::incoming::Incoming;
 use super::partitions::{self, First, Unknown};
 use super::routes::Routes;
+use super::watch::PROBE;
 
 /// Time of one wait for a record.
 const WAIT: Duration = Duration::from_millis(100);
@@ -110,8 +111,14 @@ impl Incoming {
     /// Checks a suspected connection. Returns whether it was restored.
     fn look_after_connection(&self) -> bool {
         let watch = &self.consumer.context().watch;
-        let Some(topic) = self.routes().topics.keys().next().cloned() else { return false };
-        let is_restored = watch.look(self.consumer.client(), &topic);
+        let topics: Vec<String> = self.routes().topics.keys().cloned().collect();
+        if topics.is_empty() {
+            return false;
+        }
+        // One of several brokers may answer while the records of others wait.
+        let client = self.consumer.client();
+        let is_restored =
+            watch.look(|| topics.iter().all(|topic| partitions::have_leaders(client, topic, PROBE)));
         if watch.is_lost() || is_restored {
             self.is_behind.store(true, Ordering::Relaxed);
         }
