@@ -51,6 +51,7 @@ impl Incoming {
             topics: BTreeMap::new(),
             marks,
             waits: settings.waits,
+            is_begun: false,
             logged: Vec::new(),
         };
         Incoming {
@@ -228,9 +229,10 @@ impl Incoming {
         true
     }
 
-    /// Reads the topics of all subscriptions from now on, if they waited.
+    /// Declares that all subscriptions exist. If their topics waited, they are read from now on.
     pub(super) fn begin(&self) {
         let (_gate, mut routes) = self.routes_soon();
+        routes.is_begun = true;
         if std::mem::take(&mut routes.waits) {
             self.assign(&mut routes);
         }

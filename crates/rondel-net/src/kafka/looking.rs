@@ -12,6 +12,7 @@ use super::client::{is_unknown_topic, unreadable};
 use super::incoming::Incoming;
 use super::partitions::{self, First, Unknown};
 use super::routes::Routes;
+use super::watch::PROBE;
 
 /// Time of one wait for a record.
 const WAIT: Duration = Duration::from_millis(100);
@@ -28,23 +29,53 @@ const TOPICS: Duration = Duration::from_secs(1);
 /// Time limit of looking for one topic, while nothing is received.
 const LIMIT: Duration = Duration::from_secs(1);
 
+/// Time since which the client fetches records.
+#[derive(Debug, Default)]
+struct Fetches {
+    /// The time at which the partitions of all subscriptions were found, or a later one at which the connection was
+    /// restored.
+    since: Option<Instant>,
+}
+
+impl Fetches {
+    /// Records that the partitions of all subscriptions are found: only now are all fetched.
+    fn begin(&mut self) {
+        self.since = Some(Instant::now());
+    }
+
+    /// Records that the connection is restored.
+    fn restore(&mut self) {
+        if self.since.is_some() {
+            self.begin();
+        }
+    }
+
+    /// Whether records that waited at the brokers have been fetched by now.
+    fn have_come(&self) -> bool {
+        self.since.is_some_and(|since| since.elapsed() >= FETCHING)
+    }
+}
+
 impl Incoming {
     /// The thread of the consumer.
     pub(super) fn run(&self) {
         let (mut looked, mut searched) = (Instant::now(), Instant::now());
         let watch = &self.consumer.context().watch;
-        let mut restored = Instant::now();
+        let mut fetches = Fetches::default();
         while !self.is_closing() {
+            if fetches.since.is_none() && self.routes().are_found() {
+                fetches.begin();
+            }
             match self.consumer.poll(WAIT) {
                 Some(first) => self.take(first),
                 // Nothing waits any more.
-                None if !watch.is_lost() && restored.elapsed() >= FETCHING => {
+                None if !watch.is_lost() && fetches.have_come() => {
                     self.is_behind.store(false, Ordering::Relaxed);
                 }
                 None => {}
             }
             if watch.is_suspected() && self.look_after_connection() {
-                restored = Instant::now();
+                fetches.restore();
             }
             if searched.elapsed() >= TOPICS {
                 // A session that only publishes has no topics.
@@ -110,8 +141,14 @@ impl Incoming {
     /// Checks a suspected connection. Returns whether it was restored.
     fn look_after_connection(&self) -> bool {
         let watch = &self.consumer.context().watch;
-        let Some(topic) = self.routes().topics.keys().next().cloned() else { return false };
-        let is_restored = watch.look(self.consumer.client(), &topic);
+        let topics: Vec<String> = self.routes().topics.keys().cloned().collect();
+        if topics.is_empty() {
+            return false;
+        }
+        // One of several brokers may answer while the records of others wait.
+        let client = self.consumer.client();
+        let is_restored =
+            watch.look(|| topics.iter().all(|topic| partitions::have_leaders(client, topic, PROBE)));
         if watch.is_lost() || is_restored {
             self.is_behind.store(true, Ordering::Relaxed);
         }
@@ -193,5 +230,25 @@ impl Incoming {
                 Err(_) => {}
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_have_come_two_seconds_after_partitions_are_found() {
+        let ago = |time: Duration| Instant::now().checked_sub(time);
+        let mut fetches = Fetches::default();
+        fetches.restore();
+        assert!(fetches.since.is_none(), "a restored connection has nothing to fetch yet");
+        assert!(!fetches.have_come());
+        fetches.begin();
+        assert!(!fetches.have_come());
+        fetches.since = ago(FETCHING);
+        assert!(fetches.have_come());
+        fetches.restore();
+        assert!(!fetches.have_come());
     }
 }

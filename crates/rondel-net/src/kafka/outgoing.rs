@@ -9,7 +9,7 @@ use rdkafka::producer::{BaseProducer, BaseRecord, Producer as _};
 
 use super::client::{self, unusable};
 use super::flight::{Flight, Flights, Reports};
-use super::watch::{Breaks, Watch};
+use super::watch::{Breaks, PROBE, Watch};
 use super::{OpenError, Place, Settings};
 use crate::adapter::{self, Drops, PublishError, now, trace_message};
 
@@ -80,7 +80,7 @@ impl Outgoing {
             let watch = &self.flights.watch;
             if watch.is_suspected()
                 && let Some(topic) = self.flights.topic()
-                && watch.look(producer.client(), &topic)
+                && watch.look(|| producer.client().fetch_metadata(Some(topic.as_str()), PROBE).is_ok())
             {
                 self.flights.wake();
             }

@@ -63,6 +63,16 @@ pub(super) fn find(
     Ok(partitions)
 }
 
+/// Whether the cluster answers within `limit`, and all partitions of a topic have a leader.
+pub(super) fn have_leaders(client: &Client<Watched>, topic: &str, limit: Duration) -> bool {
+    let Ok(metadata) = client.fetch_metadata(Some(topic), limit) else { return false };
+    metadata.topics().iter().all(|found| match found.error() {
+        // A missing or refused topic says nothing about the connection.
+        Some(error) => RDKafkaErrorCode::from(error) != RDKafkaErrorCode::LeaderNotAvailable,
+        None => found.partitions().iter().all(|partition| partition.leader() >= 0),
+    })
+}
+
 fn reason(client: &Client<Watched>, topic: &str, code: RDKafkaErrorCode) -> Unknown {
     match code {
         code if is_unknown_topic(code) => Unknown::Topic,

@@ -25,6 +25,8 @@ pub(super) struct Routes {
     pub(super) marks: Marks,
     /// Whether records wait until all subscriptions exist.
     pub(super) waits: bool,
+    /// Whether all subscriptions exist.
+    pub(super) is_begun: bool,
     /// Errors that were logged.
     pub(super) logged: Vec<RDKafkaErrorCode>,
 }
@@ -104,6 +106,11 @@ impl Partition {
 impl Routes {
     pub(super) fn partitions(&mut self) -> impl Iterator<Item = &mut Partition> {
         self.topics.values_mut().flat_map(|topic| topic.partitions.values_mut())
+    }
+
+    /// Whether all subscriptions exist, and the partitions of their topics are known.
+    pub(super) fn are_found(&self) -> bool {
+        self.is_begun && self.topics.values().all(|topic| topic.is_known || topic.is_missing)
     }
 
     pub(super) fn partition(&mut self, topic: &str, number: i32) -> Option<&mut Partition> {

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -127,6 +128,26 @@ fn a_gap_is_uncertain_if_no_broker_answers() {
     assert_eq!(counts.lost.load(Ordering::Relaxed), 0);
     let harmless = incoming.routes().partition("state", 0).map(|partition| partition.harmless);
     assert_eq!(harmless, Some(0));
+}
+
+#[test]
+fn a_run_that_goes_on_is_behind_until_all_partitions_are_found() {
+    let mark = Mark { next: 7, last: Timestamp::from_nanos(5) };
+    let incoming = incoming(Marks::from([("state".to_owned(), BTreeMap::from([(0, mark)]))]));
+    assert!(incoming.is_behind.load(Ordering::Relaxed));
+    assert!(!incoming.routes().are_found(), "nothing is subscribed to so far");
+    incoming.routes().topics.entry("state".to_owned()).or_default();
+    incoming.begin();
+    assert!(!incoming.routes().are_found());
+    incoming.routes().topics.entry("state".to_owned()).or_default().is_known = true;
+    assert!(incoming.routes().are_found());
+}
+
+#[test]
+fn a_session_that_only_publishes_is_not_behind() {
+    let incoming = incoming(Marks::new());
+    incoming.begin();
+    assert!(incoming.routes().are_found() && !incoming.is_behind.load(Ordering::Relaxed));
 }
 
 #[test]

@@ -4,15 +4,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use rdkafka::ClientContext;
-use rdkafka::client::Client;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rondel_event::Timestamp;
 
 use crate::adapter::{Outage, now};
 
 /// Time limit of a request that checks a connection.
-const PROBE: Duration = Duration::from_secs(1);
+pub(super) const PROBE: Duration = Duration::from_secs(1);
 /// Interval of such requests during an outage.
 const AGAIN: Duration = Duration::from_millis(500);
 /// Maximum number of outages that are kept.
@@ -132,19 +130,18 @@ impl Watch {
         self.is_suspected.load(Ordering::Acquire)
     }
 
-    /// Checks a suspected or lost connection by a request for the metadata of a topic. Blocks for at most a second, and
-    /// only then. Returns whether the connection was restored.
-    pub(super) fn look<C: ClientContext>(&self, client: &Client<C>, topic: &str) -> bool {
+    /// Checks a suspected or lost connection by `probe`, a request that returns whether it works; it is called only then.
+    /// Returns whether the connection was restored.
+    pub(super) fn look(&self, probe: impl FnOnce() -> bool) -> bool {
         if !self.is_suspected() {
             return false;
         }
         if self.state().probed.is_some_and(|probed| probed.elapsed() < AGAIN) {
             return false;
         }
-        let answer = client.fetch_metadata(Some(topic), PROBE);
+        let is_there = probe();
         let mut state = self.state();
         state.probed = Some(Instant::now());
-        let is_there = answer.is_ok();
         match (is_there, state.lost) {
             (true, None) => {
                 // One of several brokers, or an idle connection.
@@ -173,5 +170,32 @@ impl Watch {
             }
             (false, Some(_)) => false,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_outage_lasts_until_a_probe_succeeds() {
+        let breaks = Arc::<Breaks>::default();
+        let watch = Watch::new("a:1".to_owned(), Arc::clone(&breaks));
+        let again = || watch.state().probed = None;
+        assert!(!watch.look(|| unreachable!("nothing is suspected")));
+        let error = KafkaError::Global(RDKafkaErrorCode::BrokerTransportFailure);
+        watch.error(&error, "connection refused");
+        assert!(!watch.look(|| true) && !watch.is_suspected() && !watch.is_lost());
+        watch.error(&error, "connection refused");
+        again();
+        assert!(!watch.look(|| false) && watch.is_lost());
+        assert!(!watch.look(|| unreachable!("the last one was just now")));
+        again();
+        assert!(!watch.look(|| false) && watch.is_lost());
+        assert_eq!(breaks.outages()[0].until, None);
+        again();
+        assert!(watch.look(|| true) && !watch.is_lost() && !watch.is_suspected());
+        assert!(matches!(&breaks.outages()[..], [one] if one.until.is_some()));
+        assert_eq!(breaks.count.load(Ordering::Relaxed), 1);
     }
 }
