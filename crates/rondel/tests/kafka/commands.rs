@@ -96,7 +96,7 @@ fn topics_are_listed_and_printed(broker: &KafkaBroker) {
     assert!(keys.iter().all(|line| line.contains("\"car-7\"")), "{keys:?}");
     let tapped = rondel(arguments(&own, &joining(broker)));
     assert!(tapped.expect_status(0).stdout.contains("{\"v\":2}"), "{}", tapped.stdout);
-    let mut listing = start_rondel(arguments(&["topics", "kafka:s*", "--seconds", "5"], &joining(broker)));
+    let mut listing = start_rondel(arguments(&["topics", "kafka:s*", "--for", "5"], &joining(broker)));
     listing.wait_stderr("looking at");
     broker.publish("shown", &record("{\"v\":3}", None));
     let listed = listing.finish();

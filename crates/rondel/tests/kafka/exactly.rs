@@ -121,7 +121,7 @@ fn a_run_goes_on_at_its_snapshot_and_counts_expired_records() {
     // Of these, the first ones expire before the next run.
     broker.publish("state", &numbered(200..300));
     broker.expire("state", 0, 250);
-    let mut run = start(true);
+    let run = start(true);
     wait_until("the others are checked", || found(&verdicts(&broker, "verdicts")).2 >= 250);
     run.terminate();
     let expired = run.finish();
