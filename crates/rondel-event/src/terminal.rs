@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 
 /// Whether a terminal obeys a character, or shows the characters after it in another order or place: control characters,
-/// marks and overrides of the direction, and other characters without a width.
+/// marks and overrides of the direction, and other characters without a width. Those that join letters, as Persian and
+/// emoji need them, are not.
 ///
 /// ```
 /// use rondel_event::terminal::is_obeyed;
@@ -17,8 +18,9 @@ pub fn is_obeyed(c: char) -> bool {
                 '\u{ad}'
                 | '\u{61c}'
                 | '\u{180e}'
-                | '\u{200b}'..='\u{200f}'
-                | '\u{2028}'..='\u{202e}'
+                | '\u{200b}'
+                | '\u{200e}'..='\u{200f}'
+                | '\u{202a}'..='\u{202e}'
                 | '\u{2060}'..='\u{206f}'
                 | '\u{feff}'
                 | '\u{fff9}'..='\u{fffb}'
@@ -67,7 +69,9 @@ mod tests {
 
     #[test]
     fn obeyed_characters_are_escaped() {
-        assert_eq!(escaped("tür 門 🚗"), "tür 門 🚗");
+        for text in ["tür 門 🚗", "می\u{200c}خواهم", "👩\u{200d}🚀"] {
+            assert_eq!(escaped(text), text);
+        }
         assert_eq!(escaped("a\x1b[31mb\n\u{9b}c\u{202e}d"), "a\\u{1b}[31mb\\n\\u{9b}c\\u{202e}d");
         let overrides = ('\u{202a}'..='\u{202e}').chain('\u{2066}'..='\u{2069}');
         for c in overrides.chain(['\u{200e}', '\u{200f}', '\u{61c}', '\u{feff}', '\u{ad}', '\u{7f}', '\0']) {
