@@ -126,7 +126,12 @@ impl AlertmanagerSink {
         let path = restore::path(self.client.path(), begin.series);
         let answer = self.client.get(&path, limit, restore::LARGEST)?;
         if !answer.is_accepted() {
-            return Err(answer.failure(self.client.place()));
+            let place = self.client.place();
+            // A receiver that only accepts alerts: they are sent all the same.
+            return Err(match answer.is_denied() {
+                true => Failure::rejected(answer.described(place)),
+                false => answer.failure(place),
+            });
         }
         // An answer that cannot be used is reported once.
         self.restored = Some(begin.run);

@@ -66,6 +66,12 @@ impl Answer {
         (200..300).contains(&self.status)
     }
 
+    /// Whether the status says nothing about what was sent: the address, the token or a proxy is to be corrected.
+    #[cfg(any(feature = "webhook", test))]
+    pub(crate) fn is_denied(&self) -> bool {
+        matches!(self.status, 401 | 403 | 404 | 405 | 407)
+    }
+
     /// Pause that the server requests with 429 or an error of its own, at this time of day.
     pub(super) fn retry_after(&self, now: i64) -> Option<Duration> {
         let text = self.retry_after.as_deref()?.trim();
@@ -97,6 +103,7 @@ impl Answer {
         match self.status {
             300..400 => self.redirect(place),
             408 | 425 | 429 | 500.. => Failure::unavailable(described),
+            _ if self.is_denied() => Failure::unavailable(described),
             // Neither an acceptance nor an error: no server that understands the request answers so.
             ..200 => Failure::unavailable(described),
             _ => Failure::rejected(described),
@@ -139,8 +146,11 @@ mod tests {
             (302, Unavailable),
             (308, Unavailable),
             (400, Rejected),
-            (401, Rejected),
-            (404, Rejected),
+            (401, Unavailable),
+            (403, Unavailable),
+            (404, Unavailable),
+            (405, Unavailable),
+            (407, Unavailable),
             (408, Unavailable),
             (410, Rejected),
             (413, Rejected),

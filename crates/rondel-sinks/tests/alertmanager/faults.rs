@@ -151,6 +151,22 @@ fn stamp_of_a_chain_fires_for_five_minutes() {
 }
 
 #[test]
+fn alerts_wait_while_the_address_or_the_token_is_wrong() {
+    for status in ["401 Unauthorized", "403 Forbidden", "404 Not Found", "405 Method Not Allowed"] {
+        let server =
+            Server::start(move |request| if is_post(request) { Reply::Text(status, "") } else { NONE });
+        let mut sink = sink(server.url());
+        let progress = sink.write_some(&[begin(1, "car-7"), entry(1, "", Violated)], LIMIT);
+        let failure = progress.failure.unwrap();
+        assert_eq!(
+            (failure.kind, progress.rejected, progress.written.stored),
+            (FailureKind::Unavailable, 0, 0)
+        );
+        assert!(failure.message.contains(status), "{failure}");
+    }
+}
+
+#[test]
 fn answers_that_are_no_alerts_are_reported_once() {
     let cases = [
         (Reply::Text("200 OK", "<html>"), "cannot read the alerts"),
