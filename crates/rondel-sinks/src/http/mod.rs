@@ -249,6 +249,9 @@ fn address(url: &str, path: &str) -> Result<(Uri, String), String> {
             "the address of {host} contains a query; {path} is added to it, so remove the query"
         ));
     }
+    if !path.is_empty() && url.trim_end_matches('/').ends_with(path) {
+        return Err(format!("the address of {host} ends with {path}, which is added to it; leave it out"));
+    }
     let port = parsed.port().map(|port| format!(":{port}")).unwrap_or_default();
     let place = format!("{scheme}://{host}{port}");
     Ok((parsed, place))
@@ -302,6 +305,7 @@ mod tests {
             assert!(error.contains(reason) && !error.contains("secret"), "{error}");
         }
         assert!(address("http://host.example/?a=b", "/v1/logs").unwrap_err().contains("remove the query"));
+        assert!(address("http://host.example/v1/logs/", "/v1/logs").unwrap_err().contains("leave it out"));
     }
 
     #[test]
