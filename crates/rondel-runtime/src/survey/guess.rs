@@ -70,7 +70,7 @@ impl PayloadKind {
 /// other encodings is in a survey.
 ///
 /// # Errors
-/// What is no JSON.
+/// The text is not JSON.
 pub(super) fn json(text: &[u8]) -> serde_json::Result<Value> {
     serde_json::from_slice(text).or_else(|error| match without_infinite(text) {
         Some(text) => serde_json::from_slice(&text),
