@@ -4,6 +4,8 @@
 pub mod adapter;
 #[cfg(all(feature = "dds", feature = "mqtt", feature = "zenoh"))]
 pub mod address;
+#[cfg(any(feature = "kafka", feature = "mqtt", feature = "zenoh"))]
+mod attempts;
 pub mod calling;
 pub mod cdr_string;
 #[cfg(feature = "dds")]

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
-use std::thread;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rdkafka::consumer::{BaseConsumer, Consumer as _};
@@ -17,9 +16,8 @@ use super::partitions::{self, Begin, First, Partitions, Unknown};
 use super::positions::{self, Mark, Marks};
 use super::routes::{Partition, Route, Routes, Topic};
 use crate::adapter::{Sample, now, trace_message};
+use crate::attempts::lock_until;
 
-/// Interval of attempts to take a lock before a deadline.
-const POLL: Duration = Duration::from_millis(1);
 /// Time limit of a query for the oldest record of a partition.
 const QUERY: Duration = Duration::from_secs(1);
 
@@ -345,17 +343,5 @@ impl Incoming {
         let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = self.changed.wait_timeout_while(ended, limit, |ended| !*ended);
         *waited.unwrap_or_else(PoisonError::into_inner).0
-    }
-}
-
-/// Returns the guard of a mutex, `None` if it cannot be locked before the deadline.
-fn lock_until<T>(mutex: &Mutex<T>, deadline: Instant) -> Option<MutexGuard<'_, T>> {
-    loop {
-        match mutex.try_lock() {
-            Ok(guard) => return Some(guard),
-            Err(TryLockError::Poisoned(poisoned)) => return Some(poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) if Instant::now() >= deadline => return None,
-            Err(TryLockError::WouldBlock) => thread::sleep(POLL),
-        }
     }
 }

@@ -17,6 +17,7 @@ use super::subscription::{Counts, Deliver, DeliverTo, Subscription};
 use super::watch::Breaks;
 use super::{DeclareError, OpenError, Place, Settings};
 use crate::adapter::{self, Outage, Receiver};
+use crate::attempts::open_reachable;
 
 /// Time limit of one attempt to reach a broker.
 const OPEN: Duration = Duration::from_secs(3);
@@ -24,8 +25,6 @@ const OPEN: Duration = Duration::from_secs(3);
 const POLL: Duration = Duration::from_millis(50);
 /// Time after which an error of the connection ends an attempt.
 const ERROR: Duration = Duration::from_secs(1);
-/// Interval of attempts while no broker answers.
-const RETRY: Duration = Duration::from_secs(1);
 /// Time limit of closing in `Drop`.
 const CLOSE_LIMIT: Duration = Duration::from_secs(5);
 
@@ -107,20 +106,10 @@ impl Session {
     /// [`OpenError`]; [`OpenError::Unreachable`] when `waiting` returned `Break`.
     pub fn open_connected(
         settings: &Settings,
-        mut waiting: impl FnMut(&OpenError) -> ControlFlow<()>,
+        waiting: impl FnMut(&OpenError) -> ControlFlow<()>,
     ) -> Result<Session, OpenError> {
-        loop {
-            let started = Instant::now();
-            match Session::open(settings) {
-                Err(error @ OpenError::Unreachable { .. }) => {
-                    if waiting(&error).is_break() {
-                        return Err(error);
-                    }
-                    std::thread::sleep(RETRY.saturating_sub(started.elapsed()));
-                }
-                opened => return opened,
-            }
-        }
+        let is_unreachable = |error: &OpenError| matches!(error, OpenError::Unreachable { .. });
+        open_reachable(|| Session::open(settings), is_unreachable, waiting)
     }
 
     /// Subscribes to `TOPIC`, or to the records of `TOPIC/KEY`. `receiver` gets them with the id `topic` until the

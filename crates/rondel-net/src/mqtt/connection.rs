@@ -4,7 +4,7 @@ mod reading;
 mod reconnecting;
 
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -18,9 +18,7 @@ use super::packet::{self, ConnAck};
 use super::session::Breaks;
 use super::{OpenError, Settings, Version};
 use crate::adapter::now;
-
-/// Interval of attempts to take a lock before a deadline.
-const POLL: Duration = Duration::from_millis(1);
+use crate::attempts::lock_until;
 
 /// Purpose of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -267,17 +265,5 @@ impl Connection {
         }
         self.changed.notify_all();
         self.tick.notify_all();
-    }
-}
-
-/// Returns the guard of a mutex, `None` if it cannot be locked before the deadline.
-pub(super) fn lock_until<T>(mutex: &Mutex<T>, deadline: Instant) -> Option<MutexGuard<'_, T>> {
-    loop {
-        match mutex.try_lock() {
-            Ok(guard) => return Some(guard),
-            Err(TryLockError::Poisoned(poisoned)) => return Some(poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) if Instant::now() >= deadline => return None,
-            Err(TryLockError::WouldBlock) => thread::sleep(POLL),
-        }
     }
 }

@@ -7,11 +7,12 @@ use std::time::{Duration, Instant};
 
 use rondel_event::{Timestamp, TopicId};
 
-use super::connection::{Connection, lock_until};
+use super::connection::Connection;
 use super::held::Held;
 use super::outgoing::PendingRequest;
 use super::{Qos, SubscriptionSettings, packet, topic};
 use crate::adapter::{Sample, trace_message};
+use crate::attempts::lock_until;
 
 /// Time limit for the broker's answer to a subscription.
 const ANSWER: Duration = Duration::from_secs(10);

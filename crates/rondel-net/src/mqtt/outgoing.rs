@@ -4,13 +4,14 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::connection::{Connection, lock_until};
+use super::connection::Connection;
 use super::flight::InFlight;
 use super::incoming::SubscriptionCounts;
 use super::link::Link;
 use super::packet::{self, ConnAck, Malformed, Packet};
 use super::{Qos, Version};
 use crate::adapter::{Drops, PublishError, now, trace_message};
+use crate::attempts::lock_until;
 
 /// Limit of unacknowledged messages; the broker may set a lower one.
 const WINDOW: usize = 256;

@@ -9,16 +9,15 @@ use std::time::{Duration, Instant};
 
 use rondel_event::{Timestamp, TopicId};
 
-use super::connection::{Connection, Role, lock_until};
+use super::connection::{Connection, Role};
 use super::held::{self, Holding};
 use super::{
     DeclareError, OpenError, Publisher, PublisherSettings, Qos, Settings, Subscription, SubscriptionSettings,
     check_filter, check_topic,
 };
 use crate::adapter::{Outage, Receiver};
+use crate::attempts::{lock_until, open_reachable};
 
-/// Interval of connection attempts while the broker does not answer.
-const RETRY: Duration = Duration::from_secs(1);
 /// Time limit of reading the counters of a connection.
 const POLL_LIMIT: Duration = Duration::from_millis(100);
 /// Time limit of closing in `Drop`.
@@ -131,21 +130,10 @@ impl Session {
     /// [`OpenError`]; [`OpenError::Unreachable`] when `waiting` returned `Break`.
     pub fn open_connected(
         settings: &Settings,
-        mut waiting: impl FnMut(&OpenError) -> ControlFlow<()>,
+        waiting: impl FnMut(&OpenError) -> ControlFlow<()>,
     ) -> Result<Session, OpenError> {
-        loop {
-            let started = Instant::now();
-            match Session::open(settings) {
-                Err(e @ OpenError::Unreachable { .. }) => {
-                    if waiting(&e).is_break() {
-                        return Err(e);
-                    }
-                    // A refused connection fails immediately; this avoids a busy loop.
-                    std::thread::sleep(RETRY.saturating_sub(started.elapsed()));
-                }
-                opened => return opened,
-            }
-        }
+        let is_unreachable = |error: &OpenError| matches!(error, OpenError::Unreachable { .. });
+        open_reachable(|| Session::open(settings), is_unreachable, waiting)
     }
 
     /// Subscribes to a topic filter. `receiver` gets the messages with the id `topic` until the

@@ -17,11 +17,10 @@ use super::resend::ResendCache;
 use super::watch::Watch;
 use super::{DeclareError, Mode, Publisher, PublisherSettings, Ros2Node, Settings, Subscription, parse_key};
 use crate::adapter::{Listener, Outage, Receiver, Recovered};
+use crate::attempts::{RETRY, open_reachable};
 
 /// Polling interval of waits. Zenoh reports connections only through an unstable interface.
 const POLL: Duration = Duration::from_millis(5);
-/// Interval of reports that no endpoint is connected and, as a client, of connection attempts.
-const RETRY: Duration = Duration::from_secs(1);
 
 /// Default time limit of closing.
 const CLOSE_LIMIT: Duration = Duration::from_secs(5);
@@ -202,20 +201,8 @@ impl Session {
         settings: &Settings,
         mut waiting: impl FnMut(&OpenError) -> ControlFlow<()>,
     ) -> Result<Session, OpenError> {
-        let session = loop {
-            let started = Instant::now();
-            match Session::open(settings) {
-                Ok(session) => break session,
-                Err(e @ OpenError::Unreachable { .. }) => {
-                    if waiting(&e).is_break() {
-                        return Err(e);
-                    }
-                    // A refused connection fails immediately; this avoids a busy loop.
-                    std::thread::sleep(RETRY.saturating_sub(started.elapsed()));
-                }
-                Err(e) => return Err(e),
-            }
-        };
+        let is_unreachable = |error: &OpenError| matches!(error, OpenError::Unreachable { .. });
+        let session = open_reachable(|| Session::open(settings), is_unreachable, &mut waiting)?;
         while !session.connect.is_empty() && !session.wait_connected(RETRY) {
             let e =
                 OpenError::Unreachable { endpoints: session.connect.clone(), reason: "no answer".to_owned() };
