@@ -184,7 +184,7 @@ bench-peers: wheel .venv/peers ## measure the cost of a message in Python: Monit
 	.venv/bin/python3 $(PYTHON_PACKAGE)/tests/peers/push.py
 
 # QUICK=1: the short forms. The figures go into docs/studies.md, with QUICK=1 into a copy of it.
-studies: setup ## repeat the experiments of five published studies (an hour; QUICK=1: six minutes), write docs/studies.md
+studies: setup ## repeat the experiments of five published studies, write docs/studies.md (QUICK=1: short forms, two minutes)
 	cargo build --release --locked --package rondel --package rondel-bench
 	QUICK='$(QUICK)' RONDEL_BENCH=$(abspath $(TARGET))/release/rondel-bench scripts/studies
 

@@ -129,7 +129,7 @@ def failover(runs):
     def key(run):
         return run["end"], f"{run['lease_ms']:g}"
 
-    for (end, lease), of in groups([run for run in runs if run["topic_lease_ms"] is None], key).items():
+    for (end, lease), of in groups([run for run in runs if run.get("topic_lease_ms") is None], key).items():
         name = "failover.shutdown" if end == "shutdown" else f"failover.{end}.{lease}"
         times = [run["take_over_ms"] for run in of]
         yield f"{name}.count", str(len(times))
