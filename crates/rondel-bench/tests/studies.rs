@@ -10,7 +10,8 @@ use serde_json::Value;
 
 /// Runs a study, and returns its single runs.
 fn study(name: &str, arguments: &[&str]) -> Vec<Value> {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("study-{name}"));
+    fs::create_dir_all(&folder).unwrap();
     let [out, runs] = ["md", "jsonl"].map(|ending| folder.join(format!("{name}.{ending}")));
     let output = Command::new(env!("CARGO_BIN_EXE_rondel-bench"))
         .arg(name)
@@ -27,7 +28,26 @@ fn study(name: &str, arguments: &[&str]) -> Vec<Value> {
     let head = lines.next().unwrap();
     assert_eq!(head["study"], name);
     assert!(head["machine"]["command"].as_str().unwrap().contains(name), "{head}");
+    fill(&folder, name);
     lines.map(|line| line["run"].clone()).collect()
+}
+
+/// Fills a copy of the page of the studies with the runs in a folder.
+fn fill(folder: &Path, name: &str) {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let page = folder.join("studies.md");
+    fs::copy(root.join("docs/studies.md"), &page).unwrap();
+    let output = Command::new("python3")
+        .arg(root.join("bench/studies.py"))
+        .args([folder, &page])
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let page = fs::read_to_string(page).unwrap();
+    let (_, text) = page.split_once(&format!("<!--ours run.{name}-->")).unwrap();
+    let (shown, _) = text.split_once("<!--end-->").unwrap();
+    assert!(shown.contains(&format!("`rondel-bench {name} ")), "{shown}");
 }
 
 /// Whether `rondel` is built: tests of the whole workspace build it; those of this crate alone do not.
