@@ -157,9 +157,13 @@ impl Settings {
         // By default a reader gets 200 samples every 100 ms when it requests samples again.
         let again = "<NackDelay>10 ms</NackDelay><MaxQueuedRexmitMessages>4000</MaxQueuedRexmitMessages>\
                      <MaxQueuedRexmitBytes>8 MB</MaxQueuedRexmitBytes>";
+        // By default a publisher requests acknowledgements 100 ms after its last sample, which a publisher that leaves
+        // waits for: so long the topic would be without an owner. At full speed packets ask for them as before.
+        let acknowledged =
+            "<HeartbeatInterval min=\"5 ms\" minsched=\"10 ms\" max=\"200 ms\">10 ms</HeartbeatInterval>";
         format!(
             "<CycloneDDS><Domain Id=\"any\"><General>{general}</General><Discovery>{discovery}</Discovery>\
-             <Internal>{again}{patient}</Internal>{tracing}</Domain></CycloneDDS>"
+             <Internal>{again}{acknowledged}{patient}</Internal>{tracing}</Domain></CycloneDDS>"
         )
     }
 }
