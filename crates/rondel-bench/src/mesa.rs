@@ -17,8 +17,6 @@ use crate::table::{Table, median};
 use crate::timescales::Random;
 use crate::traces::Folder;
 
-/// The number of `for each` with a table of instances of their own, among which the copies are divided.
-const GROUPS: u64 = 8;
 /// A message with an older date is planted once in this number of messages.
 const PLANTED: u64 = 10_000;
 /// The difference of its date: more than the constants of all copies.
@@ -27,19 +25,18 @@ const BACK: i64 = 1_000_000;
 /// An arrangement of copies and threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrangement {
-    /// One thread reads, decodes, finds the instance in one table, and evaluates all copies.
+    /// One thread reads, decodes, finds the instance, and evaluates.
     Index,
-    /// Messages are decoded and handed over to one thread with one table of instances.
+    /// Messages are decoded and handed over to one thread, which finds the instance and evaluates.
     Dispatcher,
-    /// The copies are divided among eight tables of instances, and these among this number of threads.
+    /// The instances are divided among this number of threads by their call signs.
     Bounded(usize),
 }
 
 /// The arrangements that are measured.
-pub const ARRANGEMENTS: [Arrangement; 6] = [
+pub const ARRANGEMENTS: [Arrangement; 5] = [
     Arrangement::Index,
     Arrangement::Dispatcher,
-    Arrangement::Bounded(1),
     Arrangement::Bounded(2),
     Arrangement::Bounded(4),
     Arrangement::Bounded(8),
@@ -56,22 +53,18 @@ impl Arrangement {
 
     fn workers(self) -> usize {
         match self {
-            Arrangement::Index => 1,
-            // One table of instances is evaluated by one of them.
-            Arrangement::Dispatcher => 2,
+            Arrangement::Index | Arrangement::Dispatcher => 1,
             Arrangement::Bounded(workers) => workers,
         }
-    }
-
-    fn groups(self) -> u64 {
-        if matches!(self, Arrangement::Bounded(_)) { GROUPS } else { 1 }
     }
 
     /// Returns the arguments of `rondel check`, without specification and trace.
     fn arguments(self) -> Vec<String> {
         let mut arguments = vec!["--emit=violations".to_owned(), format!("--workers={}", self.workers())];
-        if self == Arrangement::Index {
-            arguments.push("--jobs=1".to_owned());
+        match self {
+            Arrangement::Index => arguments.push("--jobs=1".to_owned()),
+            Arrangement::Dispatcher => arguments.push("--jobs=2".to_owned()),
+            Arrangement::Bounded(_) => {}
         }
         arguments
     }
@@ -149,16 +142,14 @@ fn flights(messages: u64, keys: u64) -> Flights {
     Flights { text, violations }
 }
 
-/// Returns copies of the property, divided among groups. Each copy has a constant of its own, so that it is evaluated by
-/// itself; each group has a parameter of its own, so that it has its own table of instances.
-fn specification(copies: u64, groups: u64) -> String {
+/// Returns copies of the property. Each has a constant of its own, so that it is evaluated by itself.
+fn specification(copies: u64) -> String {
     let mut text =
         "topic state { call_sign: string, date: int }\ntopic completed { call_sign: string }\n".to_owned();
     for copy in 0..copies {
-        let cs = format!("cs{}", copy * groups / copies);
         let _ = writeln!(
             text,
-            "property order{copy} for each {cs} in (state.call_sign, completed.call_sign) until on(completed) =\n    \
+            "property order{copy} for each cs in (state.call_sign, completed.call_sign) until on(completed) =\n    \
              on(state) and previously once on(state) -> state.date + {copy} > prev(state.date)"
         );
     }
@@ -171,17 +162,13 @@ fn specification(copies: u64, groups: u64) -> String {
 /// When `rondel` fails, has not checked all messages, or does not report the planted violations.
 pub fn measure(rondel: &Path, plan: &Plan, runs: &mut Runs) -> Result<Vec<Run>> {
     let folder = Folder::new("mesa")?;
-    let specifications = [1, GROUPS].map(|groups| (groups, specification(plan.copies, groups)));
+    let path = folder.write("flights.rondel", specification(plan.copies).as_bytes())?;
     let mut all = Vec::new();
     for &keys in &plan.keys {
         let flights = flights(plan.messages, keys);
         let trace = folder.write("flights.jsonl", &flights.text)?;
         for turn in 0..plan.repeat.max(1) {
             for arrangement in ARRANGEMENTS {
-                let groups = arrangement.groups();
-                let text =
-                    specifications.iter().find(|(of, _)| *of == groups).map_or("", |(_, text)| text.as_str());
-                let path = folder.write("flights.rondel", text.as_bytes())?;
                 let arguments = [arrangement.arguments(), vec![path.display().to_string()]].concat();
                 let Measured { checked, peak_bytes, verdicts } =
                     file::measure(rondel, &arguments, &trace, plan.messages)?;
@@ -290,7 +277,8 @@ fn steps(runs: &[Run], keys: &[u64]) -> Table {
     let mut table = Table::new("The four arrangements", &heads);
     let Some(&most) = keys.last() else { return table };
     let seconds = |arrangement| medians(runs, arrangement, most).map(|of| of.seconds);
-    let bounded = ARRANGEMENTS.iter().filter(|a| a.groups() == GROUPS).filter_map(|a| seconds(*a));
+    let bounded =
+        ARRANGEMENTS.iter().filter(|a| matches!(a, Arrangement::Bounded(_))).filter_map(|a| seconds(*a));
     let bounded = bounded.fold(f64::INFINITY, f64::min);
     let [index, dispatcher] =
         [Arrangement::Index, Arrangement::Dispatcher].map(|a| seconds(a).unwrap_or(f64::NAN));
@@ -357,13 +345,10 @@ mod tests {
     }
 
     #[test]
-    fn copies_are_divided_among_groups() {
-        let text = specification(20, GROUPS);
+    fn copies_differ_by_a_constant() {
+        let text = specification(20);
         assert_eq!(text.matches("property ").count(), 20);
-        for group in 0..GROUPS {
-            assert!(text.contains(&format!("for each cs{group} in")), "{text}");
-        }
-        assert!(!specification(20, 1).contains("cs1 "));
+        assert!((0..20).all(|copy| text.contains(&format!("state.date + {copy} > "))), "{text}");
     }
 
     #[test]
@@ -387,7 +372,7 @@ mod tests {
             peak_bytes: 1_000_000,
         };
         let runs: Vec<Run> =
-            ARRANGEMENTS.into_iter().zip([4.0, 4.0, 4.0, 2.0, 3.0, 5.0]).map(|(a, s)| run(a, s)).collect();
+            ARRANGEMENTS.into_iter().zip([4.0, 4.0, 2.0, 3.0, 5.0]).map(|(a, s)| run(a, s)).collect();
         let [figures, steps, actors] = tables(&runs).map(|table| table.markdown());
         assert!(
             figures.contains("| 125 | index in the monitor | 1 | 4.00 | 4.00 | 20.00 | 100.0 | 1.0 |"),
