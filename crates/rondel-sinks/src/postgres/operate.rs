@@ -67,7 +67,7 @@ impl Operations {
     /// # Errors
     /// [`Unacted`]: refused if the options are wrong; failed if the server cannot be used, or has no store.
     pub fn open(options: PostgresOptions, limit: Duration) -> Result<Operations, Unacted> {
-        let target = Target::of(options).map_err(Unacted::Refused)?;
+        let target = Target::of_operations(options).map_err(Unacted::Refused)?;
         let runtime = runtime().map_err(Unacted::Refused)?;
         let opened = runtime.block_on(async {
             match tokio::time::timeout(limit, Session::open_existing(&target, limit)).await {
@@ -224,7 +224,13 @@ impl Operations {
             Err(_) if commits.get() => {
                 unconfirmed(target, &format!("no answer within {:.1} s", limit.as_secs_f64()))
             }
-            Err(_) => too_slow(target, limit),
+            Err(_) => {
+                // It is sent even if the server does not answer in time; otherwise a later action would store this one.
+                let _ = runtime.block_on(async {
+                    tokio::time::timeout(limit / 4, session.client.batch_execute("ROLLBACK")).await
+                });
+                too_slow(target, limit)
+            }
         };
         Err(Unacted::Failed(failed))
     }
