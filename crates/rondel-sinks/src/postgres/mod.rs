@@ -34,7 +34,7 @@ use self::session::Session;
 pub use self::session::VERSION;
 use self::writer::Writer;
 use crate::entry::Entry;
-pub use crate::operate::{Acknowledgement, Action, NewSilence};
+pub use crate::operate::{Acknowledgement, Action, NewSilence, is_same_value};
 use crate::sink::{Failure, Sink, Written};
 use crate::tls::TlsOptions;
 

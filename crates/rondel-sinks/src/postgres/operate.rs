@@ -179,6 +179,19 @@ impl Operations {
         })
     }
 
+    /// Parameters of the present instances of a property, as JSON objects.
+    ///
+    /// # Errors
+    /// [`Unacted`]: the database cannot be used.
+    pub fn instances(&mut self, property: &str) -> Result<Vec<String>, Unacted> {
+        self.act(async |session| {
+            let sql = "SELECT DISTINCT t.parameters::text FROM states t JOIN properties p ON p.id = t.property \
+                       WHERE p.name = $1";
+            let rows = session.query(sql, &[&property]).await?;
+            rows.iter().map(|row| row.try_get(0)).collect::<Result<Vec<String>, Error>>().map(Ok)
+        })
+    }
+
     /// Notes that an action is in an audit file.
     ///
     /// # Errors

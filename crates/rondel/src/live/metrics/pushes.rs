@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use rondel_runtime::text::grouped;
+use rondel_runtime::text::{counted, grouped};
 use serde_json::json;
 
 /// Account of pushes, which the pushing thread keeps and others read.
@@ -61,14 +61,10 @@ impl PushFigures {
         let lost = if *is_failing { ", the last one among them" } else { "" };
         Some(format!(
             "metrics: {} accepted, {} failed{lost}; the last failure: {error}",
-            pushes(*accepted),
+            counted(*accepted, "push", "pushes"),
             grouped(*failed)
         ))
     }
-}
-
-fn pushes(count: u64) -> String {
-    format!("{} {}", grouped(count), if count == 1 { "push" } else { "pushes" })
 }
 
 #[cfg(test)]
