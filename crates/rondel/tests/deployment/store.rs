@@ -217,6 +217,27 @@ fn files_that_cannot_be_used_are_refused_at_the_start() {
     rondel(["query", &newer, "state"]).expect_status(3).expect_stderr(&["has version 99"]);
 }
 
+/// The violations of two checks of one recording have rows of their own, and begin with the same verdicts.
+#[test]
+fn recording_checked_again_has_the_same_ids_of_verdicts() {
+    let folder = Folder::new();
+    let store = folder.path("verdicts.db");
+    let specification = folder.file("levels.rondel", LEVELS);
+    let recording = folder.file("drive.jsonl", MESSAGES);
+    for more in [&[][..], &["--workers", "2"]] {
+        let check = ["check", "--time-field", "t", "--store", &store, &specification, &recording];
+        rondel([&check[..], more].concat()).expect_status(1);
+    }
+    let once = "SELECT p.name, v.parameters, count(*) AS checks, count(DISTINCT v.id) AS numbers FROM violations v \
+                JOIN verdicts d ON d.seq = v.verdict JOIN properties p ON p.id = v.property \
+                GROUP BY d.id, p.name ORDER BY p.name";
+    let expected = "name,parameters,checks,numbers\r\nlow,{},2,2\r\nper_id,\"{\"\"id\"\":1}\",2,2\r\n";
+    assert_eq!(rows(&store, once), expected);
+    let ids =
+        "SELECT count(*) AS verdicts, count(DISTINCT id) AS ids, sum(id IS NULL) AS without FROM verdicts";
+    assert_eq!(rows(&store, ids), "verdicts,ids,without\r\n14,7,0\r\n");
+}
+
 #[test]
 fn store_without_room_ends_a_check_at_once() {
     let folder = Folder::new();
