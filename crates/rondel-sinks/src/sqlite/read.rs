@@ -1,7 +1,7 @@
 //! Reading a store: views with filters, and queries of people.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, Statement, ToSql};
@@ -236,6 +236,9 @@ impl Condition {
     }
 }
 
+/// Instructions of SQLite between two looks at the clock.
+const STEPS: i32 = 10_000;
+
 /// Choice of rows of a view.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter<'a> {
@@ -272,6 +275,16 @@ impl Reader {
     /// [`StoreError`]: the file is missing, no store, or of a later version.
     pub fn open_earlier(path: &Path, limit: Duration) -> Result<Reader, StoreError> {
         Ok(Reader { connection: open_read(path, limit, Access::ReadEarlier)?, path: path.to_owned() })
+    }
+
+    /// Ends queries that last longer than `limit` from now on, with an error of the kind `Interrupted`.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn end_within(&mut self, limit: Duration) -> Result<(), StoreError> {
+        let begun = Instant::now();
+        let set = self.connection.progress_handler(STEPS, Some(move || begun.elapsed() >= limit));
+        set.map_err(|error| StoreError::of(&error, "read the store", &self.path))
     }
 
     /// Returns the version of the store.

@@ -41,6 +41,9 @@ pub struct Query {
     /// Show at most N rows
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
+    /// End a query that has not ended within SECONDS
+    #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    timeout: u64,
 }
 
 /// The format of rows.
@@ -58,7 +61,7 @@ const EXIT_STATUS: &str = "\
 Exit status:
   0  the rows were printed, or there is none
   2  wrong usage, the view does not have what an option names, or no run has the property or series
-  3  the store could not be read, or the output not be written";
+  3  the store could not be read, also within the time limit, or the output not be written";
 
 /// The names of all views.
 #[cfg(feature = "sqlite")]
@@ -83,7 +86,7 @@ impl Query {
 
 #[cfg(feature = "sqlite")]
 mod reading {
-    use std::io::{self, BufWriter};
+    use std::io::{self, BufWriter, IsTerminal as _};
     use std::time::Duration;
 
     use rondel_net::adapter::now;
@@ -127,21 +130,31 @@ mod reading {
                 until: bound("--until", &self.until)?,
             };
             let limit = self.limit as usize;
-            let rows = Reader::open(&self.file, LIMIT).and_then(|reader| match (&self.sql, &self.view) {
-                (Some(sql), _) => reader.sql(sql, limit),
-                (None, Some(view)) => {
-                    let rows = reader.view(view, &filter, limit)?;
-                    if rows.rows.is_empty() {
-                        check(&reader, "properties", "property", filter.property)?;
-                        check(&reader, "series", "series", filter.series)?;
+            let rows = Reader::open(&self.file, LIMIT).and_then(|mut reader| {
+                reader.end_within(Duration::from_secs(self.timeout))?;
+                match (&self.sql, &self.view) {
+                    (Some(sql), _) => reader.sql(sql, limit),
+                    (None, Some(view)) => {
+                        let rows = reader.view(view, &filter, limit)?;
+                        if rows.rows.is_empty() {
+                            check(&reader, "properties", "property", filter.property)?;
+                            check(&reader, "series", "series", filter.series)?;
+                        }
+                        Ok(rows)
                     }
-                    Ok(rows)
+                    (None, None) => Ok(views()),
                 }
-                (None, None) => Ok(views()),
             });
-            rows.map_err(|error| {
-                let status = if error.kind == StoreErrorKind::Query { exit::USAGE } else { exit::TRACE };
-                (error.to_string(), status)
+            rows.map_err(|error| match error.kind {
+                StoreErrorKind::Query => (error.to_string(), exit::USAGE),
+                StoreErrorKind::Interrupted => {
+                    let why = format!(
+                        "the query has not ended within {} s: choose fewer rows, or set another limit with --timeout",
+                        self.timeout
+                    );
+                    (why, exit::TRACE)
+                }
+                _ => (error.to_string(), exit::TRACE),
             })
         }
 
@@ -152,7 +165,12 @@ mod reading {
                 RowFormat::Json => Format::Json,
             };
             let mut out = Output::new(BufWriter::new(io::stdout().lock()));
-            out.write(rows.text(format).as_bytes());
+            // People read a terminal, programs read files and pipes.
+            let text = match format {
+                Format::Csv if io::stdout().is_terminal() => rows.escaped().text(format),
+                _ => rows.text(format),
+            };
+            out.write(text.as_bytes());
             let finished = out.finish();
             if rows.has_more {
                 let shown = grouped(rows.rows.len() as u64);

@@ -239,6 +239,25 @@ fn recording_checked_again_has_the_same_ids_of_verdicts() {
 }
 
 #[test]
+fn query_without_an_end_is_ended() {
+    let folder = Folder::new();
+    let store = folder.path("verdicts.db");
+    let recording = folder.file("v.jsonl", "{\"v\":true}\n");
+    rondel(["check", "-f", "v", "--store", &store, &recording]).expect_status(0);
+    let endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n";
+    let begun = Instant::now();
+    rondel(["query", &store, "--sql", endless, "--timeout", "1"]).expect_status(3).expect_stderr(&[
+        "the query has not ended within 1 s: choose fewer rows, or set another limit with --timeout",
+    ]);
+    assert!(begun.elapsed() < LIMIT, "{:?}", begun.elapsed());
+    rondel(["query", &store, "--sql", endless, "--timeout", "0"]).expect_status(2);
+    let text = "SELECT 'a' || char(8238) || 'b' AS x";
+    let finished = rondel(["query", &store, "--sql", text, "--format", "json"]);
+    finished.expect_status(0).expect_stdout("{\"x\":\"a\\u202eb\"}\n");
+    assert_eq!(rows(&store, text), "x\r\na\u{202e}b\r\n");
+}
+
+#[test]
 fn store_without_room_ends_a_check_at_once() {
     let folder = Folder::new();
     let recording = folder.file("a.jsonl", "{\"v\":true}\n");
