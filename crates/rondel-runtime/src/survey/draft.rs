@@ -33,6 +33,8 @@ pub struct DraftOptions {
     pub specification: String,
     /// The settings of networks, in YAML.
     pub networks: String,
+    /// Sentences at the head of the specification.
+    pub notes: Vec<String>,
     /// Properties of an earlier draft that a check refuted, by name, each with the reason as a sentence: they become comments.
     /// `None` if nothing was checked.
     pub refuted: Option<BTreeMap<String, String>>,
@@ -149,6 +151,7 @@ impl Writer {
         for text in omitted {
             self.comment(&format!("Left out: {text}."));
         }
+        options.notes.iter().for_each(|note| self.comment(note));
     }
 
     fn topic(&mut self, index: usize, drafted: &Drafted<'_>, survey: &Survey) {
