@@ -275,6 +275,28 @@ fn infinite_numbers_and_odd_names_are_read() {
         .expect_stderr(&["nothing to write about"]);
 }
 
+/// Names that differ in slashes alone are topics of their own, and one of them has the address on Zenoh.
+#[test]
+fn topics_that_differ_in_slashes_have_names_of_their_own() {
+    let folder = Folder::new();
+    let all = ["/a", "a", "a/"].map(|topic| lines(topic, 100, |i| format!("\"v\": {}", i % 4)));
+    let file = folder.file("a.jsonl", all.concat());
+    let own = folder.path("own");
+    let written = rondel(["init", &file, "--folder", &own]);
+    written
+        .expect_status(0)
+        .expect_stderr(&["\"a\" would have the address of \"/a\", zenoh:a: the deployment needs"]);
+    std::fs::remove_dir_all(&own).unwrap();
+    let text = holds(&[file], &own, "slashes");
+    for topic in ["topic a_2 \"/a\"", "topic a {", "topic a_3 \"a/\""] {
+        assert!(text.contains(topic), "{topic} in {text}");
+    }
+    assert_eq!(text.matches("100 messages of ").count(), 3, "{text}");
+    let deployment = std::fs::read_to_string(format!("{own}/rondel.yaml")).unwrap();
+    assert_eq!(deployment.matches("source: \"zenoh:a\"").count(), 1, "{deployment}");
+    assert_eq!(deployment.matches("would have the address of").count(), 2, "{deployment}");
+}
+
 #[test]
 fn little_and_damaged_input() {
     let folder = Folder::new();

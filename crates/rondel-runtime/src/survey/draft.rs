@@ -49,6 +49,8 @@ pub struct Draft {
     pub deployment: String,
     /// Omissions, in words.
     pub omitted: Vec<String>,
+    /// Topics without an address in the deployment, each with the reason as a sentence.
+    pub unaddressed: Vec<String>,
     /// Silences and values that are unlike all the rest, in words: properties of the draft say that they violate them.
     pub outliers: Vec<String>,
     /// Whether only the deployment says how messages are read: plain values, or numbers that come as texts.
@@ -101,6 +103,7 @@ pub fn draft(survey: &Survey, options: &DraftOptions, knows: impl Fn(&str) -> bo
         specification,
         deployment,
         omitted,
+        unaddressed: drafted.iter().filter_map(|drafted| drafted.lacks_address.clone()).collect(),
         outliers: writer.outliers,
         needs_deployment: drafted.iter().any(|drafted| {
             drafted.has_number_texts() || drafted.topic.kind().is_some_and(PayloadKind::is_stated)
@@ -467,11 +470,8 @@ fn deployment(drafted: &[Drafted<'_>], options: &DraftOptions, omitted: &[String
     text.push_str("\n# Times are those of arrival. If messages carry their own, add `time: PATH.TO.THE.FIELD` to a topic.\ntopics:\n");
     for drafted in drafted {
         let Drafted { name, source, topic, .. } = drafted;
-        if drafted.lacks_address {
-            text.push_str(&format!(
-                "  # {} is no address of a network: write the one of these messages.\n",
-                quoted(drafted.seen)
-            ));
+        if let Some(reason) = &drafted.lacks_address {
+            text.push_str(&format!("  # {}: write the one of these messages.\n", escaped(reason)));
         }
         // A word of YAML for nothing.
         let name = if name.eq_ignore_ascii_case("null") { quoted(name) } else { name.clone() };

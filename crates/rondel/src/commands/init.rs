@@ -155,6 +155,9 @@ impl Init {
     /// Shows what was written, and what was not.
     fn report(&self, files: &[PathBuf; 2], draft: &Draft, seen: &Seen, refuted: &BTreeMap<String, String>) {
         draft.omitted.iter().for_each(|text| say(&format!("left out: {}", escaped(text))));
+        for reason in &draft.unaddressed {
+            say(&format!("{}: the deployment needs the one of its messages", escaped(reason)));
+        }
         draft.outliers.iter().for_each(|text| say(&format!("unlike the rest: {}", escaped(text))));
         for (name, reason) in refuted {
             // Asserts that a topic came are no suggestions.
