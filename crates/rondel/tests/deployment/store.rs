@@ -238,6 +238,27 @@ fn recording_checked_again_has_the_same_ids_of_verdicts() {
     assert_eq!(rows(&store, ids), "verdicts,ids,without\r\n14,7,0\r\n");
 }
 
+/// A store that a killed run has left: without an end, its last sign an hour ago.
+#[test]
+fn run_without_an_end_is_named() {
+    let folder = Folder::new();
+    let store = folder.path("verdicts.db");
+    let recording = folder.file("v.jsonl", "{\"v\":true}\n");
+    rondel(["check", "-f", "v", "--store", &store, &recording]).expect_status(0);
+    let change = |sql: &str| Connection::open(&store).unwrap().execute_batch(sql).unwrap();
+    let now = "CAST(strftime('%s', 'now') AS INTEGER) * 1000000000";
+    change(&format!(
+        "UPDATE series SET name = 'car'; UPDATE runs SET kind = 'run', end = NULL, reported = {now} - 3600000000000"
+    ));
+    let said = "the run of 'car' has not ended and has written nothing for 36";
+    for view in ["state", "open_violations", "all_runs"] {
+        rondel(["query", &store, view]).expect_status(0).expect_stderr(&[said, "it may have been killed"]);
+    }
+    change(&format!("UPDATE runs SET reported = {now} - 5000000000"));
+    let silent = rondel(["query", &store, "state", "--series", "car"]);
+    assert_eq!(silent.expect_status(0).stderr, "");
+}
+
 #[test]
 fn query_without_an_end_is_ended() {
     let folder = Folder::new();
