@@ -8,6 +8,7 @@ mod address;
 mod block;
 pub mod calendar;
 mod event;
+pub mod kafka;
 mod origin;
 mod path;
 mod projection;

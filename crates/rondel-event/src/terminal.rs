@@ -38,6 +38,31 @@ pub fn escaped(text: &str) -> Cow<'_, str> {
     escaped_if(text, is_obeyed)
 }
 
+/// Returns a JSON text in one line, with those characters of its strings escaped, as JSON does, that a terminal
+/// [obeys](is_obeyed). Its value stays the same.
+///
+/// ```
+/// use rondel_event::terminal::escaped_json;
+/// assert_eq!(escaped_json("{\n\"a\": \"\u{202e}\"}"), "{ \"a\": \"\\u202e\"}");
+/// ```
+pub fn escaped_json(json: &str) -> Cow<'_, str> {
+    if !json.contains(is_obeyed) {
+        return json.into();
+    }
+    let mut out = String::with_capacity(json.len() + 8);
+    for c in json.chars() {
+        match c {
+            // Strings of JSON have none of these.
+            '\n' | '\r' | '\t' => out.push(' '),
+            c if is_obeyed(c) => {
+                out.extend(c.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}")));
+            }
+            c => out.push(c),
+        }
+    }
+    out.into()
+}
+
 /// Returns the beginning of a text, of at most `most` of its characters, as [`escaped`] does.
 pub fn escaped_beginning(text: &str, most: usize) -> String {
     let end = text.char_indices().nth(most).map_or(text.len(), |(at, _)| at);

@@ -265,9 +265,17 @@ impl Page {
         if is_live && figures.is_none() {
             reasons.push("the evaluating thread does not answer".to_owned());
         }
+        // The page of a run itself knows more.
+        let stored = base.run.as_ref().filter(|_| self.settings.kind == Kind::Store);
+        let silent_since = stored.and_then(|run| run.silent_since(now));
+        if silent_since.is_some() {
+            let why =
+                "the run has not ended and writes nothing into the store any more: it may have been killed";
+            reasons.push(why.to_owned());
+        }
         let behind_since = match &figures {
             Some(figures) => figures.behind_since,
-            None => lock(&self.stall).since(now).filter(|_| is_live),
+            None => lock(&self.stall).since(now).filter(|_| is_live).or(silent_since),
         };
         let networks: Vec<Value> = (figures.iter().flat_map(|figures| &figures.networks))
             .map(|network| {

@@ -161,6 +161,18 @@ impl Done<'_> {
     }
 }
 
+/// Whether a parameter has a value that an operator has chosen: a number or boolean may be chosen for a text that is written
+/// like it, and the reverse.
+pub fn is_same_value(own: &Value, chosen: &Value) -> bool {
+    let text = |value: &Value| match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    let is_float = own.is_f64() || chosen.is_f64();
+    let is_equal_number = || own.as_f64().is_some_and(|own| chosen.as_f64() == Some(own));
+    own == chosen || text(own) == text(chosen) || is_float && is_equal_number()
+}
+
 /// Reads a JSON object; an empty one if the text is none.
 pub(crate) fn object(text: &str) -> Value {
     serde_json::from_str(text).ok().filter(Value::is_object).unwrap_or_else(|| json!({}))
@@ -176,5 +188,33 @@ fn add(members: &mut Value, name: &str, value: &Value) {
     };
     if !is_empty {
         members[name] = value.clone();
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_compared_as_operators_write_them() {
+        let same = |own: &str, chosen: &str| {
+            let [own, chosen] = [own, chosen].map(|text| serde_json::from_str(text).unwrap_or(Value::Null));
+            is_same_value(&own, &chosen)
+        };
+        for (own, chosen) in [("7", "7"), ("\"7\"", "7"), ("7", "\"7\""), ("7.0", "7"), ("true", "\"true\"")]
+        {
+            assert!(same(own, chosen), "{own} {chosen}");
+        }
+        for (own, chosen) in [
+            ("7", "8"),
+            ("\"a\"", "\"b\""),
+            ("9007199254740993", "9007199254740992"),
+            ("true", "1"),
+            ("\"1\"", "true"),
+            ("false", "0"),
+        ] {
+            assert!(!same(own, chosen), "{own} {chosen}");
+        }
     }
 }

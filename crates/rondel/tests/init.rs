@@ -224,6 +224,19 @@ fn stamps_that_go_back_are_named_with_the_first_time() {
     assert!(text.contains("\n// property s_stamp = "), "{text}");
 }
 
+/// A whole number in all messages but one, where it is beyond doubles: a check reads that one as infinite.
+#[test]
+fn whole_numbers_beside_an_infinite_one_are_floats() {
+    let folder = Folder::new();
+    let value = |i: u32| match i {
+        30 => "\"n\": 1e400, \"k\": [1e400, 2]".to_owned(),
+        _ => format!("\"n\": {}, \"k\": [{}, 2]", i % 5, i % 3),
+    };
+    let file = folder.file("a.jsonl", lines("/s", 100, value));
+    let text = holds(&[file], &folder.path("own"), "an infinite number");
+    assert!(text.contains("k: [float], n: float"), "{text}");
+}
+
 /// Evidence: how many values there were, and when the ends of the range came.
 #[test]
 fn ranges_have_evidence() {
@@ -262,6 +275,28 @@ fn infinite_numbers_and_odd_names_are_read() {
         .expect_stderr(&["nothing to write about"]);
 }
 
+/// Names that differ in slashes alone are topics of their own, and one of them has the address on Zenoh.
+#[test]
+fn topics_that_differ_in_slashes_have_names_of_their_own() {
+    let folder = Folder::new();
+    let all = ["/a", "a", "a/"].map(|topic| lines(topic, 100, |i| format!("\"v\": {}", i % 4)));
+    let file = folder.file("a.jsonl", all.concat());
+    let own = folder.path("own");
+    let written = rondel(["init", &file, "--folder", &own]);
+    written
+        .expect_status(0)
+        .expect_stderr(&["\"a\" would have the address of \"/a\", zenoh:a: the deployment needs"]);
+    std::fs::remove_dir_all(&own).unwrap();
+    let text = holds(&[file], &own, "slashes");
+    for topic in ["topic a_2 \"/a\"", "topic a {", "topic a_3 \"a/\""] {
+        assert!(text.contains(topic), "{topic} in {text}");
+    }
+    assert_eq!(text.matches("100 messages of ").count(), 3, "{text}");
+    let deployment = std::fs::read_to_string(format!("{own}/rondel.yaml")).unwrap();
+    assert_eq!(deployment.matches("source: \"zenoh:a\"").count(), 1, "{deployment}");
+    assert_eq!(deployment.matches("would have the address of").count(), 2, "{deployment}");
+}
+
 #[test]
 fn little_and_damaged_input() {
     let folder = Folder::new();
@@ -295,11 +330,17 @@ fn little_and_damaged_input() {
     let whole = std::fs::read_to_string(&many).unwrap();
     let cut = folder.file("cut.jsonl", &whole[..whole.len() - 20]);
     let own = folder.path("cut");
-    rondel(["init", &cut, "--folder", &own])
-        .expect_status(3)
-        .expect_stderr(&["1 line could not be read", "wrote "]);
+    rondel(["init", &cut, "--folder", &own]).expect_status(3).expect_stderr(&[
+        "1 line could not be read",
+        "the first is line 100",
+        "check --on-error skip ",
+    ]);
     let text = std::fs::read_to_string(format!("{own}/first.rondel")).unwrap();
     assert!(text.contains("\nproperty s_fresh = "), "{text}");
+    assert!(text.contains("cut.jsonl:100 is no message") && text.contains("`--on-error skip`"), "{text}");
+    rondel(["check", &format!("{own}/first.rondel"), &cut])
+        .expect_status(3)
+        .expect_stderr(&["cut.jsonl:100:"]);
     // Standard input cannot be read twice.
     let own = folder.path("piped");
     support::rondel_with_input(["init", "-", "--folder", &own], whole.as_bytes())

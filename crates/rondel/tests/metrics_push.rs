@@ -60,10 +60,12 @@ mod pushed {
 
     use super::deployment;
     use super::support::network::{arguments, free_endpoint, free_port, zenoh};
-    use super::support::{Folder, start_rondel};
+    use super::support::{Folder, rondel, start_rondel};
 
     const ACCEPTED: &str = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}";
     const REFUSED: &str = "HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\n\r\n";
+    const DENIED: &str = "HTTP/1.1 401 Unauthorized\r\ncontent-length: 0\r\n\r\n";
+    const PAUSED: &str = "HTTP/1.1 429 Too Many Requests\r\nretry-after: 86400\r\ncontent-length: 0\r\n\r\n";
 
     /// A collector on loopback. It answers these texts in turn, the last of them from then on; none: never.
     struct Collector {
@@ -262,6 +264,42 @@ mod pushed {
         let finished = run.finish();
         finished.expect_status(0);
         assert_eq!(finished.stderr.matches("metrics are not pushed:").count(), 1, "{}", finished.stderr);
+        finished.expect_stderr(&["accepted, 2 failed; the last failure: http://127.0.0.1:"]);
+    }
+
+    #[test]
+    fn every_cause_is_named_and_the_summary_has_the_last() {
+        let folder = Folder::new();
+        for (format, summary) in [
+            ("text", "metrics: 0 pushes accepted, "),
+            ("json", "\"metrics_pushes\":{\"accepted\":0,\"error\":\"http://127.0.0.1:"),
+        ] {
+            let endpoint = free_endpoint();
+            let collector = Collector::start(&[REFUSED, DENIED, REFUSED, PAUSED]);
+            let metrics = format!("{{ otlp: {{ url: \"{}\", interval: 1 s }} }}", collector.url);
+            let file = deployment(&folder, &endpoint, &metrics);
+            let mut run = start_rondel(["run", &file, "--summary", format]);
+            run.wait_stderr("nothing is sent for 300 s, the longest pause (it requests 86400 s)");
+            run.terminate();
+            let finished = run.finish();
+            finished
+                .expect_status(0)
+                .expect_stderr(&["answers 401 Unauthorized; the run continues", summary]);
+            let named = finished.stderr.matches("metrics are not pushed:").count();
+            assert_eq!((named, collector.received().len()), (3, 4), "{}", finished.stderr);
+        }
+    }
+
+    #[test]
+    fn path_of_metrics_is_named_for_a_url_that_has_it() {
+        let folder = Folder::new();
+        for (url, said) in [
+            ("http://a.example/v1/metrics", "ends with /v1/metrics, which is added to it"),
+            ("http://a.example/?x=1", "contains a query; /v1/metrics is added to it"),
+        ] {
+            let file = deployment(&folder, "tcp/127.0.0.1:1", &format!("{{ otlp: {{ url: \"{url}\" }} }}"));
+            rondel(["validate", &file]).expect_status(2).expect_stderr(&[said]);
+        }
     }
 
     #[test]

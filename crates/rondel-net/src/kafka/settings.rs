@@ -4,53 +4,29 @@ use std::fmt;
 use std::path::Path;
 use std::time::Duration;
 
+use rondel_event::kafka::{RefusedSetting, check_brokers, check_setting};
+
 use super::OpenError;
 
-/// Settings of Kafka that cannot be chosen, by their names or the begins of their names, and why.
-const REFUSED: [(&str, &str); 24] = [
-    ("bootstrap.servers", "`brokers` names the brokers"),
-    ("metadata.broker.list", "`brokers` names the brokers"),
+/// Settings that cannot be chosen, beside those of every client, and why.
+const REFUSED: [RefusedSetting; 11] = [
     ("group.id", NO_GROUP),
     ("group.instance.id", NO_GROUP),
     ("group.protocol", NO_GROUP),
     ("partition.assignment.strategy", NO_GROUP),
     ("auto.offset.reset", "`start` states where a run without a snapshot begins"),
-    ("enable.auto.commit", "the snapshot states where the next run goes on, and not the broker"),
-    ("enable.auto.offset.store", "the snapshot states where the next run goes on, and not the broker"),
+    ("enable.auto.commit", BY_SNAPSHOT),
+    ("enable.auto.offset.store", BY_SNAPSHOT),
     ("enable.partition.eof", "Rondel does not use it"),
     ("allow.auto.create.topics", "Rondel creates no topics to read from"),
-    (
-        "enable.idempotence",
-        "it is always true, so that a broker stores no message twice when it is sent again",
-    ),
-    ("acks", "it is always `all`, so that acknowledged messages survive the loss of a broker"),
-    (
-        "request.required.acks",
-        "it is always `all`, so that acknowledged messages survive the loss of a broker",
-    ),
-    (
-        "message.timeout.ms",
-        "messages wait until they are delivered; limit the queue by `slow_consumer` instead",
-    ),
-    (
-        "delivery.timeout.ms",
-        "messages wait until they are delivered; limit the queue by `slow_consumer` instead",
-    ),
-    ("delivery.report.only.error", "Rondel waits for the report of each message"),
-    ("transactional.id", "Rondel writes without transactions"),
-    ("plugin.library.paths", "Rondel loads no libraries"),
-    ("statistics.interval.ms", "`rondel` reports the state of its networks itself"),
-    ("log_level", "errors are reported by Rondel"),
-    ("test.mock.", "it replaces the brokers by false ones"),
-    ("ssl.", NO_TLS),
-    ("sasl.oauthbearer.", "this build has no OAuth; use `sasl.mechanism: PLAIN`"),
+    ("message.timeout.ms", WAITS),
+    ("delivery.timeout.ms", WAITS),
 ];
 
+const BY_SNAPSHOT: &str = "the snapshot states where the next run goes on, and not the broker";
+const WAITS: &str = "messages wait until they are delivered; limit the queue by `slow_consumer` instead";
 const NO_GROUP: &str = "in a consumer group a process receives some partitions only, and properties would not see all \
                         messages; a run reads all partitions, without a group";
-
-const NO_TLS: &str = "this build connects to Kafka without TLS; use a listener without TLS that only this machine reaches, \
-                      or a local proxy that adds TLS";
 
 /// First record of a topic in a run without a snapshot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -134,12 +110,10 @@ impl Settings {
     /// # Errors
     /// [`OpenError::Setting`]
     pub fn check(&self) -> Result<(), OpenError> {
-        if self.brokers.is_empty() {
-            let text = "Kafka needs the address of a broker, such as `127.0.0.1:9092`";
-            return Err(OpenError::Setting(text.to_owned()));
+        check_brokers(&self.brokers).map_err(OpenError::Setting)?;
+        for (name, value) in &self.settings {
+            check_setting(name, value, &REFUSED).map_err(OpenError::Setting)?;
         }
-        self.brokers.iter().try_for_each(|broker| check_broker(broker))?;
-        self.settings.iter().try_for_each(|(name, value)| check_setting(name, value))?;
         #[cfg(feature = "kafka")]
         super::client::check(self)?;
         Ok(())
@@ -165,40 +139,6 @@ pub fn read_settings(path: &Path) -> Result<Vec<(String, String)>, String> {
         settings.push((name.trim().to_owned(), value.trim().to_owned()));
     }
     Ok(settings)
-}
-
-/// Checks the address of a broker.
-fn check_broker(broker: &str) -> Result<(), OpenError> {
-    let is_plain =
-        !broker.is_empty() && !broker.contains(['/', ',', '@']) && !broker.contains(char::is_whitespace);
-    // An address of IPv6 has colons and brackets.
-    let port = broker.rsplit_once(':').filter(|(_, port)| !port.ends_with(']')).map(|(_, port)| port);
-    if is_plain && port.is_none_or(|port| port.parse::<u16>().is_ok_and(|port| port > 0)) {
-        return Ok(());
-    }
-    Err(OpenError::Setting(format!(
-        "'{broker}' is not the address of a broker of Kafka; write HOST:PORT, such as 127.0.0.1:9092, and several as a list"
-    )))
-}
-
-/// Checks whether a setting of the client can be chosen.
-fn check_setting(name: &str, value: &str) -> Result<(), OpenError> {
-    let wrong = |text: &str, reason: &str| {
-        Err(OpenError::Setting(format!("the setting `{text}` of Kafka cannot be chosen: {reason}")))
-    };
-    let is_refused = |refused: &str| name == refused || refused.ends_with('.') && name.starts_with(refused);
-    if let Some((_, reason)) = REFUSED.iter().find(|(refused, _)| is_refused(refused)) {
-        return wrong(name, reason);
-    }
-    let lower = value.to_ascii_lowercase();
-    match name {
-        "security.protocol" if lower.ends_with("ssl") => wrong(&format!("{name}: {value}"), NO_TLS),
-        "sasl.mechanism" | "sasl.mechanisms" if lower != "plain" => {
-            let reason = format!("this build knows the mechanism PLAIN only; use `{name}: PLAIN`");
-            wrong(&format!("{name}: {value}"), &reason)
-        }
-        _ => Ok(()),
-    }
 }
 
 #[cfg(test)]

@@ -25,6 +25,8 @@ const LIMIT: Duration = Duration::from_secs(2);
 const INSTANCES: usize = 10_000;
 /// Version of stores from which on operators may act, and verdicts can be muted.
 const WITH_OPERATORS: u32 = 2;
+/// Time without a write after which a run may have been killed, in nanoseconds: it writes every ten seconds.
+const SILENT: i64 = 60_000_000_000;
 
 /// A store, opened again when its file is replaced.
 #[derive(Debug)]
@@ -200,13 +202,13 @@ impl<'s> View<'s> {
 
     /// Kind, begin and end of the latest run, and the name of its configuration.
     pub(crate) fn run(&self) -> Result<Option<RunRow>, StoreError> {
-        let sql =
-            "SELECT kind, begin, end, configuration FROM runs WHERE series = ?1 ORDER BY id DESC LIMIT 1";
+        let sql = "SELECT kind, begin, end, configuration, reported FROM runs WHERE series = ?1 ORDER BY id DESC LIMIT 1";
         let rows = self.rows(sql, &[self.own()], 1)?;
         Ok(rows.rows.first().map(|row| {
             let row = Row(row);
             let (kind, begin, end) = (row.text(0).to_owned(), row.integer(1), row.optional_integer(2));
-            RunRow { kind, begin, end, configuration: row.text(3).to_owned() }
+            let (configuration, reported) = (row.text(3).to_owned(), row.optional_integer(4));
+            RunRow { kind, begin, end, configuration, reported }
         }))
     }
 }
@@ -218,6 +220,16 @@ pub(crate) struct RunRow {
     pub(crate) begin: i64,
     pub(crate) end: Option<i64>,
     pub(crate) configuration: String,
+    /// Time of day at which it last wrote the event time that it had reached.
+    reported: Option<i64>,
+}
+
+impl RunRow {
+    /// Returns the time of day since which a run has written nothing, if it may have been killed: it has not ended.
+    pub(crate) fn silent_since(&self, now: i64) -> Option<i64> {
+        let reported = self.reported.filter(|_| self.kind == "run" && self.end.is_none())?;
+        (now.saturating_sub(reported) >= SILENT).then_some(reported)
+    }
 }
 
 /// Cells of a row.

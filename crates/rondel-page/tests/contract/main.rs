@@ -392,6 +392,27 @@ fn store_is_read_while_it_is_written_replaced_or_missing() {
     assert_eq!(get(&store, "/api/v1/violations")["total"], json!(3), "the file that has its path now");
 }
 
+/// A run that was killed leaves no end: the store has only the time of its last sign.
+#[test]
+fn run_that_writes_nothing_any_more_may_have_been_killed() {
+    let (api, folder) = (Api::new(), Folder::new());
+    let sink = filled(&folder.store());
+    let state = |last: &str, kind: Kind| {
+        let connection = rusqlite::Connection::open(folder.store()).unwrap();
+        connection.execute_batch(&format!("UPDATE runs SET reported = {NOW} - {last}")).unwrap();
+        get(&page(&folder.store(), kind, false), "/api/v1/state")
+    };
+    let late = state("90000000000", Kind::Store);
+    api.check("get", "/api/v1/state", &late);
+    assert_eq!(late["is_ready"], json!(false));
+    assert_eq!(late["behind_since"].as_f64(), Some((NOW / SECOND - 90) as f64));
+    assert!(late["reasons"][0].as_str().unwrap().contains("may have been killed"), "{late}");
+    for (last, kind) in [("30000000000", Kind::Store), ("90000000000", Kind::Check)] {
+        assert_eq!(state(last, kind)["behind_since"], Value::Null, "{last} {kind:?}");
+    }
+    drop(sink);
+}
+
 #[test]
 fn store_of_an_earlier_release_is_shown() {
     let (api, folder) = (Api::new(), Folder::new());

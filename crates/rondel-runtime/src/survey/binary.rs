@@ -1,6 +1,8 @@
 //! CBOR and MessagePack as JSON values, to see what fields messages have.
 
-use serde_json::{Map, Number, Value};
+use serde_json::{Map, Value};
+
+use super::fields::NO_NUMBER;
 
 /// Levels of nested maps and arrays.
 const DEPTH: usize = 32;
@@ -163,9 +165,9 @@ fn key(value: Value) -> Option<String> {
     }
 }
 
-/// A number; null if it is not finite.
+/// A number; [`NO_NUMBER`] if it is not finite.
 fn float(number: f64) -> Value {
-    Number::from_f64(number).map_or(Value::Null, Value::Number)
+    Value::from(if number.is_finite() { number } else { NO_NUMBER })
 }
 
 fn half(bits: u16) -> f64 {

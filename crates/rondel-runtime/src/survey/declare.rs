@@ -1,5 +1,6 @@
 //! Declarations of the topics of a survey, in the language of specifications.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use rondel_decode::sparkplug;
@@ -58,8 +59,8 @@ pub(super) struct Drafted<'s> {
     pub(super) topic: &'s Topic,
     /// Whether its messages are of a type whose definition is known by name.
     pub(super) is_typed: bool,
-    /// Whether its name is no address of a network, so that the source only stands for one.
-    pub(super) lacks_address: bool,
+    /// Reason why the source only stands for an address of a network; `None` if it is one.
+    pub(super) lacks_address: Option<String>,
 }
 
 impl Drafted<'_> {
@@ -111,16 +112,40 @@ pub(super) fn topics(
     }
     let names =
         names::topics(usable.iter().map(|(source, topic)| topic.name.as_deref().unwrap_or(plain(source))));
-    let drafted = usable.iter().zip(names).map(|(&(source, topic), name)| Drafted {
-        lacks_address: with_network(source).is_none(),
-        source: with_network(source).unwrap_or_else(|| format!("zenoh:unknown/{name}")),
-        name,
-        seen: source,
-        address: topic.name.as_deref().unwrap_or(plain(source)),
-        topic,
-        is_typed: topic.kind() == Some(PayloadKind::Cdr) && topic.message_type.as_deref().is_some_and(&knows),
+    let mut used: BTreeMap<String, &str> = BTreeMap::new();
+    let drafted = usable.iter().zip(names).map(|(&(source, topic), name)| {
+        let address = address(source, &mut used);
+        Drafted {
+            lacks_address: address.clone().err(),
+            source: address.unwrap_or_else(|_| format!("zenoh:unknown/{name}")),
+            name,
+            seen: source,
+            address: topic.name.as_deref().unwrap_or(plain(source)),
+            topic,
+            is_typed: topic.kind() == Some(PayloadKind::Cdr)
+                && topic.message_type.as_deref().is_some_and(&knows),
+        }
     });
     (drafted.collect(), omitted)
+}
+
+/// Returns the address of a topic on a network. `used` are those of the topics before it, with their names there.
+///
+/// # Errors
+/// A sentence: no network has the address, or another topic has it.
+fn address<'s>(source: &'s str, used: &mut BTreeMap<String, &'s str>) -> Result<String, String> {
+    let Some(address) = with_network(source) else {
+        return Err(format!("{} is no address of a network", quoted(source)));
+    };
+    match used.get(&address) {
+        Some(other) => {
+            Err(format!("{} would have the address of {}, {address}", quoted(source), quoted(other)))
+        }
+        None => {
+            used.insert(address.clone(), source);
+            Ok(address)
+        }
+    }
 }
 
 /// Why a topic cannot be read, if it cannot.

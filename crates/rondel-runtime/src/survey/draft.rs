@@ -33,6 +33,8 @@ pub struct DraftOptions {
     pub specification: String,
     /// The settings of networks, in YAML.
     pub networks: String,
+    /// Sentences at the head of the specification.
+    pub notes: Vec<String>,
     /// Properties of an earlier draft that a check refuted, by name, each with the reason as a sentence: they become comments.
     /// `None` if nothing was checked.
     pub refuted: Option<BTreeMap<String, String>>,
@@ -47,6 +49,8 @@ pub struct Draft {
     pub deployment: String,
     /// Omissions, in words.
     pub omitted: Vec<String>,
+    /// Topics without an address in the deployment, each with the reason as a sentence.
+    pub unaddressed: Vec<String>,
     /// Silences and values that are unlike all the rest, in words: properties of the draft say that they violate them.
     pub outliers: Vec<String>,
     /// Whether only the deployment says how messages are read: plain values, or numbers that come as texts.
@@ -99,6 +103,7 @@ pub fn draft(survey: &Survey, options: &DraftOptions, knows: impl Fn(&str) -> bo
         specification,
         deployment,
         omitted,
+        unaddressed: drafted.iter().filter_map(|drafted| drafted.lacks_address.clone()).collect(),
         outliers: writer.outliers,
         needs_deployment: drafted.iter().any(|drafted| {
             drafted.has_number_texts() || drafted.topic.kind().is_some_and(PayloadKind::is_stated)
@@ -149,6 +154,7 @@ impl Writer {
         for text in omitted {
             self.comment(&format!("Left out: {text}."));
         }
+        options.notes.iter().for_each(|note| self.comment(note));
     }
 
     fn topic(&mut self, index: usize, drafted: &Drafted<'_>, survey: &Survey) {
@@ -464,11 +470,8 @@ fn deployment(drafted: &[Drafted<'_>], options: &DraftOptions, omitted: &[String
     text.push_str("\n# Times are those of arrival. If messages carry their own, add `time: PATH.TO.THE.FIELD` to a topic.\ntopics:\n");
     for drafted in drafted {
         let Drafted { name, source, topic, .. } = drafted;
-        if drafted.lacks_address {
-            text.push_str(&format!(
-                "  # {} is no address of a network: write the one of these messages.\n",
-                quoted(drafted.seen)
-            ));
+        if let Some(reason) = &drafted.lacks_address {
+            text.push_str(&format!("  # {}: write the one of these messages.\n", escaped(reason)));
         }
         // A word of YAML for nothing.
         let name = if name.eq_ignore_ascii_case("null") { quoted(name) } else { name.clone() };

@@ -17,6 +17,15 @@ pub const ELEMENTS: usize = 16;
 /// Characters of a name or of a remembered text.
 const LONGEST: usize = 40;
 
+/// Stands in a survey for a number that is not finite or beyond the range of doubles, which JSON cannot have: its field has
+/// numbers with fractions, and no value to measure. Messages use the greatest double in the same way.
+pub(super) const NO_NUMBER: f64 = 1.7e308;
+
+/// Returns a number that can be measured.
+fn number(value: &Value) -> Option<f64> {
+    value.as_f64().filter(|number| number.abs() < 1.6e308)
+}
+
 /// The type of a field, as far as it can be seen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FieldKind {
@@ -136,7 +145,7 @@ pub(super) struct Array {
     /// The least element of each message, and the greatest.
     pub least: Series,
     pub most: Series,
-    /// Elements that are null: no finite number.
+    /// Elements that are null, or no finite number.
     pub nulls: u64,
 }
 
@@ -151,10 +160,11 @@ impl Array {
         for element in elements {
             match element {
                 Value::Null => array.nulls += 1,
-                element => {
-                    let number = element.as_f64()?;
-                    (least, most) = (least.min(number), most.max(number));
-                }
+                Value::Number(_) => match number(element) {
+                    Some(number) => (least, most) = (least.min(number), most.max(number)),
+                    None => array.nulls += 1,
+                },
+                _ => return None,
             }
         }
         array.lengths = (array.lengths.0.min(elements.len()), array.lengths.1.max(elements.len()));
@@ -231,7 +241,7 @@ impl Field {
         let written = value.as_str().and_then(decimal);
         self.number_texts += u64::from(written.is_some());
         self.empty_texts += u64::from(value.as_str().is_some_and(|text| text.trim().is_empty()));
-        if let Some(number) = value.as_f64().or(written) {
+        if let Some(number) = number(value).or(written) {
             let (least, most) = self.range.unwrap_or((number, number));
             self.range = Some((least.min(number), most.max(number)));
             if !is_element {
@@ -243,7 +253,8 @@ impl Field {
         }
         let is_short = value.as_str().is_none_or(|text| text.len() <= LONGEST);
         if matches!(kind, FieldKind::Bool | FieldKind::Int | FieldKind::Float | FieldKind::Text) {
-            self.last = is_short.then(|| value.clone());
+            let is_shown = is_short && (!value.is_number() || number(value).is_some());
+            self.last = is_shown.then(|| value.clone());
         }
         match value {
             Value::Array(elements) => self.add_elements(elements, depth, is_element, at, room),
@@ -389,7 +400,7 @@ fn decimal(text: &str) -> Option<f64> {
 
 /// The square of the length of a quaternion; `None` if the members are no quaternion.
 fn square_norm(members: &Map<String, Value>) -> Option<f64> {
-    let part = |name| members.get(name).and_then(Value::as_f64);
+    let part = |name| members.get(name).and_then(number);
     let parts = [part("x")?, part("y")?, part("z")?, part("w")?];
     (members.len() == parts.len()).then(|| parts.iter().map(|part| part * part).sum())
 }
@@ -423,6 +434,18 @@ mod tests {
         assert_eq!((d.few_values(), a.few_values()), (Some(&[(json!("x"), 1)][..]), None));
         assert!(!fields.is_cut());
         assert_eq!(fields.mixed(), [(vec!["f".to_owned()], "numbers, texts".to_owned())]);
+    }
+
+    #[test]
+    fn numbers_that_cannot_be_measured_have_fractions() {
+        let mut fields = Fields::default();
+        for (a, b) in [(json!(1), json!([1, 2])), (json!(NO_NUMBER), json!([-NO_NUMBER, 3]))] {
+            fields.add(&json!({"a": a, "b": b}), RecordedTime::default(), &mut 1_000);
+        }
+        let [a, b] = fields.fields() else { panic!() };
+        assert_eq!((a.kind, a.range, a.messages, &a.last), (FieldKind::Float, Some((1.0, 1.0)), 2, &None));
+        let array = b.array.as_ref().unwrap();
+        assert_eq!((b.element(), array.nulls, array.lengths), (FieldKind::Float, 1, (2, 2)));
     }
 
     #[test]

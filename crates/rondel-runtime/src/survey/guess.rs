@@ -5,6 +5,7 @@ use rondel_decode::{Encoding, MessageWriter, plain, senml};
 use serde_json::{Value, json};
 
 use super::binary;
+use super::fields::NO_NUMBER;
 
 /// Payloads that are larger are not looked into.
 const LARGEST: usize = 1 << 20;
@@ -66,8 +67,8 @@ impl PayloadKind {
     }
 }
 
-/// Reads JSON. A number beyond the range of doubles, which decoders take for infinite, is null, as an infinite number of
-/// other encodings is in a survey.
+/// Reads JSON. A number beyond the range of doubles, which decoders take for infinite, is [`NO_NUMBER`], as an infinite
+/// number of other encodings is in a survey.
 ///
 /// # Errors
 /// The text is not JSON.
@@ -78,7 +79,7 @@ pub(super) fn json(text: &[u8]) -> serde_json::Result<Value> {
     })
 }
 
-/// The text with null for each number beyond the range of doubles; `None` if there is none.
+/// The text with [`NO_NUMBER`] for each number beyond the range of doubles; `None` if there is none.
 fn without_infinite(text: &[u8]) -> Option<Vec<u8>> {
     let is_of_number = |byte: &u8| byte.is_ascii_digit() || matches!(byte, b'+' | b'-' | b'.' | b'e' | b'E');
     let (mut out, mut copied, mut at) = (Vec::new(), 0, 0);
@@ -96,9 +97,10 @@ fn without_infinite(text: &[u8]) -> Option<Vec<u8>> {
                     text[at..].iter().position(|byte| !is_of_number(byte)).map_or(text.len(), |n| at + n);
                 let number =
                     std::str::from_utf8(&text[at..end]).ok().and_then(|text| text.parse::<f64>().ok());
-                if number.is_some_and(f64::is_infinite) {
+                if let Some(number) = number.filter(|number| number.is_infinite()) {
                     out.extend_from_slice(&text[copied..at]);
-                    out.extend_from_slice(b"null");
+                    let replaced = NO_NUMBER.copysign(number);
+                    out.extend_from_slice(format!("{replaced:e}").as_bytes());
                     copied = end;
                 }
                 at = end;
@@ -215,11 +217,12 @@ mod tests {
     }
 
     #[test]
-    fn numbers_beyond_doubles_are_null() {
-        let none = serde_json::json!({"a": null, "b": [null, 1.5], "1e999": "-1e999 \" 1e999"});
+    fn numbers_beyond_doubles_are_replaced() {
+        let (more, less) = (1.7e308, -1.7e308);
+        let none = serde_json::json!({"a": more, "b": [less, 1.5], "1e999": "-1e999 \" 1e999"});
         for (text, expected) in [
             (r#"{"a": 1e999, "b": [-1E+400, 1.5], "1e999": "-1e999 \" 1e999"}"#, Some(none)),
-            ("1e999", Some(Value::Null)),
+            ("1e999", Some(serde_json::json!(more))),
             ("1e308", Some(serde_json::json!(1e308))),
             (r#"{"a": 1e999"#, None),
             (r#"{"a": 1e999e}"#, None),

@@ -30,7 +30,7 @@ pub use draft::{Draft, DraftOptions, TOPICS as DRAFT_TOPICS, draft};
 pub use fields::{ELEMENTS, FIELDS, Field, FieldKind};
 pub use guess::PayloadKind;
 pub use pace::{Gap, Pace, RecordedTime, Rhythm};
-pub use recorded::{Choice, RecordedSurvey};
+pub use recorded::{Choice, RecordedSurvey, Unreadable};
 pub use table::{json, text, unlisted};
 
 /// Default number of topics of a survey.

@@ -83,9 +83,14 @@ pub(super) struct Names(BTreeSet<String>);
 impl Names {
     /// Takes a name, with a number behind it if it is taken already.
     pub(super) fn take(&mut self, name: String) -> String {
+        self.take_unless(name, |_| false)
+    }
+
+    /// Takes a name, with a number behind it if it is taken already, or excluded.
+    fn take_unless(&mut self, name: String, is_excluded: impl Fn(&str) -> bool) -> String {
         let mut taken = name.clone();
         let mut number = 2;
-        while !self.0.insert(taken.clone()) {
+        while is_excluded(&taken) || !self.0.insert(taken.clone()) {
             taken = format!("{name}_{number}");
             number += 1;
         }
@@ -93,7 +98,8 @@ impl Names {
     }
 }
 
-/// Returns a name for each topic: the last part of its address, with the parts before it where that is not enough.
+/// Returns a name for each topic: the last part of its address, with the parts before it where that is not enough. None is
+/// the address of another topic, whose messages it would get.
 pub(super) fn topics<'a>(addresses: impl Iterator<Item = &'a str> + Clone) -> Vec<String> {
     const PARTS: usize = 3;
     let parts = |address: &str, count: usize| {
@@ -111,7 +117,10 @@ pub(super) fn topics<'a>(addresses: impl Iterator<Item = &'a str> + Clone) -> Ve
             _ => parts(address, PARTS),
         }
     };
-    addresses.map(|address| names.take(wanted(address))).collect()
+    let all: BTreeSet<&str> = addresses.clone().collect();
+    let take =
+        |address: &'a str| names.take_unless(wanted(address), |name| name != address && all.contains(name));
+    addresses.map(take).collect()
 }
 
 #[cfg(test)]
@@ -145,6 +154,9 @@ mod tests {
             "a_b_state_2",
             "imu_data",
         ];
+        let names_of = |addresses: &[&'static str]| topics(addresses.iter().copied());
+        assert_eq!(names_of(&["/a", "a", "a/"]), ["a_2", "a", "a_3"], "no name is another's address");
+        assert_eq!(names_of(&["x/a", "a", "y/a_2", "a_2"]), ["x_a", "a", "y_a_2", "a_2"]);
         // Two addresses have no letters at all: each gets the same name, with a number.
         assert_eq!(names, expected);
         assert!(names.iter().all(|name| is_name(name)));

@@ -15,10 +15,21 @@ pub type Choice<'c> = dyn Fn(Timestamp) -> Result<(Timestamp, Timestamp), String
 pub struct RecordedSurvey<'c> {
     survey: Survey,
     lines: Lines,
-    unreadable: u64,
+    /// Number of the present line, from 1.
+    number: u64,
+    unreadable: Unreadable,
     choice: &'c Choice<'c>,
     /// Chosen times, once the recording has begun.
     chosen: Option<(Timestamp, Timestamp)>,
+}
+
+/// Lines of a recording that could not be read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Unreadable {
+    /// Number of lines.
+    pub count: u64,
+    /// Number of the first line, from 1; 0 without any.
+    pub first: u64,
 }
 
 /// Chooses all messages.
@@ -39,7 +50,7 @@ impl RecordedSurvey<'_> {
         all.plain = Some(Arc::default());
         // Times are read as a check reads them.
         let lines = Lines::new(&[all], true, TimeUnit::Seconds).skip_errors(true);
-        RecordedSurvey { survey, lines, unreadable: 0, choice, chosen: None }
+        RecordedSurvey { survey, lines, number: 0, unreadable: Unreadable::default(), choice, chosen: None }
     }
 
     /// Adds a line, with its line break.
@@ -47,6 +58,7 @@ impl RecordedSurvey<'_> {
     /// # Errors
     /// The error of the choice of times.
     pub fn line(&mut self, line: &[u8]) -> Result<(), String> {
+        self.number += 1;
         let text = line.trim_ascii();
         if text.is_empty() || self.lines.is_event(line) {
             return Ok(());
@@ -54,7 +66,9 @@ impl RecordedSurvey<'_> {
         let mut block = Block::new(Layout { topics: 1, ..Layout::default() });
         let read = self.lines.decode(line, 0, line.len(), &mut block);
         let (Ok(_), 1, Ok(value)) = (read, block.len(), guess::json(text)) else {
-            self.unreadable += 1;
+            let Unreadable { count, first } = &mut self.unreadable;
+            *first = if *count == 0 { self.number } else { *first };
+            *count += 1;
             return Ok(());
         };
         let time = block.time(0);
@@ -79,8 +93,8 @@ impl RecordedSurvey<'_> {
         Ok(())
     }
 
-    /// Ends the survey. Returns it with the number of lines that could not be read.
-    pub fn end(mut self) -> (Survey, u64) {
+    /// Ends the survey. Returns it with the lines that could not be read.
+    pub fn end(mut self) -> (Survey, Unreadable) {
         self.survey.end();
         (self.survey, self.unreadable)
     }
@@ -150,11 +164,12 @@ mod tests {
             "{\"topic\":\"a\",\"time\":{\"sec\":2,\"nanosec\":0}}\n",
             "x\n",
             "\n",
+            "[1,\n",
         ] {
             survey.line(line.as_bytes()).unwrap();
         }
         let (survey, unreadable) = survey.end();
-        assert_eq!((survey.span(), unreadable), (1_500_000_000, 1));
+        assert_eq!((survey.span(), unreadable), (1_500_000_000, Unreadable { count: 2, first: 3 }));
         assert_eq!(survey.topics().next().map(|(name, topic)| (name, topic.messages)), Some(("a", 2)));
     }
 }

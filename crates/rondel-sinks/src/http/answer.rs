@@ -21,6 +21,15 @@ pub(crate) struct Answer {
     body: Vec<u8>,
     /// Whether the body is longer than what was read.
     is_cut: bool,
+    /// Pause that the client makes after it.
+    pause: Option<Pause>,
+}
+
+/// Pause that a server requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Pause {
+    requested: Duration,
+    kept: Duration,
 }
 
 impl Answer {
@@ -47,7 +56,7 @@ impl Answer {
                 break false;
             }
         };
-        Answer { status, retry_after, location, body, is_cut }
+        Answer { status, retry_after, location, body, is_cut, pause: None }
     }
 
     /// Returns the status.
@@ -72,8 +81,15 @@ impl Answer {
         matches!(self.status, 401 | 403 | 404 | 405 | 407)
     }
 
+    /// Notes the pause that the client makes at this time of day, at most `longest`, and returns it.
+    pub(super) fn set_pause(&mut self, now: i64, longest: Duration) -> Option<Duration> {
+        let pause = |requested: Duration| Pause { requested, kept: requested.min(longest) };
+        self.pause = self.retry_after(now).map(pause);
+        self.pause.map(|pause| pause.kept)
+    }
+
     /// Pause that the server requests with 429 or an error of its own, at this time of day.
-    pub(super) fn retry_after(&self, now: i64) -> Option<Duration> {
+    fn retry_after(&self, now: i64) -> Option<Duration> {
         let text = self.retry_after.as_deref()?.trim();
         if self.status != 429 && self.status < 500 {
             return None;
@@ -85,14 +101,24 @@ impl Answer {
         u64::try_from(seconds).ok().map(Duration::from_secs)
     }
 
-    /// Returns how the answer is reported: place, status and the begin of its text.
+    /// Returns how the answer is reported: place, status, the begin of its text, and the pause after it.
     pub(crate) fn described(&self, place: &str) -> String {
         let name = ureq::http::StatusCode::from_u16(self.status).ok();
         let name = name.and_then(|status| status.canonical_reason()).unwrap_or("an unknown status");
         let text = String::from_utf8_lossy(&self.body);
-        match &*escaped(cut(&text).trim()) {
+        let text = match &*escaped(cut(&text).trim()) {
             "" => format!("{place} answers {} {name}", self.status),
             text => format!("{place} answers {} {name}: {text}", self.status),
+        };
+        match self.pause {
+            None => text,
+            Some(Pause { requested, kept }) if requested == kept => {
+                format!("{text}; nothing is sent for {} s", kept.as_secs())
+            }
+            Some(Pause { requested, kept }) => {
+                let (requested, kept) = (requested.as_secs(), kept.as_secs());
+                format!("{text}; nothing is sent for {kept} s, the longest pause (it requests {requested} s)")
+            }
         }
     }
 
@@ -136,7 +162,8 @@ mod tests {
 
     fn answer(status: u16, retry_after: Option<&str>) -> Answer {
         let retry_after = retry_after.map(str::to_owned);
-        Answer { status, retry_after, location: None, body: b"why\nnot".to_vec(), is_cut: false }
+        let body = b"why\nnot".to_vec();
+        Answer { status, retry_after, location: None, body, is_cut: false, pause: None }
     }
 
     #[test]

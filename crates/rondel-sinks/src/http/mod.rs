@@ -157,16 +157,13 @@ impl Client {
         let began = Instant::now();
         let sent = send(self.agents.present(), limit)
             .map(|response| Answer::read(response, largest, limit.saturating_sub(began.elapsed())));
-        let answer = sent.map_err(|error| {
+        let mut answer = sent.map_err(|error| {
             self.agents.is_interrupted.store(false, Ordering::SeqCst);
             self.unanswered(&error)
         })?;
-        if let Some(pause) = answer.retry_after(self.now()) {
-            let pause = pause.min(LONGEST_PAUSE);
+        if let Some(pause) = answer.set_pause(self.now(), LONGEST_PAUSE) {
             let until = self.clock.ticks().saturating_add(ticks(pause));
-            let seconds = pause.as_secs();
-            let reason = format!("{}; the next attempt is in {seconds} s", answer.described(&self.place));
-            self.pause = Some((until, reason));
+            self.pause = Some((until, answer.described(&self.place)));
         }
         Ok(answer)
     }
@@ -327,15 +324,15 @@ mod tests {
             }
         });
         let second = 1_000_000_000;
-        for (time, pause) in [(0, 7), (7, 300), (307, 0)] {
+        let cut = "; nothing is sent for 300 s, the longest pause (it requests 9999999 s)";
+        for (time, pause, note) in [(0, 7, "; nothing is sent for 7 s"), (7, 300, cut), (307, 0, "")] {
             clock.set(Timestamp::from_nanos(time * second));
-            assert_eq!(client.post(&call, limit).unwrap().status(), 503);
+            let answer = client.post(&call, limit).unwrap();
+            let expected = format!("{url} answers 503 Service Unavailable{note}");
+            assert_eq!((answer.status(), answer.described(&url)), (503, expected.clone()));
             clock.set(Timestamp::from_nanos((time + pause) * second - 1));
             if pause > 0 {
-                let failure = client.post(&call, limit).unwrap_err();
-                let expected =
-                    format!("{url} answers 503 Service Unavailable; the next attempt is in {pause} s");
-                assert_eq!(failure.message, expected);
+                assert_eq!(client.post(&call, limit).unwrap_err().message, expected);
             }
         }
         server.join().unwrap();

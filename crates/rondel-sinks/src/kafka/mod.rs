@@ -17,6 +17,7 @@ use rdkafka::ClientConfig;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::{Header, OwnedHeaders};
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer as _};
+use rondel_event::kafka::check_brokers;
 
 use crate::entry::{Entry, VerdictEntry, id_text};
 use crate::outgoing::{Delivery, SeriesNames, Stopped, Unfinished, identity, verdicts, without_text};
@@ -102,7 +103,7 @@ impl KafkaSink {
     /// A sentence with the option and the way out.
     pub fn new(options: KafkaOptions) -> Result<KafkaSink, String> {
         let KafkaOptions { brokers, topic, settings } = options;
-        settings::check_brokers(&brokers)?;
+        check_brokers(&brokers)?;
         settings::check_topic(&topic)?;
         let config = settings::configuration(&brokers, &settings)?;
         check_together(&config)?;

@@ -3,6 +3,7 @@
 use rdkafka::ClientConfig;
 use rdkafka::config::RDKafkaLogLevel;
 use rdkafka::error::KafkaError;
+use rondel_event::kafka::{RefusedSetting, check_setting};
 
 /// Settings by Rondel that the user may change.
 const DEFAULTS: [(&str, &str); 5] = [
@@ -24,38 +25,11 @@ const FIXED: [(&str, &str); 3] = [
     ("message.timeout.ms", "0"),
 ];
 
-/// Settings that the user cannot choose, by their names or the begins of their names, and why.
-const REFUSED: [(&str, &str); 14] = [
-    ("bootstrap.servers", "`brokers` names the brokers"),
-    ("metadata.broker.list", "`brokers` names the brokers"),
-    (
-        "enable.idempotence",
-        "it is always true, so that a broker stores no verdict twice when it is sent again",
-    ),
-    ("acks", "it is always `all`, so that acknowledged verdicts survive the loss of a broker"),
-    (
-        "request.required.acks",
-        "it is always `all`, so that acknowledged verdicts survive the loss of a broker",
-    ),
-    (
-        "message.timeout.ms",
-        "verdicts wait until they are delivered; limit the queue and the spool of the sink instead",
-    ),
-    (
-        "delivery.timeout.ms",
-        "verdicts wait until they are delivered; limit the queue and the spool of the sink instead",
-    ),
-    ("delivery.report.only.error", "Rondel waits for the report of each verdict"),
-    ("transactional.id", "Rondel writes without transactions"),
-    ("plugin.library.paths", "Rondel loads no libraries"),
-    ("statistics.interval.ms", "`rondel` reports the state of its sinks itself"),
-    ("log_level", "errors are reported by Rondel"),
-    ("ssl.", NO_TLS),
-    ("sasl.oauthbearer.", "this build has no OAuth; use `sasl.mechanism: PLAIN`"),
-];
+/// Settings that the user cannot choose, beside those of every client, and why.
+const REFUSED: [RefusedSetting; 2] = [("message.timeout.ms", WAITS), ("delivery.timeout.ms", WAITS)];
 
-const NO_TLS: &str = "this build connects to Kafka without TLS; use a listener without TLS that only this machine reaches, or \
-                      a local proxy that adds TLS";
+const WAITS: &str =
+    "verdicts wait until they are delivered; limit the queue and the spool of the sink instead";
 
 /// Returns the configuration of a producer.
 ///
@@ -70,7 +44,7 @@ pub(super) fn configuration(
         config.set(name, value);
     }
     for (name, value) in settings {
-        check(name, value)?;
+        check_setting(name, value, &REFUSED)?;
         config.set(name, value);
     }
     for (name, value) in FIXED {
@@ -81,28 +55,6 @@ pub(super) fn configuration(
     // Its errors are reported otherwise.
     config.set_log_level(RDKafkaLogLevel::Emerg);
     Ok(config)
-}
-
-/// Checks whether the user may choose a setting.
-fn check(name: &str, value: &str) -> Result<(), String> {
-    let is_refused = |refused: &str| name == refused || refused.ends_with('.') && name.starts_with(refused);
-    if let Some((_, reason)) = REFUSED.iter().find(|(refused, _)| is_refused(refused)) {
-        return Err(format!("the setting `{name}` of Kafka cannot be chosen: {reason}"));
-    }
-    if name == "security.protocol" && value.to_ascii_lowercase().ends_with("ssl") {
-        return Err(format!("the setting `{name}: {value}` of Kafka cannot be chosen: {NO_TLS}"));
-    }
-    if is_mechanism(name) && !value.eq_ignore_ascii_case("PLAIN") {
-        return Err(format!(
-            "the setting `{name}: {value}` of Kafka cannot be chosen: this build knows the mechanism PLAIN only; use \
-             `{name}: PLAIN`"
-        ));
-    }
-    Ok(())
-}
-
-fn is_mechanism(name: &str) -> bool {
-    matches!(name, "sasl.mechanism" | "sasl.mechanisms")
 }
 
 /// An error of librdkafka about a setting, as a sentence.
@@ -122,30 +74,6 @@ pub(super) fn unusable(error: &KafkaError) -> String {
         KafkaError::ClientCreation(reason) => format!("cannot use the settings of Kafka: {reason}"),
         error => format!("cannot use the settings of Kafka: {error}"),
     }
-}
-
-/// Checks the addresses of brokers.
-///
-/// # Errors
-/// A sentence with the address and the way out.
-pub(super) fn check_brokers(brokers: &[String]) -> Result<(), String> {
-    if brokers.is_empty() {
-        return Err("Kafka needs the address of a broker, such as `127.0.0.1:9092`".to_owned());
-    }
-    for broker in brokers {
-        let is_plain =
-            !broker.is_empty() && !broker.contains(['/', ',', '@']) && !broker.contains(char::is_whitespace);
-        // An address of IPv6 has colons and brackets.
-        let port = broker.rsplit_once(':').filter(|(_, port)| !port.ends_with(']')).map(|(_, port)| port);
-        let is_port = port.is_none_or(|port| port.parse::<u16>().is_ok_and(|port| port > 0));
-        if !is_plain || !is_port {
-            return Err(format!(
-                "cannot use the address `{broker}` of a broker of Kafka; write it as `host:9092`, without `kafka://`, \
-                 and several as a list"
-            ));
-        }
-    }
-    Ok(())
 }
 
 /// Checks the name of a topic.
@@ -178,14 +106,8 @@ mod tests {
             ("linger.ms", "soon", "cannot use the setting `linger.ms` of Kafka"),
             ("compression.type", "brotli", "cannot use the setting `compression.type`"),
             ("security.protocol", "SSL", "without TLS"),
-            ("security.protocol", "sasl_ssl", "without TLS"),
-            ("ssl.ca.location", "ca.pem", "without TLS"),
-            ("sasl.mechanism", "SCRAM-SHA-256", "PLAIN only"),
-            ("sasl.oauthbearer.config", "x", "no OAuth"),
             ("acks", "1", "always `all`"),
-            ("enable.idempotence", "false", "always true"),
-            ("bootstrap.servers", "a:1", "`brokers` names the brokers"),
-            ("transactional.id", "x", "without transactions"),
+            ("message.timeout.ms", "5", "the spool of the sink"),
         ] {
             let error = with(name, value).unwrap_err();
             assert!(error.contains(reason) && error.contains(name), "{error}");
@@ -207,15 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_and_topics_are_checked() {
-        let brokers = |text: &str| check_brokers(&[text.to_owned()]);
-        for good in ["127.0.0.1:9092", "kafka.example", "[::1]:9092", "[::1]", "localhost:1"] {
-            assert_eq!(brokers(good), Ok(()));
-        }
-        for bad in ["", "kafka://a:9092", "a:9092,b:9092", "a b", "a:port", "a:0", "a:99999", "me@a:9092"] {
-            assert!(brokers(bad).unwrap_err().contains("`host:9092`"), "{bad}");
-        }
-        assert!(check_brokers(&[]).unwrap_err().contains("needs the address of a broker"));
+    fn topics_are_checked() {
         assert!(check_topic("rondel.verdicts-7_a").is_ok());
         for bad in ["", ".", "..", "a b", "a/b", "größe", &"x".repeat(250)] {
             assert!(check_topic(bad).unwrap_err().contains("1 to 249"), "{bad}");

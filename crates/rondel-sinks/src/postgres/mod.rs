@@ -34,7 +34,7 @@ use self::session::Session;
 pub use self::session::VERSION;
 use self::writer::Writer;
 use crate::entry::Entry;
-pub use crate::operate::{Acknowledgement, Action, NewSilence};
+pub use crate::operate::{Acknowledgement, Action, NewSilence, is_same_value};
 use crate::sink::{Failure, Sink, Written};
 use crate::tls::TlsOptions;
 
@@ -65,16 +65,27 @@ impl fmt::Debug for PostgresOptions {
     }
 }
 
-/// The database that a sink writes.
+/// The database that a sink or an action of an operator writes.
 pub(crate) struct Target {
     config: Config,
     schema: String,
     tls: Option<TlsOptions>,
+    /// End of messages about faults that may pass: a driver repeats the calls of its sink, but no action of an operator.
+    again: &'static str,
 }
 
 impl Target {
-    /// Parses options.
-    fn of(options: PostgresOptions) -> Result<Target, String> {
+    /// Parses options of a sink.
+    fn of_sink(options: PostgresOptions) -> Result<Target, String> {
+        Target::of(options, "it is tried again")
+    }
+
+    /// Parses options of actions of operators.
+    fn of_operations(options: PostgresOptions) -> Result<Target, String> {
+        Target::of(options, "try again later")
+    }
+
+    fn of(options: PostgresOptions, again: &'static str) -> Result<Target, String> {
         let PostgresOptions { url, password, tls, keep: _ } = options;
         let (url, schema) = split_schema(&url)?;
         let mut config: Config = url.parse().map_err(|error: tokio_postgres::Error| {
@@ -97,7 +108,7 @@ impl Target {
         if let Some(tls) = &tls {
             tls.client_config()?;
         }
-        Ok(Target { config, schema, tls })
+        Ok(Target { config, schema, tls, again })
     }
 }
 
@@ -141,7 +152,7 @@ impl PostgresSink {
     /// A sentence: the URL is wrong, or a file of `tls` cannot be used.
     pub fn new(options: PostgresOptions) -> Result<PostgresSink, String> {
         let keep = options.keep;
-        let target = Target::of(options)?;
+        let target = Target::of_sink(options)?;
         let runtime = runtime()?;
         let (session, writer, interrupt) = Default::default();
         Ok(PostgresSink { target, keep, runtime: Some(runtime), session, writer, interrupt })

@@ -67,7 +67,7 @@ impl Operations {
     /// # Errors
     /// [`Unacted`]: refused if the options are wrong; failed if the server cannot be used, or has no store.
     pub fn open(options: PostgresOptions, limit: Duration) -> Result<Operations, Unacted> {
-        let target = Target::of(options).map_err(Unacted::Refused)?;
+        let target = Target::of_operations(options).map_err(Unacted::Refused)?;
         let runtime = runtime().map_err(Unacted::Refused)?;
         let opened = runtime.block_on(async {
             match tokio::time::timeout(limit, Session::open_existing(&target, limit)).await {
@@ -179,6 +179,19 @@ impl Operations {
         })
     }
 
+    /// Parameters of the present instances of a property, as JSON objects.
+    ///
+    /// # Errors
+    /// [`Unacted`]: the database cannot be used.
+    pub fn instances(&mut self, property: &str) -> Result<Vec<String>, Unacted> {
+        self.act(async |session| {
+            let sql = "SELECT DISTINCT t.parameters::text FROM states t JOIN properties p ON p.id = t.property \
+                       WHERE p.name = $1";
+            let rows = session.query(sql, &[&property]).await?;
+            rows.iter().map(|row| row.try_get(0)).collect::<Result<Vec<String>, Error>>().map(Ok)
+        })
+    }
+
     /// Notes that an action is in an audit file.
     ///
     /// # Errors
@@ -224,7 +237,13 @@ impl Operations {
             Err(_) if commits.get() => {
                 unconfirmed(target, &format!("no answer within {:.1} s", limit.as_secs_f64()))
             }
-            Err(_) => too_slow(target, limit),
+            Err(_) => {
+                // It is sent even if the server does not answer in time; otherwise a later action would store this one.
+                let _ = runtime.block_on(async {
+                    tokio::time::timeout(limit / 4, session.client.batch_execute("ROLLBACK")).await
+                });
+                too_slow(target, limit)
+            }
         };
         Err(Unacted::Failed(failed))
     }

@@ -34,7 +34,7 @@ pub use silences::Silences;
 use writer::Writer;
 
 use crate::entry::{Entry, RunKey};
-pub use crate::operate::{Acknowledgement, Action, NewSilence};
+pub use crate::operate::{Acknowledgement, Action, NewSilence, is_same_value};
 use crate::sink::{Failure, Sink, Written};
 
 /// Options of a store.

@@ -147,6 +147,20 @@ impl Operations {
         names().map_err(|error| self.writable.failed(&error))
     }
 
+    /// Parameters of the present instances of a property, as JSON objects.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn instances(&self, property: &str) -> Result<Vec<String>, StoreError> {
+        let all = || -> rusqlite::Result<Vec<String>> {
+            let sql = "SELECT DISTINCT t.parameters FROM states t JOIN properties p ON p.id = t.property WHERE p.name = ?1";
+            let mut statement = self.writable.connection.prepare(sql)?;
+            let all = statement.query_map([property], |row| row.get(0))?;
+            all.collect()
+        };
+        all().map_err(|error| self.writable.failed(&error))
+    }
+
     /// Notes that an action is in an audit file, so that no run records it.
     ///
     /// # Errors

@@ -1,7 +1,9 @@
 //! Reading a store: views with filters, and queries of people.
 
+mod latest;
+
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, Statement, ToSql};
@@ -9,6 +11,7 @@ use rusqlite::{Connection, Statement, ToSql};
 use super::connection::{Access, open_read};
 use super::error::{StoreError, StoreErrorKind};
 use super::rows::{Cell, Rows};
+use latest::Condition;
 
 /// A view of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -218,23 +221,8 @@ pub const VIEWS: &[View] = &[
 
 /// The view of all violations, of which a store has millions.
 const VIOLATIONS: &str = "all_violations";
-/// Number of violations whose ids are sorted in a few milliseconds.
-const FEW: i64 = 50_000;
-
-/// A condition of a filter on a column of a view.
-struct Condition {
-    column: &'static str,
-    operator: &'static str,
-    /// Number of the parameter with the value.
-    value: usize,
-}
-
-impl Condition {
-    /// Returns it for a column with another name.
-    fn of(&self, column: &str) -> String {
-        format!("{column} {} ?{}", self.operator, self.value)
-    }
-}
+/// Instructions of SQLite between two looks at the clock.
+const STEPS: i32 = 10_000;
 
 /// Choice of rows of a view.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -272,6 +260,16 @@ impl Reader {
     /// [`StoreError`]: the file is missing, no store, or of a later version.
     pub fn open_earlier(path: &Path, limit: Duration) -> Result<Reader, StoreError> {
         Ok(Reader { connection: open_read(path, limit, Access::ReadEarlier)?, path: path.to_owned() })
+    }
+
+    /// Ends queries that last longer than `limit` from now on, with an error of the kind `Interrupted`.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn end_within(&mut self, limit: Duration) -> Result<(), StoreError> {
+        let begun = Instant::now();
+        let set = self.connection.progress_handler(STEPS, Some(move || begun.elapsed() >= limit));
+        set.map_err(|error| StoreError::of(&error, "read the store", &self.path))
     }
 
     /// Returns the version of the store.
@@ -341,47 +339,6 @@ impl Reader {
         let order = view.order;
         let sql = format!("SELECT {} FROM {name} {conditions} {order}", columns.join(", "));
         self.rows(&sql, &values, limit)
-    }
-
-    /// Returns the condition that a row is among the latest violations that fulfil conditions, one more than `limit`.
-    ///
-    /// The statistics of SQLite make it sort the rows of all violations instead of reading the latest ones: here their ids
-    /// are chosen first, from the index if few violations fulfil the conditions, else by reading from the latest one on.
-    fn latest_violations(
-        &self,
-        conditions: &[Condition],
-        values: &[&dyn ToSql],
-        limit: usize,
-    ) -> Result<String, StoreError> {
-        let limit = i64::try_from(limit.saturating_add(1)).unwrap_or(i64::MAX);
-        if conditions.is_empty() {
-            return Ok(format!("id IN (SELECT v.id FROM violations v ORDER BY v.id DESC LIMIT {limit})"));
-        }
-        let (mut of_property, mut of_violation) = (Vec::new(), String::new());
-        for condition in conditions {
-            match condition.column {
-                "series" => of_property.push(condition.of("s.name")),
-                "property" => of_property.push(condition.of("p.name")),
-                _ => of_violation += &format!(" AND {}", condition.of("v.begin")),
-            }
-        }
-        let of_property = match of_property.is_empty() {
-            true => String::new(),
-            false => format!(" WHERE {}", of_property.join(" AND ")),
-        };
-        let matches = format!(
-            "v.property IN (SELECT p.id FROM properties p JOIN series s ON s.id = p.series{of_property}){of_violation}"
-        );
-        let count = format!(
-            "SELECT count(*) FROM (SELECT 1 FROM violations v INDEXED BY violations_of_property WHERE {matches} \
-             LIMIT {FEW} + 1)"
-        );
-        let failed = |error: rusqlite::Error| StoreError::of(&error, "read the store", &self.path);
-        let count: i64 = self.connection.query_row(&count, values, |row| row.get(0)).map_err(failed)?;
-        let index = if count > FEW { "NOT INDEXED" } else { "INDEXED BY violations_of_property" };
-        Ok(format!(
-            "id IN (SELECT v.id FROM violations v {index} WHERE {matches} ORDER BY v.id DESC LIMIT {limit})"
-        ))
     }
 
     /// Returns the rows of one SQL statement that only reads, at most `limit`.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use rondel_event::terminal::escaped;
+use rondel_event::terminal::{escaped, escaped_json};
 
 /// Rows of a query.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -36,7 +36,7 @@ pub enum Format {
     Table,
     /// Comma-separated values (RFC 4180), with a header.
     Csv,
-    /// An object per line. Texts that are JSON objects or arrays are nested.
+    /// An object per line. Texts that are JSON objects or arrays are nested. Characters that a terminal obeys are escaped.
     Json,
 }
 
@@ -47,6 +47,21 @@ impl Rows {
             Format::Table => self.table(),
             Format::Csv => self.csv(),
             Format::Json => self.json(),
+        }
+    }
+
+    /// Returns rows whose texts have those characters escaped that a terminal obeys, line breaks among them.
+    #[must_use]
+    pub fn escaped(&self) -> Rows {
+        let shown = |text: &String| escaped(text).into_owned();
+        let cell = |cell: &Cell| match cell {
+            Cell::Text(text) => Cell::Text(shown(text)),
+            other => other.clone(),
+        };
+        Rows {
+            columns: self.columns.iter().map(shown).collect(),
+            rows: self.rows.iter().map(|row| row.iter().map(cell).collect()).collect(),
+            has_more: self.has_more,
         }
     }
 
@@ -108,7 +123,7 @@ impl Rows {
         for row in &self.rows {
             for (i, (column, cell)) in self.columns.iter().zip(row).enumerate() {
                 out += if i == 0 { "{" } else { "," };
-                out += &serde_json::Value::from(column.as_str()).to_string();
+                out += &escaped_json(&serde_json::Value::from(column.as_str()).to_string());
                 out.push(':');
                 out += &cell.json();
             }
@@ -136,9 +151,9 @@ impl Cell {
             Cell::Text(text) => {
                 let is_nested = text.starts_with(['{', '[']);
                 if is_nested && serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok() {
-                    return text.clone();
+                    return escaped_json(text).into_owned();
                 }
-                serde_json::Value::from(text.as_str()).to_string()
+                escaped_json(&serde_json::Value::from(text.as_str()).to_string()).into_owned()
             }
         }
     }
@@ -175,7 +190,32 @@ mod tests {
             "{\"property\":\"a,b\",\"count\":5,\"none\":null,\"key\":{\"id\":7}}\n\
              {\"property\":\"long \\\"name\\\"\",\"count\":1234.5,\"none\":null,\"key\":\"{no json\\n\"}\n"
         );
+        let lines =
+            Rows { columns: vec!["a".to_owned()], rows: vec![vec![text("[1,\n\t2]")]], has_more: false };
+        assert_eq!(lines.text(Format::Json), "{\"a\":[1,  2]}\n", "an object is a line");
         let empty = Rows { columns: vec!["a".to_owned()], ..Rows::default() };
         assert_eq!(empty.text(Format::Table), "a\n");
+    }
+
+    #[test]
+    fn characters_that_a_terminal_obeys_are_escaped() {
+        let text = |text: &str| Cell::Text(text.to_owned());
+        let cells = vec![text("a\u{202e}b"), text("{\"id\":\"\u{e0041}\u{9b}\"}")];
+        let columns = vec!["n\u{200f}".to_owned(), "key".to_owned()];
+        let rows = Rows { columns, rows: vec![cells], has_more: false };
+        let json = rows.text(Format::Json);
+        assert_eq!(
+            json, "{\"n\\u200f\":\"a\\u202eb\",\"key\":{\"id\":\"\\udb40\\udc41\\u009b\"}}\n",
+            "JSON names them by their code"
+        );
+        let value: serde_json::Value = serde_json::from_str(&json).unwrap_or_default();
+        assert_eq!(
+            (&value["n\u{200f}"], &value["key"]["id"]),
+            (&"a\u{202e}b".into(), &"\u{e0041}\u{9b}".into())
+        );
+        // Programs that read CSV get the values as they are.
+        assert!(rows.text(Format::Csv).contains("a\u{202e}b"));
+        let shown = "n\\u{200f},key\r\na\\u{202e}b,\"{\"\"id\"\":\"\"\\u{e0041}\\u{9b}\"\"}\"\r\n";
+        assert_eq!(rows.escaped().text(Format::Csv), shown);
     }
 }

@@ -156,6 +156,44 @@ fn action_without_a_confirmation_may_be_stored() {
     assert!(failure.message.contains("the action may be stored"), "{failure}");
 }
 
+/// Triggers delay each statement, so that the limit passes before `COMMIT`.
+#[test]
+fn action_that_is_too_slow_is_rolled_back() {
+    let server = Server::start();
+    let (_sink, operations) = store(&server);
+    drop(operations);
+    server.query(
+        "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(1.4); RETURN new; END $$; \
+         CREATE TRIGGER slow BEFORE UPDATE ON violations FOR EACH ROW EXECUTE FUNCTION slow(); \
+         CREATE TRIGGER slow BEFORE INSERT ON actions FOR EACH ROW EXECUTE FUNCTION slow()",
+    );
+    let mut operations = Operations::open(server.options(), Duration::from_secs(2)).unwrap();
+    let Err(Unacted::Failed(failure)) = operations.acknowledge(1, &by("ada")) else { panic!("not failed") };
+    assert!(failure.message.contains("no answer within 2.0 s"), "{failure}");
+    assert!(failure.message.ends_with("; try again later"), "{failure}");
+    // A later action on the same connection commits nothing of it.
+    assert_eq!(operations.properties().unwrap(), ["p", "q"]);
+    drop(operations);
+    assert_eq!(server.query("SELECT count(*) FROM open_violations WHERE acknowledged_by = 'ada'"), ["0"]);
+    assert_eq!(server.query("SELECT count(*) FROM actions"), ["0"]);
+}
+
+#[test]
+fn operators_are_advised_to_try_again() {
+    let server = Server::start();
+    let (_sink, operations) = store(&server);
+    drop(operations);
+    server.query(
+        "CREATE FUNCTION busy() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
+         RAISE EXCEPTION 'busy' USING ERRCODE = '55P03'; END $$; \
+         CREATE TRIGGER busy BEFORE INSERT ON silences FOR EACH ROW EXECUTE FUNCTION busy()",
+    );
+    let mut operations = Operations::open(server.options(), LIMIT).unwrap();
+    let Err(Unacted::Failed(failure)) = operations.silence(&silence("p", "")) else { panic!("not failed") };
+    let expected = "busy (SQLSTATE 55P03); another session holds a lock; try again later";
+    assert!(failure.message.ends_with(expected), "{failure}");
+}
+
 #[test]
 fn two_operators_do_not_overwrite_each_other() {
     let server = Server::start();

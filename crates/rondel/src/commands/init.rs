@@ -77,6 +77,7 @@ impl Init {
             origin: seen.origin.clone(),
             specification: SPECIFICATION.to_owned(),
             networks: self.networks(!seen.recordings.is_empty()),
+            notes: seen.unreadable.iter().map(|place| unreadable(place)).collect(),
             refuted: None,
         };
         let knows = |name: &str| schemas.lock().unwrap_or_else(PoisonError::into_inner).schema(name).is_ok();
@@ -154,6 +155,9 @@ impl Init {
     /// Shows what was written, and what was not.
     fn report(&self, files: &[PathBuf; 2], draft: &Draft, seen: &Seen, refuted: &BTreeMap<String, String>) {
         draft.omitted.iter().for_each(|text| say(&format!("left out: {}", escaped(text))));
+        for reason in &draft.unaddressed {
+            say(&format!("{}: the deployment needs the one of its messages", escaped(reason)));
+        }
         draft.outliers.iter().for_each(|text| say(&format!("unlike the rest: {}", escaped(text))));
         for (name, reason) in refuted {
             // Asserts that a topic came are no suggestions.
@@ -174,7 +178,8 @@ impl Init {
             let specification = if draft.needs_deployment { &deployment } else { &specification };
             let recordings = seen.recordings.iter().map(|file| format!(" {}", file.display()));
             let recordings: String = recordings.collect();
-            format!("next: rondel check{} {specification}{recordings}", self.look.table_arguments())
+            let skips = if seen.unreadable.is_empty() { "" } else { " --on-error skip" };
+            format!("next: rondel check{skips}{} {specification}{recordings}", self.look.table_arguments())
         });
     }
 
@@ -277,6 +282,14 @@ impl Init {
         }
         text
     }
+}
+
+/// The sentence about a line that could not be read, and about checks of its recording.
+fn unreadable(place: &str) -> String {
+    format!(
+        "{place} is no message: the draft is about the other lines. `rondel check` ends there with status 3; with \
+         `--on-error skip` it leaves such lines out, and verdicts that depend on them are inconclusive."
+    )
 }
 
 /// The mistakes of a specification as text; `None` without any.

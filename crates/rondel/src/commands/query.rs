@@ -41,6 +41,9 @@ pub struct Query {
     /// Show at most N rows
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
+    /// End a query that has not ended within SECONDS
+    #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    timeout: u64,
 }
 
 /// The format of rows.
@@ -58,7 +61,7 @@ const EXIT_STATUS: &str = "\
 Exit status:
   0  the rows were printed, or there is none
   2  wrong usage, the view does not have what an option names, or no run has the property or series
-  3  the store could not be read, or the output not be written";
+  3  the store could not be read, also within the time limit, or the output not be written";
 
 /// The names of all views.
 #[cfg(feature = "sqlite")]
@@ -83,11 +86,11 @@ impl Query {
 
 #[cfg(feature = "sqlite")]
 mod reading {
-    use std::io::{self, BufWriter};
+    use std::io::{self, BufWriter, IsTerminal as _};
     use std::time::Duration;
 
     use rondel_net::adapter::now;
-    use rondel_runtime::text::grouped;
+    use rondel_runtime::text::{duration, grouped};
     use rondel_sinks::sqlite::{Cell, Filter, Format, Reader, Rows, StoreError, StoreErrorKind, VIEWS};
     use rondel_spec::nearest;
 
@@ -100,12 +103,22 @@ mod reading {
     const LIMIT: Duration = Duration::from_secs(5);
     /// Most names that are compared with one that no row has.
     const NAMES: usize = 100_000;
+    /// Time without a write after which a run may have been killed, in nanoseconds: it writes every ten seconds.
+    const SILENT: i64 = 60_000_000_000;
+    /// Most runs of which a warning says so.
+    const RUNS: usize = 10;
+    /// Views that show the state of runs.
+    const OF_RUNS: [&str; 3] = ["state", "open_violations", "all_runs"];
 
     impl Query {
         /// Prints the rows, and returns the exit status.
         pub fn run(self) -> u8 {
             match self.rows() {
-                Ok(rows) => self.print(&rows),
+                Ok((rows, silent)) => {
+                    let status = self.print(&rows);
+                    silent.iter().for_each(|sentence| warn(sentence));
+                    status
+                }
                 Err((why, status)) => {
                     complain(&why);
                     status
@@ -113,7 +126,8 @@ mod reading {
             }
         }
 
-        fn rows(&self) -> Result<Rows, (String, u8)> {
+        /// Returns the rows, and a sentence for each run that they are about and that may have been killed.
+        fn rows(&self) -> Result<(Rows, Vec<String>), (String, u8)> {
             let bound = |option: &str, text: &Option<String>| {
                 text.as_deref()
                     .map(|text| before(option, text, now().as_nanos()))
@@ -127,21 +141,33 @@ mod reading {
                 until: bound("--until", &self.until)?,
             };
             let limit = self.limit as usize;
-            let rows = Reader::open(&self.file, LIMIT).and_then(|reader| match (&self.sql, &self.view) {
-                (Some(sql), _) => reader.sql(sql, limit),
-                (None, Some(view)) => {
-                    let rows = reader.view(view, &filter, limit)?;
-                    if rows.rows.is_empty() {
-                        check(&reader, "properties", "property", filter.property)?;
-                        check(&reader, "series", "series", filter.series)?;
+            let rows = Reader::open(&self.file, LIMIT).and_then(|mut reader| {
+                reader.end_within(Duration::from_secs(self.timeout))?;
+                match (&self.sql, &self.view) {
+                    (Some(sql), _) => Ok((reader.sql(sql, limit)?, Vec::new())),
+                    (None, Some(view)) => {
+                        let rows = reader.view(view, &filter, limit)?;
+                        if rows.rows.is_empty() {
+                            check(&reader, "properties", "property", filter.property)?;
+                            check(&reader, "series", "series", filter.series)?;
+                        }
+                        let shows_runs = OF_RUNS.contains(&view.as_str());
+                        let silent = if shows_runs { silent(&reader, filter.series)? } else { Vec::new() };
+                        Ok((rows, silent))
                     }
-                    Ok(rows)
+                    (None, None) => Ok((views(), Vec::new())),
                 }
-                (None, None) => Ok(views()),
             });
-            rows.map_err(|error| {
-                let status = if error.kind == StoreErrorKind::Query { exit::USAGE } else { exit::TRACE };
-                (error.to_string(), status)
+            rows.map_err(|error| match error.kind {
+                StoreErrorKind::Query => (error.to_string(), exit::USAGE),
+                StoreErrorKind::Interrupted => {
+                    let why = format!(
+                        "the query has not ended within {} s: choose fewer rows, or set another limit with --timeout",
+                        self.timeout
+                    );
+                    (why, exit::TRACE)
+                }
+                _ => (error.to_string(), exit::TRACE),
             })
         }
 
@@ -152,7 +178,12 @@ mod reading {
                 RowFormat::Json => Format::Json,
             };
             let mut out = Output::new(BufWriter::new(io::stdout().lock()));
-            out.write(rows.text(format).as_bytes());
+            // People read a terminal, programs read files and pipes.
+            let text = match format {
+                Format::Csv if io::stdout().is_terminal() => rows.escaped().text(format),
+                _ => rows.text(format),
+            };
+            out.write(text.as_bytes());
             let finished = out.finish();
             if rows.has_more {
                 let shown = grouped(rows.rows.len() as u64);
@@ -184,6 +215,25 @@ mod reading {
         let meant = meant.map_or(String::new(), |name| format!("; did you mean '{name}'?"));
         let message = format!("no run of the store has the {kind} '{name}'{meant}");
         Err(StoreError { kind: StoreErrorKind::Query, message })
+    }
+
+    /// A sentence for each run that has not ended and writes nothing any more.
+    fn silent(reader: &Reader, series: Option<&str>) -> Result<Vec<String>, StoreError> {
+        let now = now().as_nanos();
+        let sql = "SELECT s.name, ?1 - r.reported FROM runs r JOIN series s ON s.id = r.series \
+                   WHERE r.kind = 'run' AND r.end IS NULL AND r.reported <= ?1 - ?2 AND coalesce(?3, s.name) = s.name \
+                   ORDER BY r.id DESC";
+        let series = series.map_or(Cell::Null, |series| Cell::Text(series.to_owned()));
+        let found = reader.select(sql, &[Cell::Integer(now), Cell::Integer(SILENT), series], RUNS)?;
+        let sentence = |row: &Vec<Cell>| match &row[..] {
+            [Cell::Text(series), Cell::Integer(silent)] => Some(format!(
+                "the run of '{series}' has not ended and has written nothing for {}: it may have been killed, and what is \
+                 shown of it is from before",
+                duration(silent.unsigned_abs())
+            )),
+            _ => None,
+        };
+        Ok(found.rows.iter().filter_map(sentence).collect())
     }
 
     /// All views, as rows.

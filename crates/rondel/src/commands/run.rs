@@ -25,6 +25,7 @@ use crate::deployment::{
 };
 use crate::live::audited;
 use crate::live::discover;
+use crate::live::metrics::Pusher;
 use crate::live::networks::{self, NetworkArguments, Networks};
 use crate::live::page::PageServer;
 use crate::live::page::temporary::TemporaryStore;
@@ -264,7 +265,7 @@ impl Run {
         let manager = Manager::from_environment();
         let state = (current.metrics.is_some() || current.page.is_some() || manager.is_some())
             .then(|| Arc::new(run_state(current.metrics.as_ref())));
-        let _metrics = self.publish_metrics(&current, state.as_ref())?;
+        let (_server, pusher) = self.publish_metrics(&current, state.as_ref())?;
         let page = self.serve_page(&current, state.as_ref())?;
         let service = manager.zip(state.clone()).and_then(|(manager, state)| manager.inform(state));
         let read = current.sources.clone();
@@ -342,11 +343,18 @@ impl Run {
         if let Some(service) = &service {
             service.stopping();
         }
-        Ok(self.end(running, why, audit.as_deref(), &interrupted))
+        Ok(self.end(running, why, audit.as_deref(), pusher, &interrupted))
     }
 
     /// Ends a run, prints its summary, and returns the exit status.
-    fn end(&self, running: Running, why: Stop, audit: Option<&Audit>, interrupted: &StopFlag) -> u8 {
+    fn end(
+        &self,
+        running: Running,
+        why: Stop,
+        audit: Option<&Audit>,
+        pusher: Option<Pusher>,
+        interrupted: &StopFlag,
+    ) -> u8 {
         let reason = match why {
             Stop::Requested | Stop::Reload => "signal",
             Stop::Count => "count",
@@ -366,6 +374,7 @@ impl Run {
             summary.leave_store_out();
         }
         summary.audit = end_audit(audit, reason, Some(&summary));
+        summary.pushes = pusher.and_then(Pusher::end);
         say(&match self.summary {
             Format::Json => summary.json(),
             Format::Text => summary.text(crate::output::terminal::colours_stderr()),

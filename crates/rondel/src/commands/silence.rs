@@ -33,6 +33,9 @@ pub struct Silence {
     operator: OperatorArguments,
 }
 
+#[cfg(feature = "sqlite")]
+mod unmatched;
+
 #[cfg(not(feature = "sqlite"))]
 impl Silence {
     /// Refuses, and returns the exit status.
@@ -49,8 +52,10 @@ mod acting {
     use serde_json::{Map, Value};
 
     use super::Silence;
+    use super::unmatched::unmatched;
     use crate::commands::operate::{OpenStore, Refusal, finish, member};
     use crate::commands::times::{duration, too_long};
+    use crate::warn;
 
     /// Most violations that the end of a silence shows.
     const SHOWN: u32 = 100;
@@ -74,10 +79,11 @@ mod acting {
             let parameters = chosen(&self.chosen)?;
             let from = now().as_nanos();
             let until = from.saturating_add(length);
-            let mut is_database = false;
+            let (mut is_database, mut uncovered) = (false, None);
             let action = self.operator.carry_out(|store, by| {
                 is_database = store.is_database();
                 check_property(store, property)?;
+                uncovered = unmatched(property, &parameters, &store.instances(property)?);
                 let (parameters, comment) = (parameters.as_str(), self.operator.comment());
                 store.silence(&NewSilence { property, parameters, from, until, by, comment })
             })?;
@@ -85,6 +91,9 @@ mod acting {
                 Some(parameters) => format!(" {parameters}"),
                 None => String::new(),
             };
+            if let Some(uncovered) = uncovered {
+                warn(&format!("{uncovered}; the silence is stored"));
+            }
             let heeded = match is_database {
                 true => "; it is shown, and no run reads it: runs heed silences of a store of SQLite",
                 false => "",

@@ -65,6 +65,8 @@ pub struct Seen {
     pub recordings: Vec<PathBuf>,
     /// Whether a part of them could not be read; the error was reported.
     pub is_damaged: bool,
+    /// Places of the first line of each recording that could not be read.
+    pub unreadable: Vec<String>,
 }
 
 impl Topics {
@@ -192,6 +194,7 @@ impl Look {
             },
             recordings: Vec::new(),
             is_damaged: false,
+            unreadable: Vec::new(),
         };
         let part = recorded::Part {
             most: u64::MAX,
@@ -204,6 +207,7 @@ impl Look {
             let surveyed = recorded::survey(file, survey, schemas, part)?;
             seen.survey = surveyed.survey;
             seen.is_damaged |= surveyed.is_damaged;
+            seen.unreadable.extend(surveyed.unreadable);
         }
         seen.recordings = recordings;
         Ok(seen)

@@ -6,7 +6,7 @@
 //! | [`state`] | a copy of all counts for a scrape; liveness and readiness |
 //! | `families`, `exposition` | metric families, as text or as readings |
 //! | `server` | the routes of the HTTP server |
-//! | `push` | the thread that pushes readings to a collector of OpenTelemetry |
+//! | `push`, `pushes` | the thread that pushes readings to a collector of OpenTelemetry, and its account |
 
 // Without the server nothing reads what is measured.
 #![cfg_attr(not(feature = "metrics"), allow(dead_code))]
@@ -19,6 +19,7 @@ mod histogram;
 mod meter;
 #[cfg(all(feature = "metrics", feature = "otlp"))]
 mod push;
+mod pushes;
 #[cfg(feature = "metrics")]
 mod server;
 mod state;
@@ -29,6 +30,7 @@ use std::sync::Arc;
 pub use meter::Meter;
 #[cfg(all(feature = "metrics", feature = "otlp"))]
 pub use push::Pusher;
+pub use pushes::PushFigures;
 pub use state::{Observed, PropertyLabels, RunState, Shown};
 
 use crate::deployment::PushSettings;
@@ -60,6 +62,14 @@ pub fn serve(_: SocketAddr, _: Arc<RunState>) -> Result<Server, String> {
 /// The pusher of a build without OpenTelemetry: it cannot be started.
 #[cfg(not(all(feature = "metrics", feature = "otlp")))]
 pub struct Pusher(std::convert::Infallible);
+
+#[cfg(not(all(feature = "metrics", feature = "otlp")))]
+impl Pusher {
+    /// Ends to push: there is nothing to end.
+    pub fn end(self) -> Option<PushFigures> {
+        match self.0 {}
+    }
+}
 
 /// Starts to push metrics. `series` is the name of the series of runs.
 ///

@@ -113,6 +113,15 @@ fn properties_are_silenced() {
     refused(&store, &["silence", "low"], 2, "--for");
     refused(&store, &["silence", "per_id", "--where", "robot=1", "--for", "2 h"], 2, "no parameter 'robot'");
     refused(&store, &["silence", "per_id", "--where", "id", "--for", "2 h"], 2, "write NAME=VALUE");
+    assert!(silenced.stderr.is_empty(), "{}", silenced.stderr);
+    for (chosen, said) in [
+        ("id=9", "no present instance of 'per_id' has id=9; it has 1, 2; the silence is stored"),
+        ("id=door", "no present instance of 'per_id' has id=door, whose values are numbers; it has 1, 2"),
+    ] {
+        act(&store, &["silence", "per_id", "--where", chosen, "--for", "2 h"])
+            .expect_status(0)
+            .expect_stderr(&["warning: ", said]);
+    }
     let removed = act(&store, &["silence", "--remove", "1"]);
     removed.expect_status(0).expect_stdout("silence 1 of 'per_id' has ended\n");
     refused(&store, &["silence", "--remove", "1"], 2, "silence 1 of 'per_id' ended at ");

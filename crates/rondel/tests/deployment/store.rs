@@ -217,6 +217,67 @@ fn files_that_cannot_be_used_are_refused_at_the_start() {
     rondel(["query", &newer, "state"]).expect_status(3).expect_stderr(&["has version 99"]);
 }
 
+/// The violations of two checks of one recording have rows of their own, and begin with the same verdicts.
+#[test]
+fn recording_checked_again_has_the_same_ids_of_verdicts() {
+    let folder = Folder::new();
+    let store = folder.path("verdicts.db");
+    let specification = folder.file("levels.rondel", LEVELS);
+    let recording = folder.file("drive.jsonl", MESSAGES);
+    for more in [&[][..], &["--workers", "2"]] {
+        let check = ["check", "--time-field", "t", "--store", &store, &specification, &recording];
+        rondel([&check[..], more].concat()).expect_status(1);
+    }
+    let once = "SELECT p.name, v.parameters, count(*) AS checks, count(DISTINCT v.id) AS numbers FROM violations v \
+                JOIN verdicts d ON d.seq = v.verdict JOIN properties p ON p.id = v.property \
+                GROUP BY d.id, p.name ORDER BY p.name";
+    let expected = "name,parameters,checks,numbers\r\nlow,{},2,2\r\nper_id,\"{\"\"id\"\":1}\",2,2\r\n";
+    assert_eq!(rows(&store, once), expected);
+    let ids =
+        "SELECT count(*) AS verdicts, count(DISTINCT id) AS ids, sum(id IS NULL) AS without FROM verdicts";
+    assert_eq!(rows(&store, ids), "verdicts,ids,without\r\n14,7,0\r\n");
+}
+
+/// A store that a killed run has left: without an end, its last sign an hour ago.
+#[test]
+fn run_without_an_end_is_named() {
+    let folder = Folder::new();
+    let store = folder.path("verdicts.db");
+    let recording = folder.file("v.jsonl", "{\"v\":true}\n");
+    rondel(["check", "-f", "v", "--store", &store, &recording]).expect_status(0);
+    let change = |sql: &str| Connection::open(&store).unwrap().execute_batch(sql).unwrap();
+    let now = "CAST(strftime('%s', 'now') AS INTEGER) * 1000000000";
+    change(&format!(
+        "UPDATE series SET name = 'car'; UPDATE runs SET kind = 'run', end = NULL, reported = {now} - 3600000000000"
+    ));
+    let said = "the run of 'car' has not ended and has written nothing for 36";
+    for view in ["state", "open_violations", "all_runs"] {
+        rondel(["query", &store, view]).expect_status(0).expect_stderr(&[said, "it may have been killed"]);
+    }
+    change(&format!("UPDATE runs SET reported = {now} - 5000000000"));
+    let silent = rondel(["query", &store, "state", "--series", "car"]);
+    assert_eq!(silent.expect_status(0).stderr, "");
+}
+
+#[test]
+fn query_without_an_end_is_ended() {
+    let folder = Folder::new();
+    let store = folder.path("verdicts.db");
+    let recording = folder.file("v.jsonl", "{\"v\":true}\n");
+    rondel(["check", "-f", "v", "--store", &store, &recording]).expect_status(0);
+    let endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n";
+    let begun = Instant::now();
+    rondel(["query", &store, "--sql", endless, "--timeout", "1"]).expect_status(3).expect_stderr(&[
+        "the query has not ended within 1 s: choose fewer rows, or set another limit with --timeout",
+    ]);
+    assert!(begun.elapsed() < LIMIT, "{:?}", begun.elapsed());
+    rondel(["query", &store, "--sql", endless, "--timeout", "0"]).expect_status(2);
+    let text = "SELECT 'a' || char(8238) || 'b' AS x";
+    let finished = rondel(["query", &store, "--sql", text, "--format", "json"]);
+    finished.expect_status(0).expect_stdout("{\"x\":\"a\\u202eb\"}\n");
+    assert_eq!(rows(&store, text), "x\r\na\u{202e}b\r\n");
+}
+
 #[test]
 fn store_without_room_ends_a_check_at_once() {
     let folder = Folder::new();

@@ -12,6 +12,7 @@ fn options() -> DraftOptions {
         origin: "a\ntest".to_owned(),
         specification: "first.rondel".to_owned(),
         networks: String::new(),
+        notes: Vec::new(),
         refuted: None,
     }
 }

@@ -115,6 +115,11 @@ impl OpenStore {
         of_store!(self, operations => operations.properties())
     }
 
+    /// Returns the parameters of the present instances of a property.
+    pub(in crate::commands) fn instances(&mut self, property: &str) -> Result<Vec<String>, Refusal> {
+        of_store!(self, operations => operations.instances(property))
+    }
+
     /// Notes that an action is in an audit file.
     pub(super) fn note_audited(&mut self, action: i64) -> Result<(), Refusal> {
         of_store!(self, operations => operations.note_audited(action))

@@ -77,7 +77,7 @@ impl Look {
             ros2.name(&mut survey, &patterns);
         }
         let origin = self.origin(&patterns, &addresses, ros2.as_ref(), is_alone);
-        Ok(Seen { survey, origin, recordings: Vec::new(), is_damaged: false })
+        Ok(Seen { survey, origin, recordings: Vec::new(), is_damaged: false, unreadable: Vec::new() })
     }
 
     /// Describes the networks that were looked at, with domain, broker and middleware.

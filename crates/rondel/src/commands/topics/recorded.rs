@@ -8,7 +8,7 @@ use rondel_event::Timestamp;
 use rondel_recording::{
     OpenError, Opened, RecordedTopic, Recording, RecordingError, Selection, TableOptions, TraceReader,
 };
-use rondel_runtime::survey::{PayloadKind, RecordedSurvey, Survey};
+use rondel_runtime::survey::{PayloadKind, RecordedSurvey, Survey, Unreadable};
 use rondel_runtime::text::counted;
 
 use super::super::selecting::span;
@@ -27,6 +27,8 @@ pub struct Surveyed {
     pub is_whole: bool,
     /// Whether a part of it could not be read; the error was reported.
     pub is_damaged: bool,
+    /// Place of the first line that could not be read.
+    pub unreadable: Option<String>,
 }
 
 /// The part of a recording to survey.
@@ -157,7 +159,7 @@ fn messages(
         is_damaged = true;
     }
     survey.end_at(recording.end().until.filter(|until| read < most && *until <= last));
-    Ok(Surveyed { survey, is_whole: read < most, is_damaged })
+    Ok(Surveyed { survey, is_whole: read < most, is_damaged, unreadable: None })
 }
 
 /// The lines of a recording.
@@ -175,12 +177,16 @@ fn lines(file: &Path, mut reader: TraceReader, survey: Survey, part: Part<'_>) -
         read = read.saturating_add(text.len() as u64);
         reader.used(end);
     }
-    let (survey, unreadable) = survey.end();
-    if unreadable > 0 {
-        let lines = counted(unreadable, "line", "lines");
-        warn(&format!("{}: {lines} could not be read as messages and are left out", file.display()));
+    let (survey, Unreadable { count, first }) = survey.end();
+    let is_damaged = count > 0;
+    if is_damaged {
+        let (file, lines) = (file.display(), counted(count, "line", "lines"));
+        warn(&format!(
+            "{file}: {lines} could not be read as messages and are left out, the first is line {first}"
+        ));
     }
-    Ok(Surveyed { survey, is_whole: read < most, is_damaged: unreadable > 0 })
+    let unreadable = is_damaged.then(|| format!("{}:{first}", file.display()));
+    Ok(Surveyed { survey, is_whole: read < most, is_damaged, unreadable })
 }
 
 /// Returns the address of a recorded topic: as noted by its recorder, on ROS 2 by its type, otherwise the name alone.

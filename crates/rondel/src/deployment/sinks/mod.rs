@@ -109,7 +109,7 @@ pub(super) fn pushed(
     let (target, place, interval) = kinds::collector(item, context, mistakes)?;
     if joins
         && mistakes.errors.len() == before
-        && let Err(why) = Target::Otlp(target.clone()).sink()
+        && let Err(why) = target.check_metrics()
     {
         mistakes.at(item, why);
     }

@@ -13,6 +13,7 @@ use rondel_sinks::otlp::{Metric, MetricsClient, Origin, Reading};
 
 use super::exposition;
 use super::families::{FamilyReading, ReadingValue};
+use super::pushes::PushFigures;
 use super::state::{RunState, Snapshot};
 use crate::deployment::PushSettings;
 use crate::sinks::driven::random_key;
@@ -23,6 +24,8 @@ use crate::{say, warn};
 const LIMIT: Duration = Duration::from_secs(5);
 /// Time limit of the last one, which a run that ends waits for.
 const LAST: Duration = Duration::from_millis(500);
+/// Different causes of failures that are reported until a push is accepted.
+const CAUSES: usize = 8;
 
 /// The thread that pushes. When dropped, it pushes the figures at the end of the run, and ends.
 pub struct Pusher {
@@ -31,6 +34,7 @@ pub struct Pusher {
     /// Is disconnected once the thread has ended.
     ended: mpsc::Receiver<()>,
     interrupt: Box<dyn Fn() + Send + Sync>,
+    state: Arc<RunState>,
 }
 
 impl Pusher {
@@ -50,15 +54,23 @@ impl Pusher {
         let (interrupt, interval) = (client.interrupter(), *interval);
         let (end, orders) = mpsc::channel();
         let (alive, ended) = mpsc::channel();
+        let of_thread = Arc::clone(&state);
         let push = move || {
-            Pushing { client, state, failures: 0 }.run(interval, &orders);
+            Pushing { client, state: of_thread, failures: 0, causes: Vec::new() }.run(interval, &orders);
             drop(alive);
         };
         thread::Builder::new()
             .name("metrics push".into())
             .spawn(push)
             .map_err(|error| format!("cannot push metrics to {place}: {error}"))?;
-        Ok(Pusher { end, ended, interrupt })
+        Ok(Pusher { end, ended, interrupt, state })
+    }
+
+    /// Pushes the figures at the end of the run, and returns the account of all pushes.
+    pub fn end(self) -> Option<PushFigures> {
+        let state = Arc::clone(&self.state);
+        drop(self);
+        state.push_figures()
     }
 }
 
@@ -80,6 +92,8 @@ struct Pushing {
     state: Arc<RunState>,
     /// Pushes that failed since the last one that was accepted.
     failures: u64,
+    /// Causes of these failures, as reported.
+    causes: Vec<String>,
 }
 
 impl Pushing {
@@ -119,20 +133,22 @@ impl Pushing {
         self.client.push(&metrics, nanos(snapshot.began), now().as_nanos(), limit)
     }
 
-    /// Counts a push. Reports the first of several that fail, and that pushes are accepted again.
+    /// Counts a push. Reports each cause of a failure once until pushes are accepted again, and that they are.
     fn report(&mut self, pushed: Result<(), Failure>) {
-        self.state.count_push(pushed.is_ok());
+        self.state.count_push(pushed.as_ref().map(|&()| ()).map_err(|failure| failure.message.as_str()));
         match pushed {
             Ok(()) if self.failures > 0 => {
                 say(&format!("metrics are pushed again, after {} that failed", self.failures));
                 self.failures = 0;
+                self.causes.clear();
             }
             Ok(()) => {}
-            Err(failure) => {
-                if self.failures == 0 {
-                    warn(&format!("metrics are not pushed: {}; the run continues", failure.message));
-                }
+            Err(Failure { message, .. }) => {
                 self.failures += 1;
+                if self.causes.len() < CAUSES && !self.causes.contains(&message) {
+                    warn(&format!("metrics are not pushed: {message}; the run continues"));
+                    self.causes.push(message);
+                }
             }
         }
     }

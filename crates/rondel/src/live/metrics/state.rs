@@ -1,6 +1,5 @@
 //! The state of a run for scrapes, probes and the service manager.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -9,6 +8,7 @@ use rondel_net::adapter::{Problems, Publisher};
 use rondel_runtime::text::counted;
 
 use super::Meter;
+use super::pushes::{PushFigures, Pushes};
 use crate::live::losses::Undelivered;
 use crate::live::networks::Networks;
 use crate::live::pipeline::{Observation, Pipeline, Unresponsive};
@@ -32,17 +32,10 @@ pub struct RunState {
     /// Number of instances whose violations are counted by their parameters; `None` where nothing is measured.
     measured: Option<usize>,
     began: SystemTime,
-    /// The numbers of pushes, where metrics are pushed.
+    /// Account of pushes, where metrics are pushed.
     pushes: Option<Pushes>,
     /// Locked while a scrape reads, so that none outlasts the networks.
     phase: Mutex<Phase>,
-}
-
-/// Numbers of pushes of metrics to a collector.
-#[derive(Debug, Default)]
-pub struct Pushes {
-    accepted: AtomicU64,
-    failed: AtomicU64,
 }
 
 /// The phase of a run.
@@ -188,13 +181,17 @@ impl RunState {
         RunState { pushes: Some(Pushes::default()), ..self }
     }
 
-    /// Counts a push.
+    /// Counts a push that was accepted, or that failed for this reason.
     #[cfg_attr(not(feature = "otlp"), allow(dead_code))]
-    pub fn count_push(&self, is_accepted: bool) {
-        if let Some(Pushes { accepted, failed }) = &self.pushes {
-            let count = if is_accepted { accepted } else { failed };
-            count.fetch_add(1, Ordering::Relaxed);
+    pub fn count_push(&self, pushed: Result<(), &str>) {
+        if let Some(pushes) = &self.pushes {
+            pushes.count(pushed);
         }
+    }
+
+    /// Account of pushes, where metrics are pushed.
+    pub fn push_figures(&self) -> Option<PushFigures> {
+        self.pushes.as_ref().map(Pushes::figures)
     }
 
     /// Returns the meter of a run with these numbers of topics and properties; `None` where nothing is measured.
@@ -292,9 +289,8 @@ impl RunState {
     }
 
     fn push_counts(&self) -> Option<[(&'static str, u64); 2]> {
-        let Pushes { accepted, failed } = self.pushes.as_ref()?;
-        let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        Some([("accepted", load(accepted)), ("failed", load(failed))])
+        let PushFigures { accepted, failed, .. } = self.push_figures()?;
+        Some([("accepted", accepted), ("failed", failed)])
     }
 }
 
@@ -496,11 +492,11 @@ mod tests {
     #[test]
     fn pushes_are_counted_where_metrics_are_pushed() {
         let state = RunState::new(Some(0));
-        state.count_push(true);
+        state.count_push(Ok(()));
         assert_eq!(state.snapshot().pushes, None);
         let state = state.pushed();
-        for is_accepted in [true, false, true] {
-            state.count_push(is_accepted);
+        for pushed in [Ok(()), Err("full"), Ok(())] {
+            state.count_push(pushed);
         }
         assert_eq!(state.snapshot().pushes, Some([("accepted", 2), ("failed", 1)]));
         state.end();

@@ -105,6 +105,7 @@ impl Running {
             past: self.past,
             gates: self.pipeline.gates(),
             audit: None,
+            pushes: None,
             driven,
             acted,
         })

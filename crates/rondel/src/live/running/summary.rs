@@ -12,6 +12,7 @@ use serde_json::json;
 use crate::live::discover::Unread;
 use crate::live::gate::GateFigures;
 use crate::live::losses::{Unconfirmed, Undelivered, outage_json, outage_text};
+use crate::live::metrics::PushFigures;
 use crate::live::pipeline::{ClockAccount, Traffic};
 use crate::live::reload::Reloads;
 use crate::live::reload::past::PastViolations;
@@ -68,6 +69,8 @@ pub struct RunSummary {
     pub past: PastViolations,
     /// The account of the audit file, if there is one.
     pub audit: Option<AuditSummary>,
+    /// The account of pushes of metrics, if they are pushed.
+    pub pushes: Option<PushFigures>,
     /// The store and other destinations beside networks.
     pub(super) driven: Vec<DestinationSummary>,
     /// The account of actions, if there are any.
@@ -183,6 +186,7 @@ impl RunSummary {
         });
         // Outside of the macro, which nests some levels for each member, and has many.
         whole["gates"] = self.gates.iter().map(GateFigures::json).collect();
+        whole["metrics_pushes"] = json!(self.pushes.as_ref().map(PushFigures::json));
         whole["actions"] = json!(self.acted.as_ref().map(ActionSummary::json));
         whole["violated_before_reload"] = self.past.json();
         whole.to_string()
@@ -286,6 +290,7 @@ impl RunSummary {
         sentences.extend(self.recorded.iter().flat_map(FlightSummary::sentences));
         sentences.extend(self.audit.iter().flat_map(AuditSummary::sentences));
         sentences.extend(self.driven.iter().map(DestinationSummary::sentence));
+        sentences.extend(self.pushes.iter().filter_map(PushFigures::sentence));
         sentences.extend(self.acted.iter().flat_map(ActionSummary::sentences));
         let mut since = TimeText::default();
         sentences.extend(self.gates.iter().map(|gate| gate.sentence(&mut |time| since.text(time))));

@@ -45,6 +45,24 @@ impl OtlpTarget {
         rondel_sinks::otlp::MetricsClient::new(self.options(), origin)
     }
 
+    /// Checks the settings of a sender of metrics.
+    ///
+    /// # Errors
+    /// A setting is wrong.
+    #[cfg(all(feature = "metrics", feature = "otlp"))]
+    pub fn check_metrics(&self) -> Result<(), String> {
+        self.metrics_client(rondel_sinks::otlp::Origin::default()).map(drop)
+    }
+
+    /// Checks nothing: this build sends no metrics.
+    ///
+    /// # Errors
+    /// None.
+    #[cfg(not(all(feature = "metrics", feature = "otlp")))]
+    pub fn check_metrics(&self) -> Result<(), String> {
+        Ok(())
+    }
+
     #[cfg(not(feature = "otlp"))]
     pub(super) fn sink(&self) -> Result<Box<dyn Sink>, String> {
         Err(super::KINDS[5].unavailable())
