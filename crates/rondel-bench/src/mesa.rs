@@ -3,8 +3,8 @@
 //! All messages about the state of a flight with one call sign have strictly increasing dates; `completed` ends a flight.
 //! A few messages with an older date are planted: every run must report each of them once for each copy.
 
-use std::fmt::Write as _;
-use std::io::Write as _;
+mod flights;
+
 use std::path::Path;
 
 use serde::Serialize;
@@ -14,13 +14,9 @@ use crate::file::{self, Measured};
 use crate::runs::Runs;
 use crate::say;
 use crate::table::{Table, median};
-use crate::timescales::Random;
 use crate::traces::Folder;
-
-/// A message with an older date is planted once in this number of messages.
-const PLANTED: u64 = 10_000;
-/// The difference of its date: more than the constants of all copies.
-const BACK: i64 = 1_000_000;
+pub use flights::Form;
+use flights::{Flights, flights};
 
 /// An arrangement of copies and threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,11 +77,15 @@ pub struct Plan {
     pub keys: Vec<u64>,
     /// The number of runs of each arrangement, by turns.
     pub repeat: usize,
+    /// The form of the trace.
+    pub form: Form,
 }
 
 /// A run.
 #[derive(Clone, Debug, Serialize)]
 pub struct Run {
+    /// The form of the trace.
+    pub form: Form,
     /// The arrangement.
     pub arrangement: &'static str,
     /// The number of threads for evaluation.
@@ -108,74 +108,27 @@ pub struct Run {
     pub peak_bytes: u64,
 }
 
-/// A trace, and the number of planted violations in it.
-struct Flights {
-    text: Vec<u8>,
-    violations: u64,
-}
-
-/// Generates messages about flights; one in a hundred completes its flight.
-fn flights(messages: u64, keys: u64) -> Flights {
-    let (mut text, mut violations, mut random) = (Vec::new(), 0, Random::new(11));
-    // The last date of each flight, and whether it is a violation.
-    let mut last: Vec<Option<(i64, bool)>> = vec![None; keys as usize];
-    for i in 0..messages {
-        let key = random.within(0, keys - 1);
-        let sign = format!("{}{key:04}", ["DLH", "AAL", "UAE", "QFA"][(key % 4) as usize]);
-        let last = &mut last[key as usize];
-        // Writing to memory does not fail.
-        if random.within(0, 99) == 0 {
-            *last = None;
-            let _ = writeln!(text, "{{\"topic\": \"completed\", \"time\": {i}, \"call_sign\": \"{sign}\"}}");
-            continue;
-        }
-        let older = i % PLANTED == PLANTED / 2;
-        let date = 10 * i.cast_signed() - if older { BACK } else { 0 };
-        let violated = last.is_some_and(|(last, _)| date <= last);
-        violations += u64::from(violated && last.is_some_and(|(_, before)| !before));
-        *last = Some((date, violated));
-        let _ = writeln!(
-            text,
-            "{{\"topic\": \"state\", \"time\": {i}, \"call_sign\": \"{sign}\", \"date\": {date}}}"
-        );
-    }
-    Flights { text, violations }
-}
-
-/// Returns copies of the property. Each has a constant of its own, so that it is evaluated by itself.
-fn specification(copies: u64) -> String {
-    let mut text =
-        "topic state { call_sign: string, date: int }\ntopic completed { call_sign: string }\n".to_owned();
-    for copy in 0..copies {
-        let _ = writeln!(
-            text,
-            "property order{copy} for each cs in (state.call_sign, completed.call_sign) until on(completed) =\n    \
-             on(state) and previously once on(state) -> state.date + {copy} > prev(state.date)"
-        );
-    }
-    text
-}
-
 /// Measures every arrangement with every number of call signs, by turns.
 ///
 /// # Errors
 /// When `rondel` fails, has not checked all messages, or does not report the planted violations.
 pub fn measure(rondel: &Path, plan: &Plan, runs: &mut Runs) -> Result<Vec<Run>> {
     let folder = Folder::new("mesa")?;
-    let path = folder.write("flights.rondel", specification(plan.copies).as_bytes())?;
+    let path = folder.write("flights.rondel", plan.form.specification(plan.copies).as_bytes())?;
     let mut all = Vec::new();
     for &keys in &plan.keys {
-        let flights = flights(plan.messages, keys);
-        let trace = folder.write("flights.jsonl", &flights.text)?;
+        let Flights { name, content, violations } = flights(plan.form, plan.messages, keys)?;
+        let trace = folder.write(name, &content)?;
         for turn in 0..plan.repeat.max(1) {
             for arrangement in ARRANGEMENTS {
                 let arguments = [arrangement.arguments(), vec![path.display().to_string()]].concat();
                 let Measured { checked, peak_bytes, verdicts } =
                     file::measure(rondel, &arguments, &trace, plan.messages)?;
                 let (name, workers) = (arrangement.name(), arrangement.workers());
-                let planted = flights.violations * plan.copies;
+                let planted = violations * plan.copies;
                 same(|| format!("{name}, {workers} workers: violations"), planted, verdicts)?;
                 let run = Run {
+                    form: plan.form,
                     arrangement: name,
                     workers,
                     keys,
@@ -265,7 +218,7 @@ fn figures(runs: &[Run], keys: &[u64]) -> Table {
         }
     }
     table.note(
-        "`rondel check --emit violations` as a process from start to end, JSON lines decoded, medians of the turns. The \
+        "`rondel check --emit violations` as a process from start to end, messages decoded, medians of the turns. The \
          service time is the CPU time of the process over its messages. A step is one copy of the property evaluated for \
          one message; the study has 2.5 M steps per second at best on 20 hardware threads (paper).",
     );
@@ -336,22 +289,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn planted_violations_are_in_the_trace() {
-        let Flights { text, violations } = flights(40_000, 125);
-        assert_eq!(text.iter().filter(|&&byte| byte == b'\n').count(), 40_000);
-        // One in a hundred is a `completed` instead, or the first message of its flight.
-        assert!((1..=4).contains(&violations), "{violations}");
-        assert_eq!(flights(100, 125).violations, 0);
-    }
-
-    #[test]
-    fn copies_differ_by_a_constant() {
-        let text = specification(20);
-        assert_eq!(text.matches("property ").count(), 20);
-        assert!((0..20).all(|copy| text.contains(&format!("state.date + {copy} > "))), "{text}");
-    }
-
-    #[test]
     fn arrangements_have_arguments() {
         assert_eq!(Arrangement::Index.arguments(), ["--emit=violations", "--workers=1", "--jobs=1"]);
         assert_eq!(Arrangement::Bounded(4).arguments(), ["--emit=violations", "--workers=4"]);
@@ -360,6 +297,7 @@ mod tests {
     #[test]
     fn tables_have_the_figures_of_the_paper() {
         let run = |arrangement: Arrangement, seconds| Run {
+            form: Form::default(),
             arrangement: arrangement.name(),
             workers: arrangement.workers(),
             keys: 125,

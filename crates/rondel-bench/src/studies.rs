@@ -47,6 +47,9 @@ pub struct MesaOptions {
     /// Measure with these numbers of call signs
     #[arg(long, value_name = "NUMBERS", value_delimiter = ',', default_value = "125,250,500,1000,2000,3215", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub keys: Vec<u64>,
+    /// Write the messages in this form
+    #[arg(long, value_name = "NAME", default_value = "lines", value_enum)]
+    pub form: mesa::Form,
     /// Measure each N times, by turns
     #[arg(long, value_name = "N", default_value_t = 3)]
     pub repeat: usize,
@@ -65,6 +68,7 @@ impl MesaOptions {
             copies: self.copies,
             keys: self.keys.clone(),
             repeat: self.repeat,
+            form: self.form,
         };
         self.places.written("mesa", |report, runs| {
             let measured = mesa::measure(rondel, &plan, runs)?;

@@ -10,7 +10,8 @@ use serde_json::Value;
 
 /// Runs a study, and returns its single runs.
 fn study(name: &str, arguments: &[&str]) -> Vec<Value> {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("study-{name}"));
+    // A folder for each test: two of one study run at a time.
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("study-{name}{}", arguments.concat()));
     fs::create_dir_all(&folder).unwrap();
     let [out, runs] = ["md", "jsonl"].map(|ending| folder.join(format!("{name}.{ending}")));
     let output = Command::new(env!("CARGO_BIN_EXE_rondel-bench"))
@@ -70,6 +71,17 @@ fn every_arrangement_reports_the_planted_violations() {
     // One planted message, in every copy.
     assert!(runs.iter().all(|run| run["violations"] == 16), "{runs:?}");
     assert!(runs.iter().all(|run| run["peak_bytes"].as_u64() > Some(1_000_000)), "{runs:?}");
+}
+
+#[test]
+fn an_archive_in_xml_has_the_planted_violations() {
+    if !has_rondel() {
+        return;
+    }
+    let arguments = ["--form", "xml", "--length", "6000", "--copies", "16", "--keys", "50", "--repeat", "1"];
+    let runs = study("mesa", &arguments);
+    assert_eq!(runs.len(), 6);
+    assert!(runs.iter().all(|run| run["violations"] == 16 && run["form"] == "xml"), "{runs:?}");
 }
 
 #[test]

@@ -17,6 +17,7 @@ use crate::senml::SenmlDecoder;
 use crate::sink::{NoNumber, Refused};
 use crate::sparkplug::SparkplugDecoder;
 use crate::tables::{TableDecoder, TooManyElements};
+use crate::xml::XmlDecoder;
 
 /// The encoding of the payloads of a topic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -41,6 +42,8 @@ pub enum Encoding {
     SparkplugB,
     /// Measurements by SenML, in JSON or CBOR: see [`senml`](crate::senml).
     Senml,
+    /// XML: see [`xml`](crate::xml).
+    Xml,
     /// The encoding of ROS 1, in recordings.
     Ros1,
     /// JSON of a row of a table, in recordings: a number may be `NaN`.
@@ -49,7 +52,7 @@ pub enum Encoding {
 
 impl Encoding {
     /// The encodings that a deployment can state, in the order in which documents list them.
-    pub const ALL: [Encoding; 9] = [
+    pub const ALL: [Encoding; 10] = [
         Encoding::Json,
         Encoding::Cdr,
         Encoding::Protobuf,
@@ -59,6 +62,7 @@ impl Encoding {
         Encoding::Plain,
         Encoding::SparkplugB,
         Encoding::Senml,
+        Encoding::Xml,
     ];
 
     /// Returns its name in deployments.
@@ -73,6 +77,7 @@ impl Encoding {
             Encoding::Plain => "plain",
             Encoding::SparkplugB => "sparkplug_b",
             Encoding::Senml => "senml",
+            Encoding::Xml => "xml",
             Encoding::Ros1 => "ros1",
         }
     }
@@ -181,6 +186,8 @@ pub enum Decoder {
     Sparkplug(Box<SparkplugDecoder>),
     /// Measurements by SenML, which need no schema.
     Senml(SenmlDecoder),
+    /// XML, which needs no schema.
+    Xml(XmlDecoder),
     /// Any other decoder, with tables of the elements of arrays.
     Tables(Box<TableDecoder>),
     /// No decoder yet: the type is not [resolved](Decoder::resolve).
@@ -270,6 +277,9 @@ impl Decoder {
             (Encoding::Senml, None) => {
                 SenmlDecoder::new(topic, projection, time).map(Decoder::Senml).map_err(DecoderError::Fields)
             }
+            (Encoding::Xml, None) => XmlDecoder::new(topic, projection, time, time_unit)
+                .map(Decoder::Xml)
+                .map_err(DecoderError::Fields),
             (Encoding::SparkplugB, None) => SparkplugDecoder::new(topic, projection, time)
                 .map(|decoder| Decoder::Sparkplug(Box::new(decoder)))
                 .map_err(DecoderError::Fields),
@@ -395,6 +405,7 @@ impl Decoder {
             Decoder::Plain(decoder) => decoder.decode(payload, time, block).map_err(DecodeError::Message),
             Decoder::Sparkplug(decoder) => decoder.decode(payload, time, block).map_err(DecodeError::Message),
             Decoder::Senml(decoder) => decoder.decode(payload, time, block).map_err(DecodeError::Message),
+            Decoder::Xml(decoder) => decoder.decode(payload, time, block).map_err(DecodeError::Message),
             Decoder::Tables(decoder) => decoder.decode(payload, time, block),
             Decoder::Awaiting(awaiting) => Err(DecodeError::NoType(awaiting.encoding)),
         }
@@ -411,6 +422,7 @@ impl Decoder {
             Decoder::Plain(decoder) => decoder.refused(),
             Decoder::Sparkplug(decoder) => decoder.refused(),
             Decoder::Senml(decoder) => decoder.refused(),
+            Decoder::Xml(decoder) => decoder.refused(),
             Decoder::Tables(decoder) => decoder.messages.refused(),
             Decoder::Awaiting(_) => &Refused::NONE,
         }

@@ -1,8 +1,9 @@
-//! Errors of messages in CBOR, MessagePack, Protobuf, FlatBuffers, Sparkplug and SenML.
+//! Errors of messages in CBOR, MessagePack, Protobuf, FlatBuffers, Sparkplug, SenML and XML.
 
 use std::fmt;
 
 use crate::senml::PackFault;
+use crate::xml::XmlFault;
 
 /// Error in a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,6 +50,8 @@ pub enum MessageErrorKind {
     Pack(PackFault),
     /// The pack of SenML holds a series, which is several events: see [`split`](crate::senml::split).
     Series,
+    /// The message is not XML that is read.
+    Xml(XmlFault),
     /// The event time is no time.
     NotATime,
     /// The time of the event is out of range.
@@ -108,6 +111,7 @@ impl fmt::Display for MessageErrorKind {
                 "more than 4,096 nodes and devices, or 1,048,576 metrics, on one topic; divide it into several",
             ),
             MessageErrorKind::Pack(fault) => fault.fmt(f),
+            MessageErrorKind::Xml(fault) => fault.fmt(f),
             MessageErrorKind::Series => f.write_str("the pack holds several values of a name, at several times"),
             MessageErrorKind::NotATime => f.write_str("not a time"),
             MessageErrorKind::TimeOutOfRange => f.write_str(

@@ -39,6 +39,7 @@ mod tables;
 mod topic_writer;
 mod tree;
 mod typed;
+pub mod xml;
 
 pub use cdr::{PlanError, PlanErrorKind};
 pub use changes::{Change, ChangeKind};

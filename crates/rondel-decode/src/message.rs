@@ -7,7 +7,7 @@ use crate::decoder::{DecodeError, DecoderError, Encoding, MessageType};
 use crate::error::{Fault, MessageError, MessageErrorKind, Parsed};
 use crate::json::{JsonForm, check};
 use crate::schema::Schema;
-use crate::{cdr, flatbuffers, plain, protobuf, senml, sparkplug};
+use crate::{cdr, flatbuffers, plain, protobuf, senml, sparkplug, xml};
 
 /// Writer of the messages of a topic as JSON.
 #[derive(Clone, Debug)]
@@ -88,6 +88,7 @@ impl MessageWriter {
             (Encoding::Plain, _) => plain::write_json(payload, &mut target),
             (Encoding::Senml, _) => senml::write_json(payload, None, &mut target),
             (Encoding::SparkplugB, _) => sparkplug::write_json(payload, &mut target),
+            (Encoding::Xml, _) => xml::write_json(payload, &mut target),
             (Encoding::Msgpack, _) => binary::write_json(BinaryFormat::Msgpack, payload, &mut target),
             _ => {
                 check(payload).map_err(DecodeError::Json)?;

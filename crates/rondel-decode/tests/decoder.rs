@@ -42,7 +42,7 @@ fn every_encoding_has_a_name() {
         let is_refused = decoder(encoding, None, "v").err() == Some(DecoderError::NoType(encoding));
         assert_eq!(is_refused, encoding.needs_schema(), "{encoding}");
     }
-    assert_eq!(Encoding::from_name("xml"), None);
+    assert_eq!(Encoding::from_name("yaml"), None);
 }
 
 #[test]
@@ -84,6 +84,14 @@ fn every_encoding_reads_the_same_and_locates_errors() {
             b"\x82\xa1t\x03\xa1v\xca\x3f\xc0\0\0".to_vec(),
             b"\x81\xa1t\xc3".to_vec(),
             3,
+            Some("t"),
+        ),
+        (
+            Encoding::Xml,
+            None,
+            b"<m t='3'><v>1.5</v></m>".to_vec(),
+            b"<m><v/><t>soon</t></m>".to_vec(),
+            7,
             Some("t"),
         ),
     ];

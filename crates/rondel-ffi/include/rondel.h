@@ -170,7 +170,8 @@ enum {
   RONDEL_MSGPACK = 5,
   RONDEL_PLAIN = 6,
   RONDEL_SPARKPLUG_B = 7,
-  RONDEL_SENML = 8
+  RONDEL_SENML = 8,
+  RONDEL_XML = 9
 };
 
 /* The encoding of a topic. */

@@ -39,6 +39,8 @@ pub const RONDEL_PLAIN: i32 = 6;
 pub const RONDEL_SPARKPLUG_B: i32 = 7;
 /// Measurements by SenML, in JSON or CBOR.
 pub const RONDEL_SENML: i32 = 8;
+/// XML.
+pub const RONDEL_XML: i32 = 9;
 
 /// Reading of the messages of a topic.
 #[repr(C)]
@@ -129,6 +131,7 @@ fn encoding(constant: i32) -> Result<Encoding, Failure> {
         RONDEL_PLAIN => Encoding::Plain,
         RONDEL_SPARKPLUG_B => Encoding::SparkplugB,
         RONDEL_SENML => Encoding::Senml,
+        RONDEL_XML => Encoding::Xml,
         other => {
             let text = format!("`encoding` is {other}: use a constant such as RONDEL_JSON or RONDEL_CBOR");
             return Err(Failure::argument(text));

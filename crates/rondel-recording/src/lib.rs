@@ -3,6 +3,7 @@
 //! [`open`] determines the format of a file. Each format has a module; crate `rondel-decode` decodes lines and
 //! payloads. [`McapWriter`] writes MCAP files, [`durable`] writes snapshots to files.
 
+mod compressed;
 mod cut_off;
 pub mod durable;
 mod library;
@@ -19,6 +20,7 @@ mod rosbag2;
 mod sqlite;
 mod table;
 mod temporary;
+mod xml;
 
 pub use cut_off::{CutOff, CutOffs};
 pub use library::Library;
@@ -34,3 +36,4 @@ pub use recording::{
     WantedField, shown,
 };
 pub use table::{TableOptions, TableRecording, check_time_format, is_table};
+pub use xml::{XmlRecording, is_xml};

@@ -12,6 +12,7 @@ use crate::reader::{ReadError, TraceReader};
 use crate::recording::{Recording, RecordingError};
 use crate::rosbag2;
 use crate::table::{self, TableOptions, TableRecording};
+use crate::xml::{self, XmlRecording};
 
 /// An opened recording.
 pub enum Opened {
@@ -57,7 +58,7 @@ pub fn open_with(path: &Path, options: &TableOptions<'_>) -> Result<Opened, Open
 
 /// The forms of recordings, for errors.
 const FORMS: &str = "MCAP files, folders of rosbag2, their databases (.db3), bags of ROS 1 (.bag), logs of PX4 (.ulg), tables (.csv, \
-                     .parquet), and JSON lines, also as .gz and .zst";
+                     .parquet), messages in XML (.xml), and JSON lines, also as .gz and .zst";
 
 /// Opens several recordings of messages as one, merged by the times of recording. A path given twice is read once; a
 /// recording that cannot be opened is reported when reading begins, and the others are read.
@@ -107,8 +108,8 @@ pub fn merge_with(paths: &[PathBuf], options: &TableOptions<'_>) -> Result<Opene
     }
 }
 
-/// Opens a recording of messages: an MCAP file, a bag, a log, a database, a table or a folder of rosbag2; `None` for
-/// lines and other files.
+/// Opens a recording of messages: an MCAP file, a bag, a log, a database, a table, an XML file or a folder of rosbag2;
+/// `None` for lines and other files.
 ///
 /// # Errors
 /// [`RecordingError`].
@@ -137,6 +138,9 @@ pub fn open_messages_with(
     if table::is_table(path) {
         return Ok(Some(Box::new(TableRecording::open(path, options)?)));
     }
+    if xml::is_xml(path) {
+        return Ok(Some(Box::new(XmlRecording::open(path, options)?)));
+    }
     Ok(None)
 }
 
@@ -146,6 +150,7 @@ pub fn has_lines(path: &Path) -> bool {
         || path.is_file()
             && form(path).is_none()
             && !table::is_table(path)
+            && !xml::is_xml(path)
             && foreign(&beginning(path)).is_none()
 }
 

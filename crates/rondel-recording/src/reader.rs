@@ -6,7 +6,7 @@ use std::ops::{ControlFlow, Range};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 
 use memchr::memrchr;
 use nix::errno::Errno;
@@ -18,6 +18,7 @@ pub const MAX_LINE: usize = 256 << 20;
 /// Some programs write it before UTF-8 text; RFC 8259 allows readers to ignore it.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
+use crate::compressed;
 use crate::recording::shown;
 
 /// Number of bytes read at a time: enough to make system calls rare, and few enough to stay in the second-level cache
@@ -91,12 +92,8 @@ pub enum ReadError {
 impl ReadError {
     /// Whether the input ends too early or is damaged, so that the lines read before are all there are.
     pub fn is_cut(&self) -> bool {
-        use io::ErrorKind::{InvalidData, InvalidInput, UnexpectedEof};
         match self {
-            ReadError::Read { source, .. } => {
-                // zstd reports damage as an error of kind `Other`.
-                matches!(source.kind(), UnexpectedEof | InvalidData | InvalidInput | io::ErrorKind::Other)
-            }
+            ReadError::Read { source, .. } => compressed::is_cut(source),
             ReadError::Open { .. } | ReadError::LineTooLong { .. } => false,
         }
     }
@@ -120,15 +117,10 @@ impl TraceReader {
             }
             (file, metadata.is_file().then_some(metadata.len()))
         };
-        let is_plain = !path.extension().is_some_and(|extension| extension == "gz" || extension == "zst");
-        let waits = (is_plain && size.is_none()).then(|| file.as_fd().try_clone_to_owned());
+        let waits =
+            (!compressed::is_packed(path) && size.is_none()).then(|| file.as_fd().try_clone_to_owned());
         let waits = waits.transpose().map_err(failed)?;
-        let counted = Counted { input: file, consumed: Arc::clone(&consumed) };
-        let input: Box<dyn Read + Send> = match path.extension().and_then(|e| e.to_str()) {
-            Some("gz") => Box::new(flate2::read::MultiGzDecoder::new(counted)),
-            Some("zst") => Box::new(zstd::Decoder::new(counted).map_err(failed)?),
-            _ => Box::new(counted),
-        };
+        let input = compressed::read(path, file, &consumed).map_err(failed)?;
         Ok(TraceReader { consumed, size, waits, ..TraceReader::of(path, input) })
     }
 
@@ -291,18 +283,5 @@ impl TraceReader {
     /// Returns the size in bytes if the input is a file.
     pub fn size(&self) -> Option<u64> {
         self.size
-    }
-}
-
-struct Counted {
-    input: File,
-    consumed: Arc<AtomicU64>,
-}
-
-impl Read for Counted {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let read = self.input.read(buffer)?;
-        self.consumed.fetch_add(read as u64, Ordering::Relaxed);
-        Ok(read)
     }
 }

@@ -23,16 +23,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use csv::ByteRecord;
 use rondel_event::{TimeUnit, Timestamp};
 
+use crate::compressed;
 use crate::recording::{
     Progress, RecordedMessage, RecordedTopic, Recording, RecordingError, Selection, WantedField,
 };
 use columns::{Columns, ColumnsError, Shape, TimeColumns};
 use input::{Rows, Unreadable};
 use layout::{Form, Layout};
-use times::{Times, is_time_of_day};
+use times::is_time_of_day;
 
 pub(crate) use input::is_recording;
 pub use input::is_table;
+pub(crate) use times::Times;
 pub use times::check_time_format;
 
 /// Options for tables.
@@ -367,7 +369,7 @@ fn named(
     options: &TableOptions<'_>,
 ) -> Result<(Vec<Named>, Vec<Layout>), RecordingError> {
     let refused = |reason: String| RecordingError::Form { path: source.path.to_owned(), reason };
-    let stem = input::stem(source.path);
+    let stem = compressed::stem(source.path);
     let (names, sample) = match columns.shape {
         Shape::One => {
             let name = options.topic.or(options.only_topic).unwrap_or(&stem);

@@ -201,6 +201,7 @@ fn an_unreadable_message_withholds_verdicts_at_once() {
         (Encoding::Json, "v", json(r#"{"v": 1}"#), json(r#"{"v": "#)),
         (Encoding::Cbor, "v", cbor(1), vec![0xa1, 0x61]),
         (Encoding::Msgpack, "v", msgpack(1), vec![0x81, 0xa1]),
+        (Encoding::Xml, "a.v", json("<m><a v='1'/></m>"), json("<m><a v='1'></m>")),
         (Encoding::Senml, "records[n == \"a\"].v", json(r#"[{"n":"a","v":1}]"#), json(r#"[{"n":"a"}]"#)),
         (Encoding::SparkplugB, "metrics[name == \"Temp\"].value", value(1), vec![0x12, 0x7f]),
     ] {

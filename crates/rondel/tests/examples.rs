@@ -123,6 +123,18 @@ violated      known[\"KLM9\"]                    step         9   time 4.5 s
 }
 
 #[test]
+fn archive_of_flights_in_xml_has_its_violations() {
+    let (spec, trace) = (example("sfdps.rondel"), example("sfdps.xml.gz"));
+    rondel(["check", "--quiet", "--emit", "violations", &spec, &trace]).expect_status(1).expect_stdout(
+        "\
+violated      sequence_order[\"AFR1\"]           step         4   time +2 s (2026-11-22 10:00:02), severity critical
+violated      altitude[\"AFR1\"]                 step         6   time +3 s (2026-11-22 10:00:03)
+violated      sequence_order[\"AFR1\"]           step         8   time +4 s (2026-11-22 10:00:04), severity critical
+",
+    );
+}
+
+#[test]
 fn example_of_a_takeover_has_its_violations() {
     violations("takeover").expect_status(1).expect_stdout(
         "\

@@ -22,6 +22,7 @@ use rondel_event::ValueType;
 use super::input;
 use super::long::InvalidRow;
 use super::times::Times;
+use crate::compressed;
 use crate::reader::MAX_LINE;
 use crate::recording::RecordingError;
 use crate::temporary::Temporary;
@@ -144,7 +145,7 @@ pub(super) struct InfluxRows {
 pub(super) fn open(path: &Path, separator: u8) -> Result<(InfluxRows, Arc<AtomicU64>), RecordingError> {
     let failed = |source| RecordingError::Open { path: path.to_owned(), source };
     let consumed = Arc::new(AtomicU64::new(0));
-    let is_packed = path.extension().is_some_and(|ending| ending == "gz" || ending == "zst");
+    let is_packed = compressed::is_packed(path);
     let (mut file, mut temporary, mut fault) = (File::open(path).map_err(failed)?, None, None);
     if is_packed {
         let mut folder = Temporary::new().map_err(failed)?;

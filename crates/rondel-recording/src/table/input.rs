@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek as _, SeekFrom};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 
 use csv::ByteRecord;
 
@@ -14,6 +14,7 @@ use super::TableOptions;
 use super::columns::{TimeColumns, time_column};
 use super::influx::{self, InfluxRows};
 use super::long::{Form, InvalidRow, LongRows};
+use crate::compressed;
 use crate::reader::MAX_LINE;
 use crate::recording::RecordingError;
 
@@ -30,12 +31,7 @@ const TOPICS: usize = 1 << 16;
 
 /// Whether a file is a table, by its name.
 pub fn is_table(path: &Path) -> bool {
-    let ending = |path: &Path| path.extension().map(|ending| ending.to_string_lossy().to_lowercase());
-    let own = match ending(path).as_deref() {
-        Some("gz" | "zst") => ending(&path.with_extension("")),
-        other => other.map(str::to_owned),
-    };
-    matches!(own.as_deref(), Some("csv" | "tsv")) || is_parquet(path)
+    matches!(compressed::content(path).as_deref(), Some("csv" | "tsv")) || is_parquet(path)
 }
 
 /// Whether a file is a Parquet table, by its name or its beginning.
@@ -63,12 +59,6 @@ pub(crate) fn is_recording(path: &Path, options: &TableOptions<'_>) -> bool {
         Some(header.iter().any(|cell| std::str::from_utf8(cell).is_ok_and(|name| is_time(name.trim()))))
     };
     is_table(path) && path.is_file() && has_times().unwrap_or(true)
-}
-
-/// Returns the name of a table without its extensions.
-pub(super) fn stem(path: &Path) -> String {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    name.find('.').map_or(&*name, |at| &name[..at]).to_owned()
 }
 
 /// Decompressed bytes of a table; limits the length of a row.
@@ -133,17 +123,6 @@ impl<R: Read> Read for Input<R> {
                 format!("a row is longer than {limit} MiB; is a quotation mark not closed?"),
             ));
         }
-        Ok(read)
-    }
-}
-
-/// A file that counts the bytes read.
-struct Counted(File, Arc<AtomicU64>);
-
-impl Read for Counted {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let read = self.0.read(buffer)?;
-        self.1.fetch_add(read as u64, Ordering::Relaxed);
         Ok(read)
     }
 }
@@ -314,13 +293,7 @@ pub(super) fn text(path: &Path, consumed: &Arc<AtomicU64>) -> Result<(Box<dyn Re
     if !metadata.is_file() {
         return Err(failed(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")));
     }
-    let counted = Counted(file, Arc::clone(consumed));
-    let ending = path.extension().map(|ending| ending.to_string_lossy().to_lowercase());
-    let text: Box<dyn Read> = match ending.as_deref() {
-        Some("gz") => Box::new(flate2::read::MultiGzDecoder::new(counted)),
-        Some("zst") => Box::new(zstd::Decoder::new(counted).map_err(failed)?),
-        _ => Box::new(counted),
-    };
+    let text: Box<dyn Read> = compressed::read(path, file, consumed).map_err(failed)?;
     Ok((text, metadata.len()))
 }
 
@@ -385,13 +358,9 @@ fn separator(beginning: &[u8]) -> u8 {
 
 /// Returns a reading error at an offset.
 fn failed(path: &Path, offset: u64, error: csv::Error) -> RecordingError {
-    use io::ErrorKind::{InvalidData, InvalidInput, Other, UnexpectedEof};
     let path = path.to_owned();
     match error.into_kind() {
-        // zstd reports damage as an error of kind `Other`.
-        csv::ErrorKind::Io(source)
-            if matches!(source.kind(), UnexpectedEof | InvalidData | InvalidInput | Other) =>
-        {
+        csv::ErrorKind::Io(source) if compressed::is_cut(&source) => {
             RecordingError::Cut { path, offset, reason: source.to_string() }
         }
         csv::ErrorKind::Io(source) => RecordingError::Read { path, offset, source },
@@ -495,7 +464,7 @@ pub(super) fn ends(source: Source<'_>, columns: Option<TimeColumns>) -> Result<E
         first = (!is_header && !cell.is_empty()).then(|| cell.to_vec());
         is_header = false;
     }
-    let is_packed = source.path.extension().is_some_and(|ending| ending == "gz" || ending == "zst");
+    let is_packed = compressed::is_packed(source.path);
     let last = match &mut rows {
         #[cfg(feature = "parquet")]
         Rows::Parquet(rows) => rows.last(columns.time),

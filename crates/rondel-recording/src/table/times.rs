@@ -11,7 +11,7 @@ use super::cells;
 
 /// Format of the times of a table.
 #[derive(Clone, Debug)]
-pub(super) struct Times {
+pub(crate) struct Times {
     /// Number of decimal places between the unit and a nanosecond.
     places: u32,
     /// Whether numbers may have a decimal comma.
@@ -22,7 +22,7 @@ pub(super) struct Times {
 
 impl Times {
     /// Returns times in this unit; without one, in the unit by which the first time is in this century, or in seconds.
-    pub(super) fn new(unit: Option<TimeUnit>, first: Option<&[u8]>, has_comma: bool) -> Times {
+    pub(crate) fn new(unit: Option<TimeUnit>, first: Option<&[u8]>, has_comma: bool) -> Times {
         let unit = unit.or_else(|| Some(unit_of(number(first?, has_comma)?)));
         let places = u32::from(unit.unwrap_or_default().nanos_exponent());
         Times { places, has_comma, format: None }
@@ -35,7 +35,7 @@ impl Times {
 
     /// Returns the time in a cell, in nanoseconds.
     #[inline]
-    pub(super) fn time(&self, cell: &[u8]) -> Option<i64> {
+    pub(crate) fn time(&self, cell: &[u8]) -> Option<i64> {
         let cell = cell.trim_ascii();
         if let Some(format) = &self.format {
             return formatted(format, std::str::from_utf8(cell).ok()?);

@@ -1,7 +1,7 @@
 //! Guessing the encoding of a payload.
 
 use rondel_decode::json::JsonForm;
-use rondel_decode::{Encoding, MessageWriter, plain, senml};
+use rondel_decode::{Encoding, MessageWriter, plain, senml, xml};
 use serde_json::{Value, json};
 
 use super::binary;
@@ -33,6 +33,8 @@ pub enum PayloadKind {
     SparkplugB,
     /// Measurements by SenML.
     Senml,
+    /// XML.
+    Xml,
     /// Other text.
     Text,
     /// Bytes of another kind.
@@ -44,7 +46,7 @@ pub enum PayloadKind {
 impl PayloadKind {
     /// Whether only a deployment says that messages are read so.
     pub(super) fn is_stated(self) -> bool {
-        matches!(self, PayloadKind::Plain | PayloadKind::SparkplugB | PayloadKind::Senml)
+        matches!(self, PayloadKind::Plain | PayloadKind::SparkplugB | PayloadKind::Senml | PayloadKind::Xml)
     }
 
     /// Returns its name; that of an encoding is the one in deployments.
@@ -60,6 +62,7 @@ impl PayloadKind {
             PayloadKind::Plain => "plain",
             PayloadKind::SparkplugB => "sparkplug_b",
             PayloadKind::Senml => "senml",
+            PayloadKind::Xml => "xml",
             PayloadKind::Text => "text",
             PayloadKind::Other => "other",
             PayloadKind::Empty => "empty",
@@ -128,8 +131,14 @@ pub(super) fn read(payload: &[u8]) -> (PayloadKind, Option<Value>) {
     if payload.len() > LARGEST {
         return (PayloadKind::Other, None);
     }
-    if let Some(value) = pack(payload) {
+    if senml::is_pack(payload)
+        && let Some(value) = written(Encoding::Senml, payload)
+    {
         return (PayloadKind::Senml, Some(value));
+    }
+    if xml::is_message(payload) {
+        // An element with a text alone has no fields.
+        return (PayloadKind::Xml, written(Encoding::Xml, payload).filter(Value::is_object));
     }
     match json(payload) {
         Ok(value @ (Value::Object(_) | Value::Array(_))) => return (PayloadKind::Json, Some(value)),
@@ -159,14 +168,11 @@ pub(super) fn read(payload: &[u8]) -> (PayloadKind, Option<Value>) {
     }
 }
 
-/// The resolved records of a pack of SenML.
-fn pack(payload: &[u8]) -> Option<Value> {
+/// The JSON of a message in an encoding without types.
+fn written(encoding: Encoding, payload: &[u8]) -> Option<Value> {
     const FORM: JsonForm = JsonForm { names: false, infinite: false };
-    if !senml::is_pack(payload) {
-        return None;
-    }
     let mut text = Vec::new();
-    let writer = MessageWriter::new(Encoding::Senml, None, FORM).ok()?;
+    let writer = MessageWriter::new(encoding, None, FORM).ok()?;
     writer.write(payload, LARGEST, &mut text).ok()?;
     serde_json::from_slice(&text).ok()
 }
@@ -246,6 +252,8 @@ mod tests {
             (b"[1, 2]".to_vec(), PayloadKind::Json),
             (b"two\nlines".to_vec(), PayloadKind::Text),
             (b"{\"v\": ".to_vec(), PayloadKind::Text),
+            (b"<m><v>1</v></m>".to_vec(), PayloadKind::Xml),
+            (b"<m><v>1</m>".to_vec(), PayloadKind::Plain),
             (string("{\"v\": 1}"), PayloadKind::CdrString),
             (string("hello"), PayloadKind::Cdr),
             (vec![0, 1, 0, 0, 20], PayloadKind::Cdr),

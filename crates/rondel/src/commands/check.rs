@@ -60,7 +60,7 @@ pub struct Check {
     /// The specification, or a deployment (.yaml); left out with --formula
     #[arg(value_name = "SPEC")]
     first: Option<PathBuf>,
-    /// The recordings: MCAP files, folders of rosbag2 or their databases (.db3), bags of ROS 1 (.bag), logs of PX4 (.ulg), tables (.csv) or JSON lines, and folders of recordings; `-` is standard input, .gz and .zst are decompressed
+    /// The recordings: MCAP files, folders of rosbag2 or their databases (.db3), bags of ROS 1 (.bag), logs of PX4 (.ulg), tables (.csv), archives in XML (.xml) or JSON lines, and folders of recordings; `-` is standard input, .gz and .zst are decompressed
     #[arg(value_name = "TRACE")]
     traces: Vec<PathBuf>,
     /// Paths that cannot be read at all, named by the user or found in a named folder, with the reasons.

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use rondel_event::Timestamp;
-use rondel_recording::{OpenError, RecordingError, Selection, TableOptions, is_table, shown};
+use rondel_recording::{OpenError, RecordingError, Selection, TableOptions, is_table, is_xml, shown};
 use rondel_runtime::SessionPlan;
 
 use super::Check;
@@ -35,8 +35,9 @@ impl Check {
             (self.to.is_some(), "--to"),
             (!self.topics.is_empty(), "--topics"),
         ];
+        let has_xml = self.traces.iter().any(|trace| is_xml(trace));
         let of_tables = [
-            (self.topic.is_some(), "--topic"),
+            (self.topic.is_some() && !has_xml, "--topic"),
             (!self.table.columns.is_empty(), "--columns"),
             (self.table.time_format.is_some(), "--time-format"),
         ];

@@ -200,6 +200,7 @@ fn refined(recorded: Option<Encoding>, stated: Encoding) -> Option<Encoding> {
     match (recorded, stated) {
         (None | Some(Encoding::Json | Encoding::Cbor), Encoding::Senml) => Some(stated),
         (None | Some(Encoding::Protobuf), Encoding::SparkplugB) => Some(stated),
+        (None, Encoding::Xml) => Some(stated),
         _ => recorded,
     }
 }

@@ -10,5 +10,6 @@ public enum Encoding {
     MSGPACK,
     PLAIN,
     SPARKPLUG_B,
-    SENML
+    SENML,
+    XML
 }

@@ -1,0 +1,384 @@
+//! Archives of XML messages: files whose outermost elements contain the messages, as feeds of flight data have them.
+//!
+//! Each element in an outermost element is a message; a file may have several outermost elements one after another. All
+//! messages have the topic that the user names, or that the file is named after. The time of a message is its attribute
+//! `time` or `timestamp`. Messages are found by their tags alone: the decoder of the topic checks them.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use memchr::{memchr, memchr3_iter, memmem};
+use rondel_event::{TimeUnit, Timestamp};
+
+use crate::compressed;
+use crate::reader::MAX_LINE;
+use crate::recording::{Progress, RecordedMessage, RecordedTopic, Recording, RecordingError, Selection};
+use crate::table::{TableOptions, Times};
+
+/// Number of bytes read at a time, at least.
+const STEP: usize = 256 << 10;
+
+/// Attributes with the time of a message.
+const TIMES: [&[u8]; 2] = [b"time", b"timestamp"];
+
+/// Reason of a fault in the markup.
+const MALFORMED: &str = "the markup is not well formed";
+
+/// Whether a file is an archive of XML messages, by its name.
+pub fn is_xml(path: &Path) -> bool {
+    compressed::content(path).as_deref() == Some("xml") && path.is_file()
+}
+
+/// An archive that is being read.
+pub struct XmlRecording {
+    path: PathBuf,
+    input: Box<dyn Read + Send>,
+    consumed: Arc<AtomicU64>,
+    size: u64,
+    topics: Vec<RecordedTopic>,
+    selection: Selection,
+    unit: Option<TimeUnit>,
+    /// Form of the times, once one has been read.
+    times: Option<Times>,
+    buffer: Vec<u8>,
+    /// Beginning of the bytes that are not used yet.
+    start: usize,
+    /// Offset of the buffer in the content.
+    before: u64,
+    /// Whether an outermost element is open, and whether there was one.
+    is_inside: bool,
+    has_begun: bool,
+    /// Error of the input behind the buffer, until it is reported.
+    fault: Option<io::Error>,
+    /// Whether the input has ended, and whether all messages are read.
+    has_ended: bool,
+    is_done: bool,
+    message: Range<usize>,
+    time: Timestamp,
+    is_timed: bool,
+}
+
+/// Markup at the beginning of a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Markup {
+    Start,
+    Empty,
+    End,
+    /// A comment, an instruction, a declaration or CDATA.
+    Other,
+}
+
+impl XmlRecording {
+    /// Opens an archive.
+    ///
+    /// # Errors
+    /// [`RecordingError::Open`].
+    pub fn open(path: &Path, options: &TableOptions<'_>) -> Result<XmlRecording, RecordingError> {
+        let failed = |source| RecordingError::Open { path: path.to_owned(), source };
+        let file = File::open(path).map_err(failed)?;
+        let size = file.metadata().map_err(failed)?.len();
+        let consumed = Arc::new(AtomicU64::new(0));
+        let input = compressed::read(path, file, &consumed).map_err(failed)?;
+        let stem = compressed::stem(path);
+        let name = options.topic.or(options.only_topic).unwrap_or(&stem).to_owned();
+        Ok(XmlRecording {
+            path: path.to_owned(),
+            input,
+            consumed,
+            size,
+            topics: vec![RecordedTopic { name, encoding: "xml".to_owned(), ..RecordedTopic::default() }],
+            selection: Selection::of_topics(vec![true]),
+            unit: options.unit,
+            times: None,
+            buffer: Vec::new(),
+            start: 0,
+            before: 0,
+            is_inside: false,
+            has_begun: false,
+            fault: None,
+            has_ended: false,
+            is_done: false,
+            message: 0..0,
+            time: Timestamp::default(),
+            is_timed: false,
+        })
+    }
+
+    /// Reads further bytes, at least as many as are not used yet, so that a long message is scanned a few times only.
+    /// Returns whether there were any.
+    fn read_on(&mut self) -> Result<bool, RecordingError> {
+        if self.has_ended {
+            return Ok(false);
+        }
+        self.buffer.drain(..self.start);
+        self.before += self.start as u64;
+        self.start = 0;
+        let known = self.buffer.len();
+        if known > MAX_LINE {
+            self.is_done = true;
+            return Err(self.wrong(format!("a message is longer than {} MiB", MAX_LINE >> 20)));
+        }
+        let wanted = known.max(STEP) as u64;
+        if self.fault.is_none() {
+            let read = (&mut self.input).take(wanted).read_to_end(&mut self.buffer);
+            self.fault = read.err();
+        }
+        let is_more = self.buffer.len() > known;
+        match self.fault.take_if(|_| !is_more) {
+            Some(error) => {
+                self.is_done = true;
+                Err(self.unreadable(error))
+            }
+            None => {
+                self.has_ended = !is_more;
+                Ok(is_more)
+            }
+        }
+    }
+
+    fn unreadable(&self, source: io::Error) -> RecordingError {
+        let (path, offset) = (self.path.clone(), self.consumed.load(Ordering::Relaxed));
+        if compressed::is_cut(&source) {
+            RecordingError::Cut { path, offset, reason: source.to_string() }
+        } else {
+            RecordingError::Read { path, offset, source }
+        }
+    }
+
+    /// Returns the error at the first byte that is not used.
+    fn wrong(&self, reason: String) -> RecordingError {
+        let offset = self.before + self.start as u64;
+        RecordingError::Damage { path: self.path.clone(), offset, reason, topics: vec![0] }
+    }
+
+    /// Ends reading because of a fault.
+    fn refuse(&mut self, reason: &str) -> RecordingError {
+        self.is_done = true;
+        self.wrong(format!("{reason}; nothing from here on is read"))
+    }
+
+    /// Returns the result at the end of the input.
+    fn end(&mut self) -> Result<Option<Timestamp>, RecordingError> {
+        self.is_done = true;
+        let path = self.path.clone();
+        let is_whole = !self.is_inside && self.start == self.buffer.len();
+        match (self.has_begun, is_whole) {
+            (true, true) => Ok(None),
+            (false, true) => {
+                let reason = "it has no element, and is no archive of XML messages".to_owned();
+                Err(RecordingError::Form { path, reason })
+            }
+            (_, false) => {
+                let reason = "an element is not closed".to_owned();
+                Err(RecordingError::Cut { path, offset: self.before + self.start as u64, reason })
+            }
+        }
+    }
+
+    /// Moves to the next markup. Returns whether there is one in the buffer.
+    fn seek(&mut self) -> Result<bool, RecordingError> {
+        let rest = &self.buffer[self.start..];
+        let place = memchr(b'<', rest);
+        let length = place.unwrap_or(rest.len());
+        let between = &rest[..length];
+        let is_first = self.before + self.start as u64 == 0;
+        let text = if is_first { between.strip_prefix(b"\xef\xbb\xbf").unwrap_or(between) } else { between };
+        let is_space = text.iter().all(u8::is_ascii_whitespace);
+        let fault = (!is_space).then(|| self.wrong("text between messages is left out".to_owned()));
+        self.start += length;
+        fault.map_or(Ok(place.is_some()), Err)
+    }
+
+    /// Takes the time from the tag with which the message begins.
+    fn stamp(&mut self) {
+        let message = &self.buffer[self.message.clone()];
+        let tag = &message[..tag_end(message).unwrap_or(message.len())];
+        let time = attribute(tag, &TIMES).and_then(|text| {
+            let times = self.times.get_or_insert_with(|| Times::new(self.unit, Some(text), false));
+            times.time(text)
+        });
+        self.is_timed = time.is_some();
+        if let Some(nanos) = time {
+            self.time = Timestamp::from_nanos(nanos);
+        }
+    }
+
+    fn is_selected(&self) -> bool {
+        let Selection { from, until, .. } = &self.selection;
+        self.selection.has_topic(0) && (*from..=*until).contains(&self.time)
+    }
+}
+
+impl Recording for XmlRecording {
+    fn topics(&self) -> &[RecordedTopic] {
+        &self.topics
+    }
+
+    fn select(&mut self, selection: Selection) {
+        self.selection = selection;
+    }
+
+    fn advance(&mut self) -> Result<Option<Timestamp>, RecordingError> {
+        while !self.is_done {
+            if !self.seek()? {
+                if !self.read_on()? {
+                    return self.end();
+                }
+                continue;
+            }
+            let rest = &self.buffer[self.start..];
+            let found = markup(rest).and_then(|found| match found {
+                Some((Markup::Start | Markup::Empty, _)) if self.is_inside => {
+                    Ok(element(rest)?.map(|length| (Markup::Empty, length)))
+                }
+                found => Ok(found),
+            });
+            let (kind, length) = match found {
+                Ok(Some(found)) => found,
+                Ok(None) if self.read_on()? => continue,
+                Ok(None) => return self.end(),
+                Err(reason) => return Err(self.refuse(reason)),
+            };
+            let begin = self.start;
+            match (kind, self.is_inside) {
+                (Markup::End, false) => return Err(self.refuse(MALFORMED)),
+                (Markup::Start, _) => (self.is_inside, self.has_begun) = (true, true),
+                (Markup::End, true) => self.is_inside = false,
+                (Markup::Empty, false) => self.has_begun = true,
+                (Markup::Empty, true) | (Markup::Other, _) => {}
+            }
+            self.start += length;
+            if (kind, self.is_inside) == (Markup::Empty, true) {
+                self.message = begin..self.start;
+                self.stamp();
+                if self.is_selected() {
+                    return Ok(Some(self.time));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    fn message(&self) -> Option<RecordedMessage<'_>> {
+        Some(RecordedMessage {
+            topic: 0,
+            log_time: self.time,
+            publish_time: self.time,
+            is_timed: self.is_timed,
+            sequence: 0,
+            payload: self.buffer.get(self.message.clone())?,
+        })
+    }
+
+    fn span(&self) -> Option<(Timestamp, Timestamp)> {
+        None
+    }
+
+    fn progress(&self) -> Progress {
+        let position = self.consumed.load(Ordering::Relaxed);
+        Progress { position, size: self.size, bytes_read: position }
+    }
+}
+
+/// Returns the markup at the beginning of a text and its length; `None` if it needs further bytes.
+fn markup(text: &[u8]) -> Result<Option<(Markup, usize)>, &'static str> {
+    let until = |from: usize, end: &[u8]| Some(from + memmem::find(text.get(from..)?, end)? + end.len());
+    let (kind, end) = match text {
+        [b'<'] | [b'<', b'!'] | [b'<', b'!', b'-'] => return Ok(None),
+        [b'<', b'!', b'-', b'-', ..] => (Markup::Other, until(4, b"-->")),
+        [b'<', b'!', b'[', ..] => (Markup::Other, until(3, b"]]>")),
+        [b'<', b'!', b'D' | b'd', ..] => return Err("a document type definition is not read"),
+        [b'<', b'!', ..] => return Err(MALFORMED),
+        [b'<', b'?', ..] => (Markup::Other, until(2, b"?>")),
+        [b'<', b'/', ..] => (Markup::End, until(2, b">")),
+        _ => {
+            let end = tag_end(text);
+            let is_empty = end.is_some_and(|end| text[..end].ends_with(b"/>"));
+            (if is_empty { Markup::Empty } else { Markup::Start }, end)
+        }
+    };
+    Ok(end.map(|end| (kind, end)))
+}
+
+/// Returns the length of the tag at the beginning of a text.
+fn tag_end(text: &[u8]) -> Option<usize> {
+    let mut quote = None;
+    for at in memchr3_iter(b'>', b'"', b'\'', text) {
+        match (quote, text[at]) {
+            (None, b'>') => return Some(at + 1),
+            (None, found) => quote = Some(found),
+            (Some(open), found) if open == found => quote = None,
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Returns the length of the element at the beginning of a text; `None` if it needs further bytes.
+fn element(text: &[u8]) -> Result<Option<usize>, &'static str> {
+    let (mut at, mut depth) = (0, 0_usize);
+    loop {
+        let Some((kind, length)) = markup(&text[at..])? else { return Ok(None) };
+        at += length;
+        match kind {
+            Markup::Start => depth += 1,
+            Markup::End => depth = depth.saturating_sub(1),
+            Markup::Empty | Markup::Other => {}
+        }
+        if depth == 0 {
+            return Ok(Some(at));
+        }
+        let Some(next) = memchr(b'<', &text[at..]) else { return Ok(None) };
+        at += next;
+    }
+}
+
+/// Returns the first attribute of a tag with one of these names.
+fn attribute<'t>(tag: &'t [u8], names: &[&[u8]]) -> Option<&'t [u8]> {
+    let mut rest = tag;
+    loop {
+        let equals = memchr(b'=', rest)?;
+        let name = rest[..equals].trim_ascii_end().rsplit(u8::is_ascii_whitespace).next()?;
+        let (quote, value) = rest[equals + 1..].trim_ascii_start().split_first()?;
+        let end = memchr(*quote, value).filter(|_| matches!(quote, b'"' | b'\''))?;
+        if names.contains(&name) {
+            return Some(&value[..end]);
+        }
+        rest = &value[end + 1..];
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn elements_end_at_their_tags() {
+        for (text, expected) in [
+            ("<a/>x", Ok(Some(4))),
+            ("<a><b></b></a><c/>", Ok(Some(14))),
+            ("<a b='>'>x</a>", Ok(Some(14))),
+            ("<a><!-- </a> --><![CDATA[</a>]]><?x </a>?></a>", Ok(Some(46))),
+            ("<a><b></b>", Ok(None)),
+            ("<a><!", Ok(None)),
+            ("<a", Ok(None)),
+            ("<a><!X></a>", Err(MALFORMED)),
+        ] {
+            assert_eq!(element(text.as_bytes()), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn attributes_are_found_by_name() {
+        let of = |tag: &'static str| attribute(tag.as_bytes(), &TIMES);
+        assert_eq!(of("<m timestamp = \"5\" time='6'>"), Some(&b"5"[..]));
+        assert_eq!(of("<m a='time=3' time=\"6\"/>"), Some(&b"6"[..]));
+        for tag in ["<m>", "<m sometime='1'>", "<m time=1>", "<m time='1>", "<m =''"] {
+            assert_eq!(of(tag), None, "{tag}");
+        }
+    }
+}
