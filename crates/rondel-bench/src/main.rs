@@ -38,6 +38,7 @@ mod recordings;
 mod report;
 mod roundtrip;
 mod runs;
+mod size;
 mod studies;
 mod table;
 mod table1;

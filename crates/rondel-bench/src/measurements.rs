@@ -15,8 +15,8 @@ use crate::report::{Mark, Report};
 use crate::timescales::Property;
 use crate::turns::Programs;
 use crate::{
-    footprint, language, latency, mosquitto, order, program, properties, rates, recordings, say, table1,
-    timescales, workers,
+    footprint, language, latency, mosquitto, order, program, properties, rates, recordings, say, size,
+    table1, timescales, workers,
 };
 
 impl Arguments {
@@ -65,6 +65,11 @@ impl Arguments {
             Command::Language(options) => {
                 reported(&options.places, |r| languages(&programs(&options.against), &options.selection, r))
             }
+            Command::Size(options) => reported(&options.places, |report| {
+                let figures = size::measure(&rondel, options.keys, options.sampled)?;
+                report.add("size", &figures, [size::table(&figures)]);
+                Ok(())
+            }),
             Command::Chain(options) => options.run(&rondel),
             Command::Failover(options) => options.run(),
             Command::Roundtrip(options) => options.run(),

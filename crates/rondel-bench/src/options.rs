@@ -56,6 +56,8 @@ pub enum Command {
     Rates(RatesOptions),
     /// Measure reading MCAP files, beside rosbags and the `mcap` crate
     Recordings(RecordingsOptions),
+    /// Measure a simulated fleet beside the predictions of `rondel size`
+    Size(SizeOptions),
     /// Measure the study of MESA: copies of a property about flights, from a file, on one and several threads
     Mesa(MesaOptions),
     /// Measure a chain of five participants, with and without a monitor
@@ -272,6 +274,18 @@ pub struct RecordingsOptions {
     /// The program of bench/mcap-iterate (default: without)
     #[arg(long, value_name = "PATH")]
     pub iterate: Option<PathBuf>,
+    #[command(flatten)]
+    pub places: Places,
+}
+
+#[derive(Debug, Args)]
+pub struct SizeOptions {
+    /// Simulate N vehicles
+    #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1_000..=20_000_000))]
+    pub keys: u64,
+    /// Predict from a recording of N vehicles
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(400..=1_000_000))]
+    pub sampled: u64,
     #[command(flatten)]
     pub places: Places,
 }

@@ -352,6 +352,7 @@ fn every_option_is_in_the_reference() {
         "top",
         "ack",
         "silence",
+        "size",
         "reload",
         "gate-guard",
     ] {

@@ -13,6 +13,7 @@ mod page;
 mod parallel;
 mod reading;
 mod results;
+mod sample;
 mod stored;
 mod summary;
 
@@ -31,6 +32,7 @@ use rondel_runtime::{Alignment, Input, ManualClock, Options, ResetPolicy, Sessio
 use checking::Checking;
 use messages::StampOf;
 use page::Paged;
+pub(super) use sample::{Sample, SampledMessage};
 use stored::CheckStore;
 
 use super::from_deployment;

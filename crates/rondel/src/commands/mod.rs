@@ -29,6 +29,7 @@ mod reports;
 mod run;
 mod selecting;
 mod silence;
+mod size;
 mod table_arguments;
 mod tap;
 mod test;
@@ -107,6 +108,7 @@ enum Command {
     Topics(topics::Topics),
     Init(init::Init),
     Trace(trace::Trace),
+    Size(size::Size),
     Query(query::Query),
     Page(page::Page),
     #[cfg(feature = "top")]
@@ -157,6 +159,7 @@ impl Arguments {
             Command::Topics(topics) => topics.run(),
             Command::Init(init) => init.run(),
             Command::Trace(trace) => trace.run(),
+            Command::Size(size) => size.run(),
             Command::Query(query) => query.run(),
             Command::Page(page) => page.run(),
             #[cfg(feature = "top")]

@@ -71,8 +71,13 @@ pub fn resend(text: &str) -> Result<usize, &'static str> {
     bytes.ok_or("must be a whole number with a unit, up to 4 GiB, such as 64 MB, or 0 to keep nothing")
 }
 
-/// Reads `16 MiB`, `64kB` and the like.
+/// Reads `16 MiB`, `64kB` and the like, up to 4 GiB.
 pub fn bytes(text: &str) -> Option<usize> {
+    bytes_up_to(text, 4 << 30)
+}
+
+/// Like [`bytes`], up to another size.
+pub fn bytes_up_to(text: &str, most: usize) -> Option<usize> {
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(end);
     let factor: usize = match unit.trim() {
@@ -86,18 +91,19 @@ pub fn bytes(text: &str) -> Option<usize> {
         _ => return None,
     };
     let bytes = number.parse::<usize>().ok()?.checked_mul(factor)?;
-    (1..=4 << 30).contains(&bytes).then_some(bytes)
+    (1..=most).contains(&bytes).then_some(bytes)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::bytes;
+    use super::{bytes, bytes_up_to};
 
     #[test]
     fn sizes_have_units() {
         assert_eq!(bytes("16 MiB"), Some(16 << 20));
         assert_eq!(bytes("64kB"), Some(64_000));
         assert_eq!(bytes("1 B"), Some(1));
+        assert_eq!((bytes_up_to("8 GiB", 8 << 30), bytes_up_to("9 GiB", 8 << 30)), (Some(8 << 30), None));
         for wrong in ["", "16", "MiB", "-1 B", "0 B", "1.5 MiB", "5 GiB", "99999999999999999999 GiB", "1 TB"]
         {
             assert_eq!(bytes(wrong), None, "{wrong}");

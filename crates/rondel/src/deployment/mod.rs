@@ -54,7 +54,7 @@ pub use events::{Unheard, unheard};
 pub use gates::Message;
 pub use gates::{GateSettings, Substitute, WhenBlind};
 pub use heartbeat::Heartbeat;
-pub use limits::{Limits, bytes, resend};
+pub use limits::{Limits, bytes, bytes_up_to, resend};
 pub use metrics::{MetricsSettings, PushSettings, listen_address};
 pub use networks::lease;
 pub use page::{PageSettings, Token, page_address};
