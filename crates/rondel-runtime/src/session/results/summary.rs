@@ -39,6 +39,12 @@ impl Session {
         }
     }
 
+    /// Whether messages may wait for [workers](crate::SessionPlan::set_workers) until the next [`flush`](Session::flush).
+    #[inline]
+    pub fn has_workers(&self) -> bool {
+        matches!(&self.route, Route::Direct(direct) if direct.has_workers())
+    }
+
     /// The statistics of the workers; `None` if the thread that pushes messages evaluates them.
     pub fn workers(&self) -> Option<WorkerStatistics> {
         match &self.route {

@@ -100,6 +100,7 @@ impl Running {
             is_joined,
             refused_participants,
             unread,
+            workers: self.pipeline.workers(),
             clock: self.pipeline.clock_account(),
             reloads: self.reloads,
             past: self.past,

@@ -76,6 +76,12 @@ impl Direct {
         }
     }
 
+    /// Whether it has workers.
+    #[inline]
+    pub(in crate::session) fn has_workers(&self) -> bool {
+        self.spread.is_some()
+    }
+
     /// The statistics of the workers, if there are any.
     pub(in crate::session) fn workers(&self, shared: &Shared) -> Option<WorkerStatistics> {
         let spread = self.spread.as_ref()?;
