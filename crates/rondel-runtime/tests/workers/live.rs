@@ -175,9 +175,9 @@ fn without_counts(notices: &[String]) -> Vec<&str> {
 /// Compares sessions with several workers to one with one. Returns the least number of messages that workers evaluated.
 fn compare(text: &str, seed: u64, options: Options, time: TimeSource) -> u64 {
     let mut random = Random::new(seed);
-    let mut messages = super::messages(&mut random, 10_000, false);
-    messages.extend(super::messages(&mut random, 10_000, seed.is_multiple_of(3)));
-    let actions = actions(&mut random, 120);
+    let mut messages = super::messages(&mut random, 5000, false);
+    messages.extend(super::messages(&mut random, 5000, seed.is_multiple_of(3)));
+    let actions = actions(&mut random, 80);
     let case = Case { text: in_milliseconds(text), options, time, watched: vec![0, 3, 9] };
     let run = |workers: [usize; 2]| {
         let mut live = Live::start(&case, workers);

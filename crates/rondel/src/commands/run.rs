@@ -448,10 +448,14 @@ impl Run {
 
     /// The exit status of a run that ended for this reason.
     fn exit_status(&self, summary: &RunSummary, why: Stop) -> u8 {
+        if let Some(cause) = &summary.failure {
+            complain(&format!("a worker has panicked, and the run has ended without its state: {cause}"));
+        }
         if let Err(error) = &summary.kept {
             complain(&format!("cannot write the last snapshot: {error}"));
             exit::TRACE
-        } else if matches!(why, Stop::Unaudited | Stop::Failed)
+        } else if summary.failure.is_some()
+            || why == Stop::Unaudited
             || summary.audit.as_ref().is_some_and(|audit| !audit.is_complete())
         {
             exit::TRACE

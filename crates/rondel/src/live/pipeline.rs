@@ -8,6 +8,7 @@ mod notices;
 mod receiving;
 mod simulated;
 mod slots;
+mod workers;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
@@ -26,7 +27,7 @@ use crate::live::tap::Tap;
 use crate::recorder::{Channel, FlightRecorder, FlightSummary};
 use crate::sinks::place::Place;
 use crate::sinks::{self, Sink, Sinks, publishers, release};
-use crate::{complain, warn};
+use crate::warn;
 
 pub use clock_account::ClockAccount;
 pub use exchange::{Exchange, Exchanged};
@@ -296,28 +297,6 @@ impl Pipeline {
     /// Returns [`Pipeline::summary`]; `None` if the evaluating thread holds the lock for longer than `limit`.
     pub fn summary_within(&self, limit: Duration) -> Option<(Summary, Traffic)> {
         self.state_within(limit).map(|mut state| state.summary())
-    }
-
-    /// The statistics of workers, if there are any.
-    pub fn workers(&self) -> Option<WorkerStatistics> {
-        self.state().session.workers()
-    }
-
-    /// The panic that has ended a worker: the state of the session is lost.
-    pub fn failure(&self) -> Option<String> {
-        self.state().session.failure().map(str::to_owned)
-    }
-
-    /// Ends the run if a worker has panicked.
-    #[inline]
-    fn end_if_failed(&self, state: &State) {
-        if let Some(cause) = state.session.failure()
-            && !self.ending.swap(true, Ordering::Relaxed)
-        {
-            complain(&format!("a worker has panicked, and the run ends without its state: {cause}"));
-            // The receiver is gone when the run is ending already.
-            let _ = self.stop.send(Stop::Failed);
-        }
     }
 
     /// Returns a copy of everything that is counted and measured; `None` if the evaluating thread holds the lock for

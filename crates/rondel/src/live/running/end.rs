@@ -101,6 +101,7 @@ impl Running {
             refused_participants,
             unread,
             workers: self.pipeline.workers(),
+            failure: self.pipeline.failure(),
             clock: self.pipeline.clock_account(),
             reloads: self.reloads,
             past: self.past,

@@ -65,6 +65,8 @@ pub struct RunSummary {
     pub(super) gates: Vec<GateFigures>,
     /// The statistics of workers, if there are any.
     pub(super) workers: Option<WorkerStatistics>,
+    /// The panic of a worker, with which the state of the session was lost.
+    pub failure: Option<String>,
     /// Statistics of `/clock`, if a simulation sets the time.
     pub(super) clock: Option<ClockAccount>,
     /// The numbers of reloads.

@@ -302,6 +302,9 @@ impl Direct {
         while self.spread.as_ref().is_some_and(|spread| spread.under_way.len() >= UNDER_WAY) {
             self.collect(shared);
         }
+        if self.has_failed() {
+            return;
+        }
         let Direct { spread, monitor, .. } = self;
         if spread.as_mut().is_some_and(|spread| !spread.has_room(monitor)) {
             return self.settle(shared);
