@@ -387,3 +387,69 @@ fn only_divided_instances_are_copied() {
     assert!(copied(own) > 0);
     assert_eq!(copied(&several), 0, "each is evaluated by one portion");
 }
+
+/// Blocks and the passing of time while the states stay lent, and copies of them in between.
+fn compare_lent(parts: &[&str]) {
+    let spec = parsed(parts);
+    let whole_program = Arc::new(Program::compile(&spec).unwrap());
+    for seed in rondel_testkit::seeds("lent", 12) {
+        let (mut random, mut time) = (Random::new(seed), 0);
+        let mut whole = Monitor::new(Arc::clone(&whole_program));
+        let count = [1, 2, 3, 8][random.next() as usize % 4];
+        let Divided { mut monitor, mut portions, .. } = Divided::new(&spec, count);
+        let program = Arc::clone(monitor.program());
+        let mut outputs: Vec<PortionOutput> = portions.iter().map(|_| PortionOutput::default()).collect();
+        portions.iter_mut().for_each(|portion| monitor.lend(portion));
+        for round in 0..40 {
+            let place = format!("seed {seed}, {count} portions, round {round}");
+            if random.next().is_multiple_of(3) {
+                let now = Timestamp::from_nanos(time + (random.next() % 3_000_000_000) as i64);
+                portions.iter_mut().zip(&mut outputs).for_each(|(portion, out)| portion.advance(now, out));
+                monitor.advance_with(now, &outputs);
+                whole.advance(now);
+            } else {
+                let events: Vec<Event> =
+                    (0..random.next() % 65).map(|_| Event::next(&mut random, &mut time)).collect();
+                let events_here = block(&program, &events);
+                portions
+                    .iter_mut()
+                    .zip(&mut outputs)
+                    .for_each(|(portion, out)| portion.step(&events_here, out));
+                monitor.step_with(&events_here, &outputs);
+                whole.step(&block(&whole_program, &events));
+            }
+            assert_eq!(shown(&monitor), shown(&whole), "{place}");
+            let deadlines = portions.iter().map(Portion::next_deadline);
+            let due = deadlines.chain([monitor.next_deadline()]).flatten().min();
+            assert_eq!(due, whole.next_deadline(), "{place}");
+            let (mut copy, mut copies) = (monitor.clone(), portions.clone());
+            copies.iter_mut().for_each(|portion| copy.take_back(portion));
+            assert_eq!(at_rest(&copy), at_rest(&whole), "{place}");
+        }
+        portions.iter_mut().for_each(|portion| monitor.take_back(portion));
+        monitor.end();
+        whole.end();
+        assert_eq!(shown(&monitor), shown(&whole), "seed {seed}, at the end");
+    }
+}
+
+#[test]
+fn time_passes_while_states_are_lent() {
+    compare_lent(&[STEPS]);
+    compare_lent(&[DENSE]);
+    compare_lent(&[STEPS, DENSE, OTHERS]);
+    compare_lent(&[POINTS, DENSE, OTHERS, ROBUST]);
+    compare_lent(&["property own for each id in (t.n) = t.b since[1 s, 5 s] t.x > 2"]);
+    compare_lent(&["property own for each id in (t.n, u.n) = on(t) -> eventually[0, 2 s] u.b"]);
+}
+
+#[test]
+fn instances_with_a_limit_of_memory_are_divided_while_it_is_far() {
+    let own = "property own for each id in t.n = once t.b";
+    let mut divided = Divided::new(&parsed(&[own]), 3);
+    divided.monitor.limit_instances(1 << 20);
+    assert_eq!(divided.portions.len(), 3);
+    assert!((1000..10_000).contains(&divided.monitor.room()), "{} instances", divided.monitor.room());
+    divided.monitor.limit_instances(1);
+    assert_eq!(divided.monitor.room(), 0);
+}

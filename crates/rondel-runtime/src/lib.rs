@@ -71,6 +71,6 @@ pub use statistics::missing::{Missing, Vacuous, VacuousKind};
 pub use statistics::omission::{FirstOmission, Omission, Omissions, Reason};
 pub use statistics::{
     Cause, Counts, Extent, FirstViolation, InViolation, LongestViolation, Pause, Present, PropertyStatistics,
-    Standing, Summary, TopicStatistics,
+    Standing, Summary, TopicStatistics, WorkerStatistics,
 };
 pub use time::clock::{AlignmentClock, Clock, ManualClock, SystemClock, Ticks};

@@ -54,14 +54,9 @@ impl Sliced {
 }
 
 impl Instances {
-    /// Whether portions may evaluate the instances of some shards each.
-    pub(crate) fn is_divisible(&self, sliced: &Sliced) -> bool {
-        sliced.undivided().is_none() && self.room.limit == usize::MAX
-    }
-
-    /// Returns the number of instances that may begin before the limit is reached.
+    /// Returns the number of instances that may begin before a limit is reached, of their number or their memory.
     pub(crate) fn left(&self) -> u64 {
-        self.plan.limit.min(MAX_LIMIT).saturating_sub(self.live())
+        self.plan.limit.min(MAX_LIMIT).saturating_sub(self.live()).min(self.left_in_memory())
     }
 
     /// Returns a copy of the instances of some shards.

@@ -7,6 +7,9 @@ use super::Instances;
 /// Default limit of the number of instances.
 pub(crate) const DEFAULT_LIMIT: u64 = 10_000_000;
 
+/// Least size of an instance that is assumed where instances are divided, in bytes, with what it allocates later.
+const LEAST_SIZE: usize = 256;
+
 /// Maximum number of instances: if all were in one shard, their records could still be numbered.
 pub(super) const MAX_LIMIT: u64 = (1 << 28) - (1 << 13);
 
@@ -55,6 +58,19 @@ impl Instances {
         // A formula that is evaluated by value needs every instance.
         self.room =
             MemoryRoom { limit: if self.plan.limit == u64::MAX { usize::MAX } else { limit }, ..self.room };
+    }
+
+    /// Returns the number of instances of their average size that fit into three quarters of the memory limit. The rest
+    /// is for instances that grow.
+    pub(super) fn left_in_memory(&self) -> u64 {
+        if self.room.limit == usize::MAX {
+            return u64::MAX;
+        }
+        let used = self.table.live_bytes().saturating_add(self.table.heap.bytes());
+        // Of few instances, the memory of the table itself would count as theirs.
+        let live = usize::try_from(self.live()).unwrap_or(usize::MAX).max(64);
+        let left = (self.room.limit / 4 * 3).saturating_sub(used);
+        (left / (used / live).max(LEAST_SIZE)) as u64
     }
 
     /// Whether there is no room for another instance. Called only when one is about to begin.

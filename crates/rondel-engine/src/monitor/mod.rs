@@ -343,35 +343,25 @@ impl Monitor {
     /// Advances time to `now` without an event, and returns the reports that become certain *before* `now`, since an
     /// event at `now` may still come. A later event that is earlier than `now` counts as of `now`.
     pub fn advance(&mut self, now: Timestamp) -> &[Report] {
+        self.advance_with(now, std::iter::empty::<&PortionOutput>())
+    }
+
+    /// Like [`Monitor::advance`], with the outputs of all portions that have [advanced](Portion::advance) to `now`.
+    pub fn advance_with<'a>(
+        &mut self,
+        now: Timestamp,
+        outputs: impl IntoIterator<Item = &'a PortionOutput>,
+    ) -> &[Report] {
         self.begin_call();
         self.chains.iter_mut().for_each(ChainState::clear_missing);
         let now = now.as_nanos().clamp(-FARTHEST, FARTHEST);
         if self.position > 0 && now > self.time {
             let program = Arc::clone(&self.program);
-            self.sections.iter_mut().for_each(|serial| serial.by_itself = ByItself::default());
             for (chain, plan) in self.chains.iter_mut().zip(&program.chains) {
                 chain.pass(plan, now);
             }
-            for (i, section) in program.sections.iter().enumerate() {
-                // A property that joined later begins with an event.
-                if !has_begun(&self.sections[i], self.linear[i].as_deref()) {
-                    continue;
-                }
-                if section.linear.is_some() {
-                    self.linear_until(i, section, now);
-                    continue;
-                }
-                if section.time_points == TimePoints::Dense {
-                    while let Some(due) = self.sections[i].next_change(section).filter(|&due| due < now) {
-                        self.alone(i, section, due, now, 0);
-                    }
-                    self.span(i, section, now, 0);
-                }
-                self.future_until(i, section, now);
-            }
-            for (i, sliced) in program.sliced.iter().enumerate() {
-                self.divided(i, sliced, None, now);
-            }
+            self.pass(&program, now);
+            outputs.into_iter().for_each(|output| self.append(output));
             self.sort();
             self.time = now;
             self.sort_ended();
@@ -384,6 +374,31 @@ impl Monitor {
             }
         }
         &self.reports
+    }
+
+    /// Evaluates the changes of all sections by time alone before `now`.
+    fn pass(&mut self, program: &Program, now: i64) {
+        self.sections.iter_mut().for_each(|serial| serial.by_itself = ByItself::default());
+        for (i, section) in program.sections.iter().enumerate() {
+            // A property that joined later begins with an event, as does a section whose state is lent.
+            if !has_begun(&self.sections[i], self.linear[i].as_deref()) {
+                continue;
+            }
+            if section.linear.is_some() {
+                self.linear_until(i, section, now);
+                continue;
+            }
+            if section.time_points == TimePoints::Dense {
+                while let Some(due) = self.sections[i].next_change(section).filter(|&due| due < now) {
+                    self.alone(i, section, due, now, 0);
+                }
+                self.span(i, section, now, 0);
+            }
+            self.future_until(i, section, now);
+        }
+        for (i, sliced) in program.sliced.iter().enumerate() {
+            self.divided(i, sliced, None, now);
+        }
     }
 
     /// Ends the trace, and reports the verdicts left open.

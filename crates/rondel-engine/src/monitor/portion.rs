@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 use std::mem::{replace, swap};
 use std::sync::Arc;
 
-use rondel_event::Block;
+use rondel_event::{Block, Timestamp};
 
 use crate::exec::report::Report;
 use crate::exec::section::Section;
@@ -17,10 +17,10 @@ use crate::keyed::plan::Sliced;
 use crate::keyed::shards::{SHARDS, Shards};
 use crate::keyed::{Events, Instances, PointBatch};
 use crate::lower::spread::StayReason;
-use crate::monitor::Monitor;
 use crate::monitor::emit::{Occasion, Out, emit};
 use crate::monitor::noted::Ended;
 use crate::monitor::program::Program;
+use crate::monitor::{FARTHEST, Monitor};
 
 /// Cost of an instruction for instances, as a multiple of one for a whole block: each event has a record of its own.
 const OF_INSTANCES: usize = 8;
@@ -47,8 +47,9 @@ impl Lent {
 /// Some sections of a monitor, evaluated apart from it.
 ///
 /// The monitor [lends](Monitor::lend) their states. Blocks then go through [`Portion::step`] first, on any thread, and
-/// through [`Monitor::step_with`] afterwards. Everything else needs the states [back](Monitor::take_back).
-#[derive(Debug)]
+/// through [`Monitor::step_with`] afterwards; time passes by [`Portion::advance`] and [`Monitor::advance_with`].
+/// Everything else needs the states [back](Monitor::take_back), or a [copy](Portion::clone) of them.
+#[derive(Clone, Debug)]
 pub struct Portion {
     /// Holds the states while they are lent.
     monitor: Monitor,
@@ -85,6 +86,13 @@ impl PortionOutput {
     pub fn is_empty(&self) -> bool {
         self.reports.is_empty()
     }
+
+    /// Takes the reports of the last call of a monitor, which gets memory to reuse.
+    fn take(&mut self, monitor: &mut Monitor) {
+        swap(&mut monitor.reports, &mut self.reports);
+        swap(&mut monitor.keys.words, &mut self.words);
+        swap(&mut monitor.noted.ended, &mut self.ended);
+    }
 }
 
 impl Portion {
@@ -116,9 +124,31 @@ impl Portion {
             }
             monitor.position = monitor.position.saturating_add(block.len() as u64);
         }
-        swap(&mut monitor.reports, &mut out.reports);
-        swap(&mut monitor.keys.words, &mut out.words);
-        swap(&mut monitor.noted.ended, &mut out.ended);
+        out.take(monitor);
+    }
+
+    /// Advances time to `now`, as [`Monitor::advance`] does. `out` is overwritten.
+    pub fn advance(&mut self, now: Timestamp, out: &mut PortionOutput) {
+        let monitor = &mut self.monitor;
+        monitor.begin_call();
+        let now = now.as_nanos().clamp(-FARTHEST, FARTHEST);
+        if monitor.position > 0 && now > monitor.time {
+            let program = Arc::clone(&monitor.program);
+            // Sections that were not lent have no state, in which nothing changes.
+            monitor.pass(&program, now);
+            monitor.time = now;
+        }
+        out.take(monitor);
+    }
+
+    /// Next change by time alone in the states that are lent: see [`Monitor::next_deadline`].
+    pub fn next_deadline(&self) -> Option<Timestamp> {
+        self.monitor.next_deadline()
+    }
+
+    /// Events that were left out in the slices that are lent: see [`Monitor::refused`].
+    pub fn refused(&self) -> impl Iterator<Item = [u64; 2]> {
+        self.monitor.refused()
     }
 
     fn add(&mut self, unit: Unit) {
@@ -208,9 +238,7 @@ impl Monitor {
         let mut divided: Vec<(usize, Unit)> = Vec::new();
         for (size, unit) in units {
             match unit {
-                Unit::Sliced(i, _)
-                    if is_large(size) && self.instances[i].is_divisible(&program.sliced[i]) =>
-                {
+                Unit::Sliced(i, _) if is_large(size) && program.sliced[i].undivided().is_none() => {
                     let each = Shards::each().map(|shard| Unit::Sliced(i, shard));
                     divided.extend(each.map(|unit| (size.div_ceil(SHARDS), unit)));
                 }
@@ -237,7 +265,8 @@ impl Monitor {
     }
 
     /// Number of events that portions may evaluate until the states must be taken back: so few that no divided section can
-    /// reach its limit of instances, which only the monitor knows. To be called while nothing is lent.
+    /// reach its limit of instances, and hardly one that of their memory, which only the monitor knows. To be called while
+    /// nothing is lent.
     pub fn room(&self) -> u64 {
         self.divisible().map(Instances::left).min().unwrap_or(u64::MAX)
     }
@@ -250,9 +279,9 @@ impl Monitor {
     /// The instances that are divided among portions; before they have been lent, those that may be.
     fn divisible(&self) -> impl Iterator<Item = &Instances> {
         let (sliced, lent) = (self.program.sliced.iter().zip(&self.instances), self.lent.as_ref());
-        let divisible = sliced.enumerate().filter(move |(i, (sliced, instances))| match lent {
+        let divisible = sliced.enumerate().filter(move |(i, (sliced, _))| match lent {
             Some(lent) => lent.divided[*i],
-            None => sliced.section.stays_with_instances().is_none() && instances.is_divisible(sliced),
+            None => sliced.section.stays_with_instances().is_none() && sliced.undivided().is_none(),
         });
         divisible.map(|(_, (_, instances))| instances)
     }
@@ -366,7 +395,7 @@ impl Monitor {
     }
 
     /// Adds the reports of a portion.
-    fn append(&mut self, output: &PortionOutput) {
+    pub(super) fn append(&mut self, output: &PortionOutput) {
         let PortionOutput { reports, words, ended } = output;
         let start = self.keys.words.len() as u32;
         self.keys.words.extend_from_slice(words);

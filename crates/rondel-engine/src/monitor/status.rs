@@ -99,7 +99,7 @@ impl Monitor {
     }
 
     /// Next change by time alone, if no event comes before: the least `now` for which [`Monitor::advance`] does
-    /// something.
+    /// something. States that are [lent](Monitor::lend) do not count.
     pub fn next_deadline(&self) -> Option<Timestamp> {
         let sections = self.program.sections.iter().zip(&self.sections).zip(&self.linear);
         let moves = |section: &Section, serial: &Serial| {

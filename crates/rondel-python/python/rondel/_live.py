@@ -70,6 +70,7 @@ def run(
     control: bool = True,
     stop_timeout: int = 5,
     strict: bool = False,
+    workers: int | None = None,
     **network: Unpack[NetworkOptions],
 ) -> Run:
     """Check a live network, as ``rondel run`` does, and iterate over the verdicts.
@@ -114,6 +115,7 @@ def run(
         raise TypeError("stop_timeout: an int is needed, not NoneType")
     options.integer("--stop-timeout", "stop_timeout", stop_timeout)
     options.flag("--strict", "strict", strict)
+    options.integer("--workers", "workers", workers)
     _add_network(options, dict(network))
     if file is not None:
         options.all += ["--", path("file", file)]

@@ -42,7 +42,7 @@ pub struct SessionPlan {
     pub(super) needed: Arc<Needed>,
     pub(super) explainer: Option<Explainer>,
     pub(super) synchronizes: bool,
-    /// Number of threads that evaluate recorded messages.
+    /// Number of threads that evaluate messages beside the one that pushes them; 1 if that does.
     pub(super) workers: usize,
     /// For each topic its names, if its address has parameters or its encoding reads them.
     pub(super) names: Arc<[Option<Arc<TopicNames>>]>,
@@ -185,8 +185,9 @@ impl SessionPlan {
     }
 
     /// Sets the number of threads that evaluate messages in sessions from here on, besides the one that pushes them.
-    /// Reports are the same, and may come up to some thousand messages later: [`Session::flush`] evaluates all of them,
-    /// and must precede [`Session::summary`]. Where one thread is needed, nothing changes, and the reason is returned.
+    /// Reports are the same, and may come up to some thousand messages later: [`Session::flush`] or [`Session::collect`]
+    /// evaluates all of them, and must precede [`Session::summary`]. Live, few messages before a flush are evaluated by
+    /// the thread that pushes them. Where one thread is needed, nothing changes, and the reason is returned.
     ///
     /// # Errors
     /// As [`SessionPlan::new`].
@@ -210,14 +211,13 @@ impl SessionPlan {
 
     /// The reason why the thread that pushes messages evaluates them, if it must.
     pub(super) fn needs_one_thread(&self) -> Option<&'static str> {
-        let Options { explain, alignment, live, paused_after, .. } = &self.options;
+        let Options { explain, alignment, live, .. } = &self.options;
         let mutes = self.specification.spec.properties.iter().any(|property| property.because_of().is_some());
         let reasons = [
             (*explain, "explanations follow all values in their order"),
             (alignment.is_needed() || self.synchronizes, "messages wait to be put in order"),
             (mutes, "`@because_of` compares the reports that are taken together"),
-            (alignment.limited, "times far from the clock are refused"),
-            (*live || paused_after.is_some(), "messages come live"),
+            (alignment.limited && !live, "times far from the clock are refused"),
         ];
         reasons.into_iter().find_map(|(applies, reason)| applies.then_some(reason))
     }

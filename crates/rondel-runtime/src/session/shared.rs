@@ -21,7 +21,7 @@ use crate::specification::input::Input;
 use crate::statistics::account::{Accounts, RecordedNumbers};
 use crate::statistics::missing::{Missing, Needed};
 use crate::statistics::omission::{FirstOmission, Omissions, Reason};
-use crate::statistics::{Counts, TopicStatistics};
+use crate::statistics::{Counts, TopicStatistics, WorkerStatistics};
 use crate::text::{duration, grouped, size};
 use crate::time::clock::{Clock, NO_TIME};
 
@@ -52,6 +52,8 @@ pub(super) struct Shared {
     /// The number of the lap, from 1.
     pub(super) lap: u32,
     pub(super) jumps: Jumps,
+    /// The statistics of workers, without the messages that wait.
+    pub(super) workers: WorkerStatistics,
     /// Inputs of the topics.
     pub(super) inputs: Arc<[Input]>,
 }
@@ -126,6 +128,7 @@ impl Shared {
             laps,
             lap,
             jumps: Jumps::new(options.live),
+            workers: WorkerStatistics::default(),
             inputs: options.inputs.clone().into(),
             span: None,
             needed: Arc::clone(needed),

@@ -10,6 +10,7 @@ pub(crate) mod missing;
 pub(crate) mod omission;
 mod pause;
 mod property;
+mod workers;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -29,6 +30,7 @@ pub(crate) use limits::{omissions, unchecked};
 pub use pause::{Cause, Pause};
 pub(crate) use property::SavedStatistics;
 pub use property::{FirstViolation, PropertyStatistics};
+pub use workers::WorkerStatistics;
 
 /// Statistics of a session from its beginning.
 #[derive(Clone, Debug, Default)]

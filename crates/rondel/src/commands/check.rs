@@ -38,7 +38,7 @@ use stored::CheckStore;
 use super::from_deployment;
 use crate::commands::reports::{Reports, Wanted, look_ahead};
 use crate::commands::table_arguments::TableArguments;
-use crate::deployment::{Deployment, check_time_field, page_address, time_source, time_unit};
+use crate::deployment::{self, Deployment, check_time_field, page_address, time_source, time_unit};
 use crate::live::resume;
 use crate::output::{Emit, Format};
 use crate::sinks::driven;
@@ -106,7 +106,7 @@ pub struct Check {
     jobs: Option<u16>,
     /// Evaluate each recording with N threads besides the one that reads it, or with as many as there are cores (auto),
     /// with the same verdicts (default: 1, the one that reads it)
-    #[arg(long, value_name = "N|auto", value_parser = choice::workers)]
+    #[arg(long, value_name = "N|auto", value_parser = deployment::workers)]
     workers: Option<usize>,
     /// The verdicts to print (default: change)
     #[arg(short, long, value_enum)]

@@ -84,6 +84,10 @@ pub struct Run {
     /// Explain each violation: show the values that caused it
     #[arg(long)]
     explain: bool,
+    /// Evaluate bursts of messages with N threads besides those that receive them, or with as many as there are cores
+    /// (auto), with the same verdicts (default: the deployment's, else 1, the thread that receives them)
+    #[arg(long, value_name = "N|auto", value_parser = deployment::workers)]
+    workers: Option<usize>,
     /// Stop after N messages
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
@@ -152,9 +156,10 @@ impl Run {
         ended.unwrap_or_else(|status| status)
     }
 
-    /// Returns the deployment with the metrics and the page of the options.
+    /// Returns the deployment with the metrics, the page and the workers of the options.
     fn measured(&self, mut deployment: Deployment) -> Deployment {
         self.add_page(&mut deployment);
+        deployment.workers = self.workers.or(deployment.workers);
         if let Some(listen) = self.metrics {
             let settings = deployment.metrics.take().unwrap_or_default();
             deployment.metrics = Some(MetricsSettings { listen: Some(listen), ..settings });
@@ -360,6 +365,7 @@ impl Run {
             Stop::Count => "count",
             Stop::Unaudited => "audit",
             Stop::GivenUp => "network",
+            Stop::Failed => "worker",
         };
         if let Some((audit, signal)) = audit.zip(interrupted.signal()) {
             audit.record("operator", &json!({"action": "stop", "signal": signal}));
@@ -451,10 +457,16 @@ impl Run {
 
     /// The exit status of a run that ended for this reason.
     fn exit_status(&self, summary: &RunSummary, why: Stop) -> u8 {
+        if let Some(cause) = &summary.failure {
+            complain(&format!("a worker has panicked, and the run has ended without its state: {cause}"));
+        }
         if let Err(error) = &summary.kept {
             complain(&format!("cannot write the last snapshot: {error}"));
             exit::TRACE
-        } else if why == Stop::Unaudited || summary.audit.as_ref().is_some_and(|audit| !audit.is_complete()) {
+        } else if summary.failure.is_some()
+            || why == Stop::Unaudited
+            || summary.audit.as_ref().is_some_and(|audit| !audit.is_complete())
+        {
             exit::TRACE
         } else if !summary.is_complete() || why == Stop::GivenUp {
             exit::NETWORK

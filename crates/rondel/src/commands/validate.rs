@@ -57,6 +57,14 @@ impl Validate {
                 return exit::TRACE;
             }
         }
+        if let Some(workers) = deployment.workers {
+            let explain = deployment.actions.iter().any(|action| action.explains);
+            let mut live = deployment.plan(Options { live: true, explain, ..Options::default() });
+            if let Err(error) = deployment::divide(&mut live, workers, &format!("`workers: {workers}`")) {
+                complain(&format!("{}: {error}", self.file.display()));
+                return exit::USAGE;
+            }
+        }
         plan.mixtures().iter().chain(&plan.undecidable()).for_each(|sentence| warn(sentence));
         let topics = counted(deployment.sources.len() as u64, "topic", "topics");
         let purpose = match deployment.synchronized {

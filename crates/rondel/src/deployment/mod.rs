@@ -30,6 +30,7 @@ mod sources;
 mod store;
 mod types;
 mod verdicts;
+mod workers;
 mod yaml;
 
 use std::path::{Path, PathBuf};
@@ -66,6 +67,7 @@ pub use sinks::{NEVER_END, lacks_ends};
 pub use slow_consumer::{SLOW_CONSUMER_WAIT, slow_consumer_wait};
 pub use types::{Typing, dds_name, has_key};
 pub use verdicts::check_emit;
+pub use workers::{divide, workers};
 pub use yaml::Mistake;
 use yaml::{Item, Mistakes};
 
@@ -128,6 +130,8 @@ pub struct Deployment {
     pub clock: Option<Address>,
     /// Whether the run reloads when its files change.
     pub watch: bool,
+    /// Number of threads that evaluate messages beside those that receive them; `None` where it is not set.
+    pub workers: Option<usize>,
 }
 
 /// Minimum length of a reported pause of the monitor, in nanoseconds. Scheduling delays on a busy machine are shorter;
@@ -202,6 +206,7 @@ impl Deployment {
             reset: Reset::default(),
             clock: None,
             watch: false,
+            workers: None,
             specification,
         }
     }

@@ -106,6 +106,9 @@ impl Deployment {
         if !self.alignment.reports.is_empty() {
             rows.push(row(["reports", &list(&self.alignment.reports)]));
         }
+        if let Some(workers) = self.workers.filter(|workers| *workers > 1) {
+            rows.push(row(["workers", &format!("{workers}, which evaluate bursts of messages")]));
+        }
         rows
     }
 

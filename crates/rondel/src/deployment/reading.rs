@@ -30,6 +30,7 @@ use super::slow_consumer::{check_spool, slow_consumer};
 use super::sources::{Source, sources};
 use super::store::store;
 use super::verdicts::sinks;
+use super::workers;
 use super::yaml::{Item, Mistakes, Synonyms};
 use super::{
     Address, AlignmentSection, Binding, Deployment, Durability, MISSING_AFTER, addresses, simulated_time,
@@ -62,6 +63,7 @@ const SECTIONS: Synonyms = &[
     (&["database", "sqlite", "db"], "write `store: verdicts.db`"),
     (&["action", "reactions", "do", "on", "alarms"], "write `actions`"),
     (&["watch", "auto_reload", "hot_reload", "live_reload"], "write `reload: watch`"),
+    (&["threads", "worker", "jobs", "cores", "parallelism"], "write `workers`, a number or auto"),
 ];
 
 /// Names that people write for settings of a synchronizer.
@@ -105,6 +107,7 @@ struct Sections<'y> {
     sinks: Option<Item<'y>>,
     actions: Option<Item<'y>>,
     reload: Option<Item<'y>>,
+    workers: Option<Item<'y>>,
 }
 
 /// The topics of a deployment, in the order of the specification.
@@ -191,6 +194,7 @@ pub(super) fn deployment(
         reset,
         clock,
         watch: sections.reload.is_some_and(|item| reload(item, sections.gates.is_some(), mistakes)),
+        workers: sections.workers.and_then(|item| workers::setting(item, mistakes)),
     };
     gates::check_read(&deployment, &substitutes, mistakes);
     gates::deliver_empty(&mut deployment);
@@ -242,6 +246,7 @@ impl<'y> Sections<'y> {
             sinks: members.get("sinks"),
             actions: members.get("actions"),
             reload: members.get("reload"),
+            workers: members.get("workers"),
         };
         members.finish(SECTIONS, mistakes);
         sections

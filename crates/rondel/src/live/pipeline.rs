@@ -8,6 +8,7 @@ mod notices;
 mod receiving;
 mod simulated;
 mod slots;
+mod workers;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
@@ -18,7 +19,7 @@ use rondel_decode::schema::Schema;
 use rondel_decode::{Encoding, MessageType};
 use rondel_event::{Timestamp, TopicId, TypeIndex};
 use rondel_net::adapter::{Publisher, now};
-use rondel_runtime::{Clock, Notice, Present, PublisherType, Session, Summary, Ticks};
+use rondel_runtime::{Clock, Notice, Present, PublisherType, Session, Summary, Ticks, WorkerStatistics};
 
 use crate::live::gate::{GateFigures, Gates};
 use crate::live::metrics::Meter;
@@ -49,6 +50,8 @@ pub enum Stop {
     Unaudited,
     /// A network was given up.
     GivenUp,
+    /// A worker has panicked.
+    Failed,
     /// The run is to be reloaded, and goes on.
     Reload,
 }
@@ -89,6 +92,8 @@ pub struct Observation {
     pub present: Present,
     /// The state of each gate.
     pub gates: Vec<GateFigures>,
+    /// The statistics of workers, if there are any.
+    pub workers: Option<WorkerStatistics>,
 }
 
 /// The evaluating thread does not release the lock in time.
@@ -291,17 +296,19 @@ impl Pipeline {
 
     /// Returns [`Pipeline::summary`]; `None` if the evaluating thread holds the lock for longer than `limit`.
     pub fn summary_within(&self, limit: Duration) -> Option<(Summary, Traffic)> {
-        self.state_within(limit).map(|state| state.summary())
+        self.state_within(limit).map(|mut state| state.summary())
     }
 
     /// Returns a copy of everything that is counted and measured; `None` if the evaluating thread holds the lock for
     /// longer than `limit`, or nothing is measured.
     pub fn observed_within(&self, limit: Duration) -> Option<Observation> {
-        let state = self.state_within(limit)?;
+        let mut state = self.state_within(limit)?;
         let meter = Meter::clone(state.meter.as_ref()?);
+        // Before the messages that wait are evaluated for the statistics.
+        let workers = state.session.workers();
         let (summary, traffic) = state.summary();
         let (present, gates) = (state.session.present(), state.gate_figures());
-        Some(Observation { summary, traffic, meter, present, gates })
+        Some(Observation { summary, traffic, meter, present, gates, workers })
     }
 
     /// Returns the time of reception of the first message since the networks were last idle; `None` while they are.
@@ -389,6 +396,9 @@ impl Pipeline {
             // A thread that waits for a deadline does not notice that the machine slept.
             self.sooner.notify_one();
         }
+        // Sinks read statistics.
+        state.session.collect();
+        self.end_if_failed(state);
         state.emit();
         state.show_gates();
         if state.sinks.tick(&state.session, false) && self.batches() {
@@ -429,6 +439,8 @@ impl Pipeline {
     /// Takes notices from outside of the session, and those of lost messages.
     pub fn report_losses(&self, mut notices: Vec<Notice>) {
         let state = &mut *self.state();
+        // Sinks read statistics.
+        state.session.collect();
         let losses = state.session.losses();
         let about_sinks = state.sinks.look_at_driven(&state.session, &notices);
         notices.extend(about_sinks);
@@ -500,6 +512,7 @@ impl Pipeline {
     /// Evaluates all messages, and wakes [`Pipeline::keep_time`] for an earlier deadline.
     fn flush(&self, state: &mut State) {
         state.session.flush();
+        self.end_if_failed(state);
         state.emit();
         if let Some(meter) = &mut state.meter {
             meter.evaluated();
@@ -516,7 +529,8 @@ impl Pipeline {
 
 impl State {
     /// The statistics so far.
-    fn summary(&self) -> (Summary, Traffic) {
+    fn summary(&mut self) -> (Summary, Traffic) {
+        self.session.collect();
         let mut traffic = self.traffic;
         traffic.published += self.sinks.verdicts;
         traffic.published = traffic.published.saturating_sub(self.sinks.stdout.withdrawn());

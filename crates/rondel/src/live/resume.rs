@@ -48,6 +48,13 @@ impl State for Kept {
     }
 
     fn save(&self, snapshot: &[u8]) -> io::Result<()> {
+        if self.pipeline.failure().is_some() {
+            let before = match self.file.exists() {
+                true => "the file is from before",
+                false => "none was written before",
+            };
+            return Err(io::Error::other(format!("the state was lost with a worker; {before}")));
+        }
         // Verdicts before the snapshot are not repeated.
         let deadline = Instant::now() + WRITTEN;
         let is_written = self

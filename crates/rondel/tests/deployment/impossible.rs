@@ -52,6 +52,33 @@ fn sources_and_places_that_cannot_be() {
 }
 
 #[test]
+fn numbers_of_workers_that_cannot_be() {
+    let with = |value: &str| format!("formula: v\ntopics: {{ trace: zenoh:a }}\nworkers: {value}\n");
+    for wrong in ["0", "-1", "65", "1000", "1.5", "many", "AUTO", "true", "\"\""] {
+        refused(&with(wrong), &[("3:10", &["`workers` must be a number from 1 to 64, or auto"])]);
+    }
+    refused(&with("[2]"), &[("3:10", &["`workers` must be text"])]);
+    refused(&with(""), &[("", &["`workers` has no value"])]);
+    refused("formula: v\ntopics: { trace: zenoh:a }\nthreads: 2\n", &[("3:1", &["write `workers`"])]);
+    for right in ["1", "64", "auto", "\"4\""] {
+        assert_eq!(accepted(&with(right), &[]), "", "{right}");
+    }
+    accepted(&with("3"), &["workers", "3, which evaluate bursts"]);
+}
+
+#[test]
+fn workers_without_effect_are_explained() {
+    let vehicle = "specification: vehicle.rondel\nzenoh: {}\nworkers: 4\n";
+    assert!(!accepted(vehicle, &[]).contains("one thread"));
+    let alignment = "alignment: { policy: event_time, max_wait: estimate 0.99 }\n";
+    let aligned = accepted(&format!("{vehicle}{alignment}"), &[]);
+    assert!(
+        aligned.contains("`workers: 4`: one thread evaluates all messages, as messages wait"),
+        "{aligned}"
+    );
+}
+
+#[test]
 fn settings_of_mqtt_that_cannot_be() {
     let beside = "formula: v\ntopics: { trace: mqtt:a }\n";
     for (section, words) in [

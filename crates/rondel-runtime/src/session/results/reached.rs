@@ -21,10 +21,16 @@ impl Reached {
     /// Emits a notice for every limit reached since the last call. Costs nothing without `for each`.
     #[inline]
     pub(crate) fn look(&mut self, monitor: &Monitor, spec: &Spec, emit: impl FnMut(Notice)) {
-        let mut both = self.watched.iter().zip(monitor.refused());
-        if both.any(|([a, b], [beyond, long])| *a && beyond > 0 || *b && long > 0) {
+        if self.has_reached(monitor.refused()) {
             self.emit(monitor, spec, emit);
         }
+    }
+
+    /// Whether a limit was reached since the last call, by the [numbers of events](Monitor::refused) left out at limits.
+    #[inline]
+    pub(crate) fn has_reached(&self, refused: impl Iterator<Item = [u64; 2]>) -> bool {
+        let mut both = self.watched.iter().zip(refused);
+        both.any(|([a, b], [beyond, long])| *a && beyond > 0 || *b && long > 0)
     }
 
     #[cold]

@@ -6,7 +6,7 @@ use rondel_event::Timestamp;
 
 use crate::explanation::Signal;
 use crate::session::{Route, Session, Shared};
-use crate::statistics::{Present, PropertyStatistics, Summary};
+use crate::statistics::{Present, PropertyStatistics, Summary, WorkerStatistics};
 
 impl Session {
     /// Returns the values of all fields that properties read, from the beginning on and at a coarser resolution where
@@ -28,6 +28,44 @@ impl Session {
     /// The number of checked events, with those before a snapshot.
     pub fn events(&self) -> u64 {
         self.shared.earlier.checked + self.shared.counts.checked
+    }
+
+    /// Evaluates the messages that [workers](crate::SessionPlan::set_workers) have or that wait for them, as the next
+    /// [`flush`](Session::flush) would. Without workers, it does nothing.
+    #[inline]
+    pub fn collect(&mut self) {
+        if let Route::Direct(direct) = &mut self.route {
+            direct.drain(&mut self.shared);
+        }
+    }
+
+    /// Whether messages may wait for [workers](crate::SessionPlan::set_workers) until the next [`flush`](Session::flush).
+    #[inline]
+    pub fn has_workers(&self) -> bool {
+        matches!(&self.route, Route::Direct(direct) if direct.has_workers())
+    }
+
+    /// The statistics of the workers; `None` if the thread that pushes messages evaluates them.
+    pub fn workers(&self) -> Option<WorkerStatistics> {
+        match &self.route {
+            Route::Direct(direct) => direct.workers(&self.shared),
+            Route::Aligned(_) | Route::Synchronized(_) => None,
+        }
+    }
+
+    /// The panic that has ended a worker of a live session. The state of the session is lost then: it evaluates nothing
+    /// from there on, and a [snapshot](Session::snapshot) must not be kept.
+    #[inline]
+    pub fn failure(&self) -> Option<&str> {
+        match &self.route {
+            Route::Direct(direct) => direct.failure(),
+            Route::Aligned(_) | Route::Synchronized(_) => None,
+        }
+    }
+
+    /// Continues the statistics of the workers of another session.
+    pub fn continue_workers(&mut self, before: &mut Session) {
+        self.shared.workers = std::mem::take(&mut before.shared.workers);
     }
 
     /// The session in numbers, from its beginning: of all laps.

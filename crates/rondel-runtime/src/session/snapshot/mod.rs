@@ -28,6 +28,7 @@ impl Session {
         self.settle_laps_now();
         let mut saved = match &mut self.route {
             Route::Direct(direct) => {
+                direct.settle(&mut self.shared);
                 direct.return_now();
                 direct.saved(cuts)
             }

@@ -200,6 +200,7 @@ impl Shared {
         self.heartbeat.inherit(&mut before.heartbeat);
         self.laps.inherit(&before.laps, origins);
         self.jumps.inherit(&before.jumps);
+        self.workers = std::mem::take(&mut before.workers);
         self.lap = before.lap;
         self.emitter.reports.begin_lap(before.lap);
         self.emitter.broke_off = before.emitter.broke_off;

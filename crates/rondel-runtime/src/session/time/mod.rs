@@ -46,7 +46,7 @@ impl Session {
         }
         if self.shared.catches_up(now) {
             match &mut self.route {
-                Route::Direct(direct) => direct.catch_up(&self.shared),
+                Route::Direct(direct) => direct.catch_up(&mut self.shared),
                 Route::Aligned(aligned) => aligned.catch_up(&self.shared),
                 Route::Synchronized(_) => {}
             }

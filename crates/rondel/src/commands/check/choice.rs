@@ -9,10 +9,8 @@ use rondel_runtime::SessionPlan;
 use super::Check;
 use crate::commands::selecting::span;
 use crate::commands::table_arguments::need_table;
-use crate::{complain, exit, warn};
-
-/// Maximum number of workers.
-const MOST_WORKERS: usize = 64;
+use crate::deployment::divide;
+use crate::{complain, exit};
 
 impl Check {
     /// The times of `--from` and `--to` in a recording that begins at this time.
@@ -56,17 +54,10 @@ impl Check {
     /// Divides the evaluation among workers, or warns of the reason why one thread does it.
     pub(super) fn set_workers(&self, plan: &mut SessionPlan) -> Result<(), u8> {
         let workers = self.workers.unwrap_or(1);
-        match plan.set_workers(workers) {
-            Ok(None) => Ok(()),
-            Ok(Some(reason)) => {
-                warn(&format!("--workers {workers}: one thread evaluates all messages, as {reason}"));
-                Ok(())
-            }
-            Err(error) => {
-                complain(&error.to_string());
-                Err(exit::USAGE)
-            }
-        }
+        divide(plan, workers, &format!("--workers {workers}")).map_err(|error| {
+            complain(&error.to_string());
+            exit::USAGE
+        })
     }
 
     /// Reports the recordings that cannot be opened, and returns the status: without their types, a valid specification may
@@ -92,15 +83,6 @@ impl Check {
         }
         (!errors.is_empty() || !cut.is_empty()).then_some(exit::TRACE)
     }
-}
-
-/// Reads a number of workers.
-pub(super) fn workers(text: &str) -> Result<usize, &'static str> {
-    if text == "auto" {
-        return Ok(std::thread::available_parallelism().map_or(1, std::num::NonZero::get).min(MOST_WORKERS));
-    }
-    let number = text.parse().ok().filter(|number| (1..=MOST_WORKERS).contains(number));
-    number.ok_or("must be a number from 1 to 64, or auto")
 }
 
 /// Returns the place at which a recording is cut off, without reading messages; `None` if it is complete.

@@ -159,7 +159,7 @@ impl Run {
 
     /// The plan of the sessions of a deployment. Warns of properties that its messages cannot decide.
     pub(super) fn plan(&self, deployment: &Deployment, clock: &Arc<dyn Clock>) -> Arc<SessionPlan> {
-        let plan = deployment.plan(rondel_runtime::Options {
+        let mut plan = deployment.plan(rondel_runtime::Options {
             // Values in actions are those of explanations.
             explain: self.explain || deployment.actions.iter().any(|action| action.explains),
             missing_after: deployment.missing_after,
@@ -167,6 +167,15 @@ impl Run {
             live: true,
             ..rondel_runtime::Options::default()
         });
+        if let Some(workers) = deployment.workers {
+            let set = match self.workers {
+                Some(_) => format!("--workers {workers}"),
+                None => format!("`workers: {workers}`"),
+            };
+            if let Err(error) = deployment::divide(&mut plan, workers, &set) {
+                warn(&format!("{set}: one thread evaluates all messages, as {error}"));
+            }
+        }
         plan.mixtures().iter().chain(&plan.undecidable()).for_each(|sentence| warn(sentence));
         Arc::new(plan)
     }

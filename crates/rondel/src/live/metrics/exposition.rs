@@ -9,6 +9,7 @@ use prometheus_client::encoding::{DescriptorEncoder, prometheus_text, text};
 use prometheus_client::registry::{Registry, Unit};
 use rondel_event::TopicId;
 use rondel_net::adapter::now;
+use rondel_runtime::WorkerStatistics;
 
 use super::families::{Families, Labels, alone, labelled};
 use super::meter::VERDICTS;
@@ -83,7 +84,8 @@ impl Snapshot {
         run.encode_messages(observation, families)?;
         run.encode_times(observation, families)?;
         run.encode_properties(observation, families)?;
-        encode_gates(&observation.gates, families)
+        encode_gates(&observation.gates, families)?;
+        encode_workers(observation.workers.as_ref(), families)
     }
 
     /// Writes the metrics that every program has, by their usual names.
@@ -328,6 +330,22 @@ impl RunSnapshot {
             "Times that an instance became violated, of as many instances as `parameters` of `metrics` sets.";
         families.counter("rondel_instance_violations", None, help, instances)
     }
+}
+
+/// Writes the metrics of workers, if there are any.
+fn encode_workers(workers: Option<&WorkerStatistics>, families: &mut Families<'_>) -> fmt::Result {
+    let of_all = |value: fn(&WorkerStatistics) -> u64| workers.map(|workers| (Labels::new(), value(workers)));
+    let busy = workers.iter().flat_map(|workers| (1..).zip(&workers.busy));
+    let busy =
+        busy.map(|(worker, busy): (u32, _)| labelled("worker", &worker.to_string(), busy.as_secs_f64()));
+    let help = "Time that a worker has spent on evaluation.";
+    families.counter("rondel_worker_busy", Some(Unit::Seconds), help, busy)?;
+    let help = "Batches that were handed to the workers, each to all of them.";
+    families.counter("rondel_worker_batches", None, help, of_all(|workers| workers.batches))?;
+    let help = "Messages in these batches; the receiving thread has evaluated the others.";
+    families.counter("rondel_worker_messages", None, help, of_all(|workers| workers.messages))?;
+    let help = "Messages that wait for workers.";
+    families.gauge("rondel_worker_waiting_messages", None, help, of_all(|workers| workers.waiting))
 }
 
 /// Writes the figures of gates.

@@ -24,6 +24,7 @@ impl Receiver for Pipeline {
         let before = state.traffic.received;
         self.place.evaluating(before);
         state.receive(slot, samples);
+        self.end_if_failed(&state);
         self.stop_at_count(before, &mut state);
     }
 
@@ -136,7 +137,9 @@ impl State {
         } else {
             self.emit()
         }
-        if let Some(meter) = &mut self.meter {
+        if let Some(meter) = &mut self.meter
+            && !self.session.has_workers()
+        {
             meter.pushed();
         }
         if self.traffic.first.is_none() {

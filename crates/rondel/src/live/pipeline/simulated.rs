@@ -155,6 +155,7 @@ impl State {
             _ = next.add_type(*topic, of.clone());
         }
         self.session.finish();
+        next.continue_workers(&mut self.session);
         let mut before = self.session.summary();
         if let Some(mut first) = simulated.before.take() {
             first.continue_with(before);

@@ -100,6 +100,8 @@ impl Running {
             is_joined,
             refused_participants,
             unread,
+            workers: self.pipeline.workers(),
+            failure: self.pipeline.failure(),
             clock: self.pipeline.clock_account(),
             reloads: self.reloads,
             past: self.past,

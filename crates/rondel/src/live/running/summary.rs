@@ -1,11 +1,14 @@
 //! The statistics of a run, as text and as JSON.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use rondel_event::Verdict;
 use rondel_net::adapter::{Outage, Problems};
-use rondel_runtime::text::grouped;
-use rondel_runtime::{AlignmentStatistics, Cause, ChainStatistics, Omission, Pause, Summary};
+use rondel_runtime::text::{counted, grouped};
+use rondel_runtime::{
+    AlignmentStatistics, Cause, ChainStatistics, Omission, Pause, Summary, WorkerStatistics,
+};
 use rondel_spec::Spec;
 use serde_json::json;
 
@@ -61,6 +64,10 @@ pub struct RunSummary {
     pub(super) unread: Vec<Unread>,
     /// The state of each gate.
     pub(super) gates: Vec<GateFigures>,
+    /// The statistics of workers, if there are any.
+    pub(super) workers: Option<WorkerStatistics>,
+    /// The panic of a worker, with which the state of the session was lost.
+    pub failure: Option<String>,
     /// Statistics of `/clock`, if a simulation sets the time.
     pub(super) clock: Option<ClockAccount>,
     /// The numbers of reloads.
@@ -187,6 +194,7 @@ impl RunSummary {
         // Outside of the macro, which nests some levels for each member, and has many.
         whole["gates"] = self.gates.iter().map(GateFigures::json).collect();
         whole["metrics_pushes"] = json!(self.pushes.as_ref().map(PushFigures::json));
+        whole["workers"] = json!(self.workers.as_ref().map(workers_json));
         whole["actions"] = json!(self.acted.as_ref().map(ActionSummary::json));
         whole["violated_before_reload"] = self.past.json();
         whole.to_string()
@@ -285,6 +293,7 @@ impl RunSummary {
         let pauses = pauses.map(|pause| pause.sentence(&mut |time| at.text(time)));
         let verdicts = [self.undelivered.sentences(), self.unconfirmed.sentences(), self.spools.sentences()];
         sentences.extend(verdicts.into_iter().flatten().chain(outages).chain(clock).chain(pauses));
+        sentences.extend(self.workers.as_ref().map(workers_sentence));
         sentences.extend(self.reloads.sentence());
         sentences.extend(self.past.sentences());
         sentences.extend(self.recorded.iter().flat_map(FlightSummary::sentences));
@@ -323,5 +332,27 @@ impl RunSummary {
             text += &format!(": {}", remarks.join("; "));
         }
         text
+    }
+}
+
+/// The statistics of workers as JSON, with times in seconds.
+fn workers_json(workers: &WorkerStatistics) -> serde_json::Value {
+    let WorkerStatistics { busy, batches, messages, .. } = workers;
+    let busy: Vec<f64> = busy.iter().map(Duration::as_secs_f64).collect();
+    json!({"messages": messages, "batches": batches, "busy": busy})
+}
+
+/// A sentence about workers.
+fn workers_sentence(workers: &WorkerStatistics) -> String {
+    let WorkerStatistics { busy, batches, messages, .. } = workers;
+    match busy.iter().max() {
+        None => "no burst of messages was long enough for workers".to_owned(),
+        Some(most) => format!(
+            "{} evaluated {} in {}, each for at most {:.3} s",
+            counted(busy.len() as u64, "worker", "workers"),
+            counted(*messages, "message", "messages"),
+            counted(*batches, "batch", "batches"),
+            most.as_secs_f64()
+        ),
     }
 }

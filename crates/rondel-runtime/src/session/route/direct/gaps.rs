@@ -82,6 +82,17 @@ impl Direct {
         self.take(None, shared);
     }
 
+    /// Heartbeat before the events of the block are evaluated: records a pause. Returns whether there was one.
+    #[inline]
+    pub(super) fn beat(&mut self, ticks: Option<Ticks>, shared: &mut Shared) -> bool {
+        let missed =
+            ticks.and_then(|ticks| shared.beat(ticks, self.timing.is_by_arrival.then(|| self.last())));
+        if let Some(missed) = &missed {
+            self.pause(missed, shared);
+        }
+        missed.is_some()
+    }
+
     /// Records a pause of the session or a step of the day's clock, before any later message is evaluated.
     #[cold]
     pub(in crate::session) fn pause(&mut self, missed: &Missed, shared: &mut Shared) {
@@ -116,7 +127,8 @@ impl Direct {
 
     /// Records that the day's clock has caught up with the time it had shown before it was set back.
     #[cold]
-    pub(in crate::session) fn catch_up(&mut self, shared: &Shared) {
+    pub(in crate::session) fn catch_up(&mut self, shared: &mut Shared) {
+        self.settle(shared);
         let (last, shown) = self.times(shared);
         let again = [last, shown, shared.clock.now()].into_iter().max();
         self.monitor.see(&self.topics(), SeenAgain::At(again.unwrap_or(last)));

@@ -1,6 +1,7 @@
 //! Messages that are evaluated as they come.
 
 mod gaps;
+mod lent;
 mod lines;
 mod spread;
 mod succession;
@@ -245,8 +246,10 @@ impl Direct {
 
     /// Evaluates all events so far that need not wait for a later message.
     pub(in crate::session) fn flush(&mut self, shared: &mut Shared) {
+        self.set_flushing(true);
         self.step(shared);
-        self.settle(shared);
+        self.set_flushing(false);
+        self.drain(shared);
     }
 
     /// Evaluates the events of the block, or hands them to workers, and empties it.
@@ -263,12 +266,33 @@ impl Direct {
 
     /// Evaluates the events of the block, none of which is held back, or hands them to workers, and empties it.
     fn evaluate(&mut self, shared: &mut Shared) {
-        if self.block.is_empty() || self.spread.is_some() && self.defer(shared) {
+        if self.block.is_empty() {
             return;
         }
         self.forget_own_arrivals();
         let turn = self.turn(shared);
+        self.timing.limits.renew();
+        if self.spread.is_some() && self.defer(turn, shared) {
+            return;
+        }
+        self.begin_turn(turn, shared);
         self.evaluate_in_turn(turn, None, shared);
+    }
+
+    /// Records what was missed before the events of the block, when all before them were evaluated.
+    #[inline]
+    fn begin_turn(&mut self, Turn { ticks, .. }: Turn, shared: &mut Shared) {
+        if let Some(absence) = self.gaps.absence.take() {
+            self.return_from(&absence);
+        }
+        if !self.gaps.topics.is_empty() {
+            let topics = std::mem::take(&mut self.gaps.topics);
+            self.miss(&topics, self.gaps.before, SeenAgain::Now(self.block.time(0)), shared);
+        }
+        self.beat(ticks, shared);
+        if let Some(ticks) = ticks.filter(|_| self.gaps.returning.is_some()) {
+            self.return_by(ticks);
+        }
     }
 
     /// Evaluates the events of the block and empties it. `outputs`: those of the workers, and the position of the block
@@ -280,21 +304,6 @@ impl Direct {
         outputs: Option<(&[Outputs], usize)>,
         shared: &mut Shared,
     ) {
-        if let Some(absence) = self.gaps.absence.take() {
-            self.return_from(&absence);
-        }
-        if !self.gaps.topics.is_empty() {
-            let topics = std::mem::take(&mut self.gaps.topics);
-            self.miss(&topics, self.gaps.before, SeenAgain::Now(self.block.time(0)), shared);
-        }
-        if let Some(missed) =
-            ticks.and_then(|ticks| shared.beat(ticks, self.timing.is_by_arrival.then(|| self.last())))
-        {
-            self.pause(&missed, shared);
-        }
-        if let Some(ticks) = ticks.filter(|_| self.gaps.returning.is_some()) {
-            self.return_by(ticks);
-        }
         let first = self.monitor.position();
         let before = self.backwards.count;
         // Live messages of several publishers overtake each other unless they carry the time at which they were sent.
@@ -310,7 +319,6 @@ impl Direct {
             let latest = (0..self.block.len()).map(|row| self.block.time(row)).max();
             clock.set(latest.unwrap_or(self.time), ticks);
         }
-        self.timing.limits.renew();
         self.monitor.count(counted);
         match outputs {
             None => _ = self.monitor.step(&self.block),
@@ -346,6 +354,10 @@ impl Direct {
 
     /// Takes the reports of the monitor's last call.
     fn take(&mut self, first: Option<u64>, shared: &mut Shared) {
+        if self.has_failed() {
+            // The state is lost.
+            return;
+        }
         let block = first.map(|first| (&self.block, first));
         shared.emitter.take(block, &self.monitor, &mut self.evaluated);
         if self.monitor.has_uncertain() {
@@ -364,6 +376,9 @@ impl Direct {
 
     pub(in crate::session) fn finish(&mut self, shared: &mut Shared) {
         self.settle(shared);
+        if self.has_failed() {
+            return;
+        }
         if self.ends_now {
             let (last, shown) = self.times(shared);
             self.advance(shown.max(last), shared);

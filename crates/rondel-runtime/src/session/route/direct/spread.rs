@@ -10,14 +10,17 @@ use rondel_event::{Block, Timestamp};
 
 use super::Direct;
 use super::gaps::Gaps;
-use super::workers::{Outputs, UNDER_WAY, Workers};
+use super::workers::{Cause, Outputs, UNDER_WAY, Workers};
 use crate::session::{SessionPlan, Shared};
-use crate::statistics::Backwards;
+use crate::statistics::{Backwards, WorkerStatistics};
 use crate::time::arrival;
 use crate::time::clock::Ticks;
 
 /// Maximum number of blocks of a batch.
 const MOST: usize = 32;
+
+/// Maximum number of blocks of a batch of live messages, whose verdicts wait for the batch.
+const MOST_LIVE: usize = 8;
 
 /// Number of reports of a batch beyond which the next one is smaller.
 const REPORTS: usize = 1 << 16;
@@ -38,7 +41,7 @@ pub(super) struct Turn {
 #[derive(Clone, Debug)]
 pub(super) struct Waiting {
     pub(super) block: Block,
-    turn: Turn,
+    pub(super) turn: Turn,
 }
 
 impl Waiting {
@@ -54,25 +57,37 @@ pub(super) type Batch = Arc<Vec<Waiting>>;
 pub(super) struct Spread {
     /// The portions, until the first batch is handed over.
     portions: Vec<Portion>,
-    workers: Option<Workers>,
+    pub(super) workers: Option<Workers>,
+    /// Whether messages come live: states then stay with the workers when all messages were evaluated.
+    pub(super) is_live: bool,
     /// Whether the states of the portions are in the workers.
-    is_lent: bool,
-    queue: Vec<Waiting>,
+    pub(super) is_lent: bool,
+    /// Whether the caller waits for the verdicts on the block.
+    pub(super) is_flushing: bool,
+    pub(super) queue: Vec<Waiting>,
     /// Size of the texts in the queue, in bytes.
     text: usize,
     /// Number of blocks of the next batch.
     size: usize,
-    under_way: VecDeque<Batch>,
+    pub(super) under_way: VecDeque<Batch>,
     /// Empty blocks.
     spare: Vec<Waiting>,
     /// Time of the last event of a block that waits.
     last: Option<Timestamp>,
     /// Earliest time of an event that waits.
     begin: Option<Timestamp>,
-    /// Number of events that may still be handed over before the states must be taken back.
-    room: u64,
+    /// Number of events that may still be evaluated before the states must be taken back.
+    pub(super) room: u64,
     /// Number of events since the states were lent.
     since: u64,
+    /// Number of instances that were copied when the states were lent.
+    pub(super) copied: u64,
+    /// Number of events since the last batch that the thread of the session has evaluated in lent states.
+    pub(super) alone: u64,
+    /// Outputs for these.
+    pub(super) here: Vec<Outputs>,
+    /// The panic of a worker, after which a live session evaluates nothing.
+    pub(super) failure: Option<String>,
 }
 
 impl Spread {
@@ -86,16 +101,22 @@ impl Spread {
             Box::new(Spread {
                 portions,
                 workers: None,
+                is_live: plan.options.live,
                 is_lent: false,
+                is_flushing: false,
                 queue: Vec::new(),
                 text: 0,
-                size: MOST,
+                size: most(plan.options.live),
                 under_way: VecDeque::new(),
                 spare: Vec::new(),
                 last: None,
                 begin: None,
                 room: 0,
                 since: u64::MAX,
+                copied: 0,
+                alone: 0,
+                here: Vec::new(),
+                failure: None,
             })
         })
     }
@@ -112,12 +133,46 @@ impl Spread {
         self.queue.len() >= self.size || self.text >= TEXT
     }
 
+    /// Number of events in the queue.
+    pub(super) fn events(&self) -> u64 {
+        self.queue.iter().map(|waiting| waiting.block.len() as u64).sum()
+    }
+
+    /// Number of events in the queue and under way.
+    pub(super) fn waiting(&self) -> u64 {
+        let under_way = self.under_way.iter().flat_map(|batch| batch.iter());
+        self.events() + under_way.map(|waiting| waiting.block.len() as u64).sum::<u64>()
+    }
+
+    /// Whether the states are in the monitor and nothing waits, so that the thread of the session evaluates the block that
+    /// its caller waits for.
+    fn is_at_rest(&self) -> bool {
+        self.is_live && self.is_flushing && !self.is_lent && self.queue.is_empty()
+    }
+
+    /// Counts events that the thread of the session evaluates in the monitor.
+    pub(super) fn pass_by(&mut self, events: u64) {
+        self.since = self.since.saturating_add(events);
+    }
+
+    /// Empties the queue.
+    pub(super) fn take_queue(&mut self) -> Vec<Waiting> {
+        (self.text, self.last, self.begin) = (0, None, None);
+        take(&mut self.queue)
+    }
+
+    /// Takes blocks back that were evaluated, and their vector, to reuse their memory.
+    pub(super) fn give_queue_back(&mut self, mut queue: Vec<Waiting>) {
+        self.spare.append(&mut queue);
+        self.queue = queue;
+    }
+
     /// Whether the events of the queue are to be handed over. Portions do not know how many instances there are in others,
     /// so that none may reach a limit; and after the states were taken back, they are lent again only when as many events
     /// have come as instances are copied.
     fn has_room(&mut self, monitor: &Monitor) -> bool {
-        let events: u64 = self.queue.iter().map(|waiting| waiting.block.len() as u64).sum();
-        self.since = self.since.saturating_add(events);
+        let events = self.events();
+        self.pass_by(events);
         if !self.is_lent {
             self.room = monitor.room();
             if self.since < monitor.copied() {
@@ -130,40 +185,57 @@ impl Spread {
     }
 
     /// Hands the queue over. Returns false if no thread can be started.
-    fn hand_over(&mut self, monitor: &mut Monitor) -> bool {
+    fn hand_over(&mut self, monitor: &mut Monitor, statistics: &mut WorkerStatistics) -> Result<bool, Cause> {
         if self.workers.is_none() {
             self.workers = Workers::start(take(&mut self.portions)).ok();
         }
-        let Some(workers) = &mut self.workers else { return false };
+        let events = self.events();
+        let Some(workers) = &mut self.workers else { return Ok(false) };
         if !self.is_lent {
+            self.copied = monitor.copied();
             workers.lend(monitor);
             (self.is_lent, self.since) = (true, 0);
         }
+        self.alone = 0;
         let batch = Arc::new(take(&mut self.queue));
         self.text = 0;
-        workers.submit(&batch);
+        workers.submit(&batch)?;
         self.under_way.push_back(batch);
-        true
+        statistics.batches += 1;
+        statistics.messages += events;
+        Ok(true)
     }
 
     /// Waits for the first batch under way.
-    fn collect(&mut self) -> Option<(Vec<Waiting>, Vec<Outputs>)> {
+    fn collect(&mut self, statistics: &mut WorkerStatistics) -> Option<Result<Collected, Cause>> {
         let batch = self.under_way.pop_front()?;
-        let outputs = self.workers.as_mut()?.collect();
+        let collected = self.workers.as_mut()?.collect(statistics);
         // No worker has it any more.
-        Some((Arc::unwrap_or_clone(batch), outputs))
+        Some(collected.map(|outputs| (Arc::unwrap_or_clone(batch), outputs)))
     }
 
     /// Takes a batch back that was evaluated, and sets the size of the next one.
     fn give_back(&mut self, mut batch: Vec<Waiting>, outputs: Vec<Outputs>) {
         let reports: usize =
             outputs.iter().flat_map(|all| all.iter().take(batch.len())).map(|own| own.len()).sum();
-        self.size = if reports > REPORTS { (batch.len() / 2).max(1) } else { (self.size * 2).min(MOST) };
+        self.size = if reports > REPORTS {
+            (batch.len() / 2).max(1)
+        } else {
+            (self.size * 2).min(most(self.is_live))
+        };
         self.spare.append(&mut batch);
         if let Some(workers) = &mut self.workers {
             workers.give_back(outputs);
         }
     }
+}
+
+/// A batch, and the outputs of each worker.
+type Collected = (Vec<Waiting>, Vec<Outputs>);
+
+/// Maximum number of blocks of a batch.
+fn most(is_live: bool) -> usize {
+    if is_live { MOST_LIVE } else { MOST }
 }
 
 impl Direct {
@@ -175,10 +247,24 @@ impl Direct {
 
     /// Lets the events of the block wait until workers have evaluated them. Returns whether they wait: not where the
     /// monitor needs all of its state.
-    pub(super) fn defer(&mut self, shared: &mut Shared) -> bool {
+    pub(super) fn defer(&mut self, turn: Turn, shared: &mut Shared) -> bool {
+        if self.has_failed() {
+            self.block.clear();
+            return true;
+        }
         let Gaps { topics, absence, returning, .. } = &self.gaps;
         let is_plain = topics.is_empty() && absence.is_none() && returning.is_none();
         if !is_plain || !self.monitor.may_lend() {
+            self.settle(shared);
+            return false;
+        }
+        let events = self.block.len() as u64;
+        if let Some(spread) = self.spread.as_mut().filter(|spread| spread.is_at_rest()) {
+            spread.pass_by(events);
+            return false;
+        }
+        if self.beat(turn.ticks, shared) {
+            // Blocks that wait precede the pause.
             self.settle(shared);
             return false;
         }
@@ -189,8 +275,6 @@ impl Direct {
             // Reports are shown with the beginning that is known when they are taken.
             self.settle(shared);
         }
-        self.forget_own_arrivals();
-        let turn = self.turn(shared);
         let Some(spread) = &mut self.spread else { return false };
         if spread.add(&mut self.block, turn, begin) {
             self.hand_over(shared);
@@ -214,24 +298,34 @@ impl Direct {
         }
     }
 
-    fn hand_over(&mut self, shared: &mut Shared) {
+    pub(super) fn hand_over(&mut self, shared: &mut Shared) {
         while self.spread.as_ref().is_some_and(|spread| spread.under_way.len() >= UNDER_WAY) {
             self.collect(shared);
+        }
+        if self.has_failed() {
+            return;
         }
         let Direct { spread, monitor, .. } = self;
         if spread.as_mut().is_some_and(|spread| !spread.has_room(monitor)) {
             return self.settle(shared);
         }
-        if !spread.as_mut().is_some_and(|spread| spread.hand_over(monitor)) {
-            self.settle(shared);
-            self.spread = None;
+        match spread.as_mut().map(|spread| spread.hand_over(monitor, &mut shared.workers)) {
+            Some(Ok(true)) | None => {}
+            Some(Ok(false)) => {
+                self.settle(shared);
+                self.spread = None;
+            }
+            Some(Err(cause)) => self.fail(cause),
         }
     }
 
     /// Evaluates the blocks of the first batch under way.
-    fn collect(&mut self, shared: &mut Shared) {
-        let Some((mut batch, outputs)) = self.spread.as_mut().and_then(|spread| spread.collect()) else {
-            return;
+    pub(super) fn collect(&mut self, shared: &mut Shared) {
+        let spread = self.spread.as_mut();
+        let (mut batch, outputs) = match spread.and_then(|spread| spread.collect(&mut shared.workers)) {
+            Some(Ok(collected)) => collected,
+            Some(Err(cause)) => return self.fail(cause),
+            None => return,
         };
         for (at, waiting) in batch.iter_mut().enumerate() {
             swap(&mut self.block, &mut waiting.block);
@@ -253,7 +347,7 @@ impl Direct {
     }
 
     #[cold]
-    fn settle_all(&mut self, shared: &mut Shared) {
+    pub(super) fn settle_all(&mut self, shared: &mut Shared) {
         while self.spread.as_ref().is_some_and(|spread| !spread.under_way.is_empty()) {
             self.collect(shared);
         }
@@ -263,8 +357,7 @@ impl Direct {
         {
             workers.take_back(monitor);
         }
-        (spread.text, spread.last, spread.begin) = (0, None, None);
-        let mut queue = take(&mut spread.queue);
+        let mut queue = spread.take_queue();
         // Limits that instances in portions have reached.
         self.look_at_limits(shared);
         for waiting in &mut queue {
@@ -273,7 +366,7 @@ impl Direct {
             swap(&mut self.block, &mut waiting.block);
         }
         if let Some(spread) = &mut self.spread {
-            spread.spare.append(&mut queue);
+            spread.give_queue_back(queue);
         }
     }
 }

@@ -1,5 +1,7 @@
 //! The results of a session without alignment: statistics, omissions and the state for a snapshot.
 
+use rondel_engine::Monitor;
+
 use super::Direct;
 use crate::explanation::{Explainer, Signal};
 use crate::session::Shared;
@@ -32,14 +34,12 @@ impl Direct {
 
     /// Adds the least robustness of each property.
     pub(in crate::session) fn see_robustness(&self, statistics: &mut [PropertyStatistics]) {
-        for (property, statistics) in (0..).zip(statistics) {
-            statistics.see_robustness(&self.monitor, property);
-        }
+        see_robustness(&self.whole(), statistics);
     }
 
     /// Adds the instances at present.
     pub(in crate::session) fn add_present(&self, present: &mut Present) {
-        present.add(&self.monitor);
+        present.add(&self.whole());
     }
 
     /// Ends all violations for the statistics, since nothing is received from here on.
@@ -54,7 +54,7 @@ impl Direct {
         if self.is_live
             && let Some(shown) = self.clock.as_ref().and_then(|clock| clock.at(shared.clock.ticks()))
         {
-            let due = self.monitor.next_deadline().unwrap_or(shown);
+            let due = self.deadline().unwrap_or(shown);
             end.time = end.time.max(shown.min(due));
         }
         end
@@ -63,7 +63,7 @@ impl Direct {
     /// Adds the messages and values that the monitor left out at a limit.
     pub(in crate::session) fn add_omissions(&self, omissions: &mut Omissions) {
         omissions.add_mistyped(self.line_counts.mistyped());
-        omissions.add_limits(&self.monitor, &self.specification.spec);
+        omissions.add_limits(&self.whole(), &self.specification.spec);
     }
 
     pub(in crate::session) fn summarize(&self, summary: &mut Summary, shared: &Shared) {
@@ -72,22 +72,24 @@ impl Direct {
         summary.counts.received += self.line_counts.undecodable();
         let end = self.end(shared);
         summary.reach(end);
-        self.see_robustness(&mut summary.properties);
+        let whole = self.whole();
+        let monitor = &*whole;
+        see_robustness(monitor, &mut summary.properties);
         for (property, statistics) in (0..).zip(&mut summary.properties) {
-            statistics.see_blind(&self.monitor, property);
+            statistics.see_blind(monitor, property);
         }
-        for (statistics, waiting) in summary.properties.iter_mut().zip(self.monitor.waiting()) {
-            statistics.end(end, waiting, &self.monitor);
+        for (statistics, waiting) in summary.properties.iter_mut().zip(monitor.waiting()) {
+            statistics.end(end, waiting, monitor);
         }
-        for (property, messages) in unchecked(&self.monitor, Some(&self.specification.spec)) {
+        for (property, messages) in unchecked(monitor, Some(&self.specification.spec)) {
             // The parts watched for explanations are not among them.
             if let Some(statistics) = summary.properties.get_mut(property as usize) {
                 statistics.unchecked += messages;
             }
         }
         summary.backwards = self.backwards.count;
-        summary.unexercised = self.monitor.unexercised().collect();
-        summary.omissions = omissions(&self.monitor, &self.specification.spec);
+        summary.unexercised = monitor.unexercised().collect();
+        summary.omissions = omissions(monitor, &self.specification.spec);
         for topic in summary.topics.iter().filter(|topic| topic.gaps > 0) {
             let messages = counted(topic.gaps, "message is", "messages are");
             let sentence = format!("{}: {messages} missing, by the numbers of publishers", topic.name);
@@ -99,7 +101,13 @@ impl Direct {
                 format!("{}: {messages} twice, by the numbers of publishers; both are checked", topic.name);
             summary.omissions.push(sentence);
         }
-        summary.chains =
-            ChainStatistics::all(&self.monitor, &self.specification.spec, &self.evaluated.properties);
+        summary.chains = ChainStatistics::all(monitor, &self.specification.spec, &self.evaluated.properties);
+    }
+}
+
+/// Adds the least robustness of each property.
+fn see_robustness(monitor: &Monitor, statistics: &mut [PropertyStatistics]) {
+    for (property, statistics) in (0..).zip(statistics) {
+        statistics.see_robustness(monitor, property);
     }
 }

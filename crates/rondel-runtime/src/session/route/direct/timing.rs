@@ -97,7 +97,7 @@ impl Direct {
     #[cold]
     pub(super) fn refused(&mut self, topic: TopicId, shared: &mut Shared) {
         if shared.heartbeat.withholds {
-            self.step(shared);
+            self.flush(shared);
             let (latest, shown) = self.times(shared);
             self.unseen(&[topic], latest.max(shown), shared);
         }
@@ -125,18 +125,17 @@ impl Direct {
         self.clock.is_some() || self.timing.reads_arrivals
     }
 
-    pub(in crate::session) fn deadline(&self) -> Option<Timestamp> {
-        self.monitor.next_deadline()
-    }
-
     pub(in crate::session) fn due(&self) -> Option<Ticks> {
         let clock = self.clock.as_ref()?;
-        let deadline = self.monitor.next_deadline().and_then(|deadline| clock.ticks(deadline));
+        let deadline = self.deadline().and_then(|deadline| clock.ticks(deadline));
         deadline.into_iter().chain(self.gaps.returning.as_ref().map(|returning| returning.due)).min()
     }
 
     pub(in crate::session) fn poll(&mut self, shared: &mut Shared) -> Option<Ticks> {
         self.flush(shared);
+        if self.has_failed() {
+            return None;
+        }
         let now = shared.clock.ticks();
         if let Some(missed) = shared.beat(now, None) {
             self.pause(&missed, shared);
@@ -149,11 +148,10 @@ impl Direct {
             if due > now {
                 return Some(due);
             }
-            let deadline = self.monitor.next_deadline()?;
+            let deadline = self.deadline()?;
             // Only to the deadline, so that an event on its way is not before the monitor's time.
-            self.monitor.advance(deadline);
-            self.take(None, shared);
-            if self.monitor.next_deadline().is_some_and(|next| next <= deadline) {
+            self.pass(deadline, shared);
+            if self.deadline().is_some_and(|next| next <= deadline) {
                 return Some(now);
             }
         }
@@ -163,7 +161,6 @@ impl Direct {
 
     pub(in crate::session) fn advance(&mut self, time: Timestamp, shared: &mut Shared) {
         self.flush(shared);
-        self.monitor.advance(time);
-        self.take(None, shared);
+        self.pass(time, shared);
     }
 }

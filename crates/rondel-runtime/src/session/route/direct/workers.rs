@@ -5,14 +5,16 @@
 
 use std::any::Any;
 use std::io;
-use std::panic::resume_unwind;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
 use rondel_engine::{Monitor, Portion, PortionOutput};
+use rondel_event::{Block, Timestamp};
 
 use super::spread::Batch;
+use crate::statistics::WorkerStatistics;
 
 /// Maximum number of batches that were handed over and not collected: one that is evaluated and one that waits.
 pub(super) const UNDER_WAY: usize = 2;
@@ -20,10 +22,19 @@ pub(super) const UNDER_WAY: usize = 2;
 /// Reports of a portion, by block of the batch. There may be more outputs than blocks.
 pub(super) type Outputs = Vec<PortionOutput>;
 
+/// The panic that has ended a worker.
+pub(super) type Cause = Box<dyn Any + Send>;
+
 /// A batch to evaluate, and outputs whose memory is reused.
 struct Job {
     batch: Batch,
     outputs: Outputs,
+}
+
+/// A batch that was evaluated: the outputs, and the time that it took.
+struct Done {
+    outputs: Outputs,
+    busy: Duration,
 }
 
 struct Worker {
@@ -31,7 +42,7 @@ struct Worker {
     portion: Arc<Mutex<Portion>>,
     /// Dropping it ends the thread.
     jobs: Option<SyncSender<Job>>,
-    done: Mutex<Receiver<Outputs>>,
+    done: Mutex<Receiver<Done>>,
     spare: Vec<Outputs>,
     thread: Option<JoinHandle<()>>,
 }
@@ -58,31 +69,33 @@ impl Worker {
         self.portion.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn submit(&mut self, batch: &Batch) {
+    fn submit(&mut self, batch: &Batch) -> Result<(), Cause> {
         let job = Job { batch: Arc::clone(batch), outputs: self.spare.pop().unwrap_or_default() };
-        if self.jobs.as_ref().is_none_or(|jobs| jobs.send(job).is_err()) {
-            self.fail();
+        match &self.jobs {
+            Some(jobs) if jobs.send(job).is_ok() => Ok(()),
+            _ => Err(self.cause()),
         }
     }
 
-    fn collect(&mut self) -> Outputs {
+    fn collect(&mut self) -> Result<Done, Cause> {
         let done = self.done.get_mut().unwrap_or_else(PoisonError::into_inner);
-        done.recv().unwrap_or_else(|_| self.fail())
+        done.recv().map_err(|_| self.cause())
     }
 
-    /// Continues the panic that has ended the thread. Its message was printed.
-    fn fail(&mut self) -> ! {
+    /// The panic that has ended the thread. Its message was printed.
+    fn cause(&mut self) -> Cause {
         let cause = self.thread.take().and_then(|thread| thread.join().err());
-        resume_unwind(cause.unwrap_or_else(|| Box::new("a worker has ended") as Box<dyn Any + Send>))
+        cause.unwrap_or_else(|| Box::new("a worker has ended") as Cause)
     }
 }
 
 /// Evaluates batches until there are no more.
-fn work(portion: &Mutex<Portion>, jobs: &Receiver<Job>, done: &SyncSender<Outputs>) {
+fn work(portion: &Mutex<Portion>, jobs: &Receiver<Job>, done: &SyncSender<Done>) {
     for Job { batch, mut outputs } in jobs {
         if outputs.len() < batch.len() {
             outputs.resize_with(batch.len(), PortionOutput::default);
         }
+        let began = Instant::now();
         let mut portion = portion.lock().unwrap_or_else(PoisonError::into_inner);
         for (waiting, output) in batch.iter().zip(&mut outputs) {
             portion.step(&waiting.block, output);
@@ -90,7 +103,7 @@ fn work(portion: &Mutex<Portion>, jobs: &Receiver<Job>, done: &SyncSender<Output
         drop(portion);
         // The session takes the blocks out of the batch once all workers have returned it.
         drop(batch);
-        if done.send(outputs).is_err() {
+        if done.send(Done { outputs, busy: began.elapsed() }).is_err() {
             return;
         }
     }
@@ -119,14 +132,56 @@ impl Workers {
         self.0.iter().for_each(|worker| monitor.take_back(&mut worker.portion()));
     }
 
-    /// Hands a batch over. The caller has collected all but [`UNDER_WAY`] - 1 of the batches before.
-    pub(super) fn submit(&mut self, batch: &Batch) {
-        self.0.iter_mut().for_each(|worker| worker.submit(batch));
+    /// Adds copies of the states of the portions to a monitor that has lent them, while no batch is under way.
+    pub(super) fn copy_back(&self, monitor: &mut Monitor) {
+        self.0.iter().for_each(|worker| monitor.take_back(&mut Portion::clone(&worker.portion())));
     }
 
-    /// Waits for the first batch that was not collected, and returns the outputs of each worker.
-    pub(super) fn collect(&mut self) -> Vec<Outputs> {
-        self.0.iter_mut().map(Worker::collect).collect()
+    /// Evaluates a block on the thread of the caller, while no batch is under way. `outputs` gets one of each worker.
+    pub(super) fn step(&self, block: &Block, outputs: &mut Vec<Outputs>) {
+        self.each(outputs, |portion, output| portion.step(block, output));
+    }
+
+    /// Lets time pass on the thread of the caller, while no batch is under way. `outputs` gets one of each worker.
+    pub(super) fn advance(&self, now: Timestamp, outputs: &mut Vec<Outputs>) {
+        self.each(outputs, |portion, output| portion.advance(now, output));
+    }
+
+    fn each(&self, outputs: &mut Vec<Outputs>, evaluate: impl Fn(&mut Portion, &mut PortionOutput)) {
+        outputs.resize_with(self.0.len(), || vec![PortionOutput::default()]);
+        for (worker, outputs) in self.0.iter().zip(outputs) {
+            let mut portion = worker.portion();
+            outputs.iter_mut().for_each(|output| evaluate(&mut portion, output));
+        }
+    }
+
+    /// Next change by time alone in the states of the portions.
+    pub(super) fn next_deadline(&self) -> Option<Timestamp> {
+        self.0.iter().filter_map(|worker| worker.portion().next_deadline()).min()
+    }
+
+    /// Whether any portion has this quality.
+    pub(super) fn any(&self, quality: impl Fn(&Portion) -> bool) -> bool {
+        self.0.iter().any(|worker| quality(&worker.portion()))
+    }
+
+    /// Hands a batch over. The caller has collected all but [`UNDER_WAY`] - 1 of the batches before.
+    ///
+    /// # Errors
+    /// The panic of a worker that has ended.
+    pub(super) fn submit(&mut self, batch: &Batch) -> Result<(), Cause> {
+        self.0.iter_mut().try_for_each(|worker| worker.submit(batch))
+    }
+
+    /// Waits for the first batch that was not collected, and returns the outputs of each worker. Their times are added to
+    /// the statistics.
+    ///
+    /// # Errors
+    /// The panic of a worker that has ended.
+    pub(super) fn collect(&mut self, statistics: &mut WorkerStatistics) -> Result<Vec<Outputs>, Cause> {
+        let done: Vec<Done> = self.0.iter_mut().map(Worker::collect).collect::<Result<_, _>>()?;
+        statistics.add_busy(done.iter().map(|done| done.busy));
+        Ok(done.into_iter().map(|done| done.outputs).collect())
     }
 
     /// Gives outputs back, whose memory is reused.
@@ -147,10 +202,8 @@ impl Drop for Workers {
 
 #[cfg(test)]
 mod tests {
-    use std::panic::{AssertUnwindSafe, catch_unwind};
-
     use rondel_engine::Program;
-    use rondel_event::{Block, Layout, Timestamp, TopicId};
+    use rondel_event::{Layout, TopicId};
 
     use super::super::spread::Waiting;
     use super::*;
@@ -184,7 +237,7 @@ mod tests {
             .collect();
         let mut counts = Vec::new();
         let mut step = |workers: &mut Workers, block: &Block, monitor: &mut Monitor| {
-            let outputs = workers.collect();
+            let outputs = workers.collect(&mut WorkerStatistics::default()).unwrap();
             counts.push(monitor.step_with(block, outputs.iter().filter_map(|all| all.first())).len());
             workers.give_back(outputs);
         };
@@ -192,7 +245,7 @@ mod tests {
             if i >= UNDER_WAY {
                 step(&mut workers, &blocks[i - UNDER_WAY], &mut monitor);
             }
-            workers.submit(&batch(block.clone()));
+            workers.submit(&batch(block.clone())).unwrap();
         }
         blocks[40 - UNDER_WAY..].iter().for_each(|block| step(&mut workers, block, &mut monitor));
         workers.take_back(&mut monitor);
@@ -201,16 +254,16 @@ mod tests {
     }
 
     #[test]
-    fn panic_of_a_worker_is_continued() {
+    fn panic_of_a_worker_is_handed_on() {
         let mut monitor = monitor();
         let mut workers = Workers::start(monitor.portions(1)).unwrap();
         workers.lend(&mut monitor);
         // A block of another layout, which no session hands over.
-        workers.submit(&batch(one_event(Layout { topics: 1, ..Layout::default() })));
-        let panic = catch_unwind(AssertUnwindSafe(|| workers.collect())).err();
-        let message = panic.and_then(|cause| cause.downcast::<String>().ok());
+        workers.submit(&batch(one_event(Layout { topics: 1, ..Layout::default() }))).unwrap();
+        let mut collect = || workers.collect(&mut WorkerStatistics::default()).map(|outputs| outputs.len());
+        let message = collect().unwrap_err().downcast::<String>().ok();
         assert!(message.is_some_and(|message| message.contains("index out of bounds")));
-        assert!(catch_unwind(AssertUnwindSafe(|| workers.collect())).is_err(), "it stays ended");
+        assert!(collect().is_err(), "it stays ended");
     }
 
     #[test]
@@ -219,8 +272,29 @@ mod tests {
         let mut workers = Workers::start(monitor.portions(1)).unwrap();
         workers.lend(&mut monitor);
         for _ in 0..UNDER_WAY {
-            workers.submit(&batch(one_event(monitor.program().layout())));
+            workers.submit(&batch(one_event(monitor.program().layout()))).unwrap();
         }
         drop(workers);
+    }
+
+    #[test]
+    fn blocks_and_time_are_evaluated_by_the_caller_between_batches() {
+        let mut monitor = monitor();
+        let mut workers = Workers::start(monitor.portions(1)).unwrap();
+        workers.lend(&mut monitor);
+        let mut outputs = Vec::new();
+        for x in [9, 9, 0] {
+            let mut block = one_event(monitor.program().layout());
+            block.set_int(0, 0, x);
+            workers.step(&block, &mut outputs);
+            monitor.step_with(&block, outputs.iter().flatten());
+        }
+        assert_eq!(monitor.reports().len(), 1, "the last one differs from the one before");
+        workers.advance(Timestamp::from_nanos(5), &mut outputs);
+        assert!(monitor.advance_with(Timestamp::from_nanos(5), outputs.iter().flatten()).is_empty());
+        let mut copy = monitor.clone();
+        workers.copy_back(&mut copy);
+        workers.take_back(&mut monitor);
+        assert!(copy.snapshot() == monitor.snapshot());
     }
 }

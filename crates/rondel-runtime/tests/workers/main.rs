@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+mod live;
+
 use std::sync::Arc;
 
 use rondel_event::{Path, TimeUnit, Timestamp, TopicId};
@@ -251,7 +253,7 @@ fn one_thread_evaluates_where_it_must() {
     assert_eq!(reason(Options::default()), None);
     let explained = reason(Options { explain: true, ..Options::default() });
     assert_eq!(explained, Some("explanations follow all values in their order"));
-    assert_eq!(reason(Options { live: true, ..Options::default() }), Some("messages come live"));
+    assert_eq!(reason(Options { live: true, paused_after: Some(1), ..Options::default() }), None);
     let muted = "topic t { x: int } property p = t.x > 1 @because_of(p) property q = t.x > 2";
     let muted = SessionPlan::new(&rondel_spec::parse(muted).spec.unwrap(), Options::default());
     assert!(muted.unwrap().set_workers(2).unwrap().is_some());
