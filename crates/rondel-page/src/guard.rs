@@ -48,7 +48,7 @@ impl Access {
 
     /// Whether requests may name this host. A page of another site that has made its name point to this machine would
     /// send that name.
-    fn permits_host(&self, host: &str) -> bool {
+    pub(crate) fn permits_host(&self, host: &str) -> bool {
         let name = match host.strip_prefix('[') {
             // An IPv6 address.
             Some(rest) => rest.split(']').next().unwrap_or_default(),
@@ -61,11 +61,15 @@ impl Access {
     }
 
     fn check_token(&self, authorization: Option<&str>) -> Result<(), Problem> {
-        let Some(token) = &self.token else { return Ok(()) };
+        self.token.as_ref().map_or(Ok(()), |token| Access::check_secret(token, authorization))
+    }
+
+    /// Compares a token with the one of a header `Authorization`.
+    pub(crate) fn check_secret(token: &str, authorization: Option<&str>) -> Result<(), Problem> {
         let Some(authorization) = authorization else {
             return Err(Problem::new(
                 401,
-                "this page needs a token: send the header `Authorization: Bearer TOKEN`",
+                "this server needs a token: send the header `Authorization: Bearer TOKEN`",
             ));
         };
         let (scheme, sent) = authorization.split_once(' ').unwrap_or_default();
@@ -168,7 +172,7 @@ impl Drop for Viewing {
 
 /// A limit of the rate of requests.
 #[derive(Debug)]
-struct Bucket {
+pub(crate) struct Bucket {
     rate: f64,
     burst: f64,
     /// Requests that are left, and the time of day of that.
@@ -176,12 +180,12 @@ struct Bucket {
 }
 
 impl Bucket {
-    fn new(rate: f64, burst: f64) -> Bucket {
+    pub(crate) fn new(rate: f64, burst: f64) -> Bucket {
         Bucket { rate, burst, left: Mutex::new((burst, i64::MIN)) }
     }
 
     /// Takes a request. Returns whether there was one left.
-    fn take(&self, now: i64) -> bool {
+    pub(crate) fn take(&self, now: i64) -> bool {
         let mut state = self.left.lock().unwrap_or_else(PoisonError::into_inner);
         let (left, at) = *state;
         // A clock that steps back adds nothing.

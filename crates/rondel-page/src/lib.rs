@@ -18,12 +18,15 @@
 //! | `live`, `sampling` | figures of a run; rates; samples of fields while a viewer requests them |
 //! | `playground` | specifications of viewers, checked by the program |
 //! | `assets` | the files of the page, as bytes |
+//! | `foxglove` | a WebSocket server for the Foxglove application, with the feature of this name |
 
 mod answer;
 mod api;
 mod assets;
 mod describe;
 mod events;
+#[cfg(feature = "foxglove")]
+pub mod foxglove;
 mod guard;
 mod live;
 mod operators;

@@ -54,7 +54,7 @@ pub async fn keep(page: Arc<Page>) {
 }
 
 /// The time of day, in nanoseconds.
-fn now() -> i64 {
+pub(crate) fn now() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
 }
@@ -106,7 +106,7 @@ async fn events(page: Arc<Page>, request: Request) -> Response<Body> {
 }
 
 /// Takes what answers need from a request.
-fn read(headers: &HeaderMap, method: &str, uri: &axum::http::Uri) -> Request {
+pub(crate) fn read(headers: &HeaderMap, method: &str, uri: &axum::http::Uri) -> Request {
     let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
     let accepts_gzip = text(header::ACCEPT_ENCODING).is_some_and(|accepted| {
         accepted.split(',').any(|coding| {

@@ -1,6 +1,7 @@
 //! `rondel run`: a specification against a live network.
 
 mod destinations;
+mod foxglove;
 mod measuring;
 mod page;
 mod reloading;
@@ -25,6 +26,7 @@ use crate::deployment::{
 };
 use crate::live::audited;
 use crate::live::discover;
+use crate::live::foxglove::FoxgloveServer;
 use crate::live::metrics::Pusher;
 use crate::live::networks::{self, NetworkArguments, Networks};
 use crate::live::page::PageServer;
@@ -127,6 +129,13 @@ pub struct Run {
     /// A file with the token that requests for the page carry; needed unless the address is one of this machine alone
     #[arg(long, value_name = "FILE", requires = "page")]
     page_token_file: Option<PathBuf>,
+    /// Serve verdicts, states and signals for the Foxglove application over WebSocket on this address, such as
+    /// 127.0.0.1:8765
+    #[arg(long, value_name = "ADDRESS", value_parser = page_address)]
+    foxglove: Option<SocketAddr>,
+    /// A file with the token that clients of Foxglove send; needed unless the address is one of this machine alone
+    #[arg(long, value_name = "FILE", requires = "foxglove")]
+    foxglove_token_file: Option<PathBuf>,
     /// The store of a run with a page that keeps none.
     #[arg(skip)]
     page_store: OnceLock<TemporaryStore>,
@@ -156,9 +165,10 @@ impl Run {
         ended.unwrap_or_else(|status| status)
     }
 
-    /// Returns the deployment with the metrics, the page and the workers of the options.
+    /// Returns the deployment with the metrics, the page, the server for Foxglove and the workers of the options.
     fn measured(&self, mut deployment: Deployment) -> Deployment {
         self.add_page(&mut deployment);
+        self.add_foxglove(&mut deployment);
         deployment.workers = self.workers.or(deployment.workers);
         if let Some(listen) = self.metrics {
             let settings = deployment.metrics.take().unwrap_or_default();
@@ -272,6 +282,7 @@ impl Run {
             .then(|| Arc::new(run_state(current.metrics.as_ref())));
         let (_server, pusher) = self.publish_metrics(&current, state.as_ref())?;
         let page = self.serve_page(&current, state.as_ref())?;
+        let foxglove = self.serve_foxglove(&current)?;
         let service = manager.zip(state.clone()).and_then(|(manager, state)| manager.inform(state));
         let read = current.sources.clone();
         discover::types(&mut current, &interrupted)?;
@@ -318,6 +329,7 @@ impl Run {
             simulated: simulation.map(|simulation| Simulated::new(simulation, Arc::clone(&plan))),
             metrics: state,
             tap: page.as_ref().map(PageServer::tap),
+            copies: foxglove.as_ref().map(FoxgloveServer::copies),
             read,
             end_within: Duration::from_secs(self.stop_timeout),
             programs: self.allow_run.map_or(PROGRAMS, usize::from),
@@ -331,6 +343,9 @@ impl Run {
         if let Some(page) = &page {
             page.watch(&running, deployment);
         }
+        if let Some(foxglove) = &foxglove {
+            foxglove.watch(&running, deployment);
+        }
         let control = self.control(&requester);
         say(&format!("ready after {} ms{}", started.elapsed().as_millis(), discover::read_now(deployment)));
         let mut active = Active { deployment: current, running, clock };
@@ -341,9 +356,10 @@ impl Run {
             service: service.as_ref(),
             audit: audit.as_deref(),
             page: page.as_ref(),
+            foxglove: foxglove.as_ref(),
         };
         let why = self.serve(&mut active, &serving);
-        drop((control, page));
+        drop((control, page, foxglove));
         let running = active.running;
         if let Some(service) = &service {
             service.stopping();

@@ -210,6 +210,7 @@ impl Tap {
             simulated: simulation.map(|simulation| Simulated::new(simulation, Arc::clone(&plan))),
             metrics: None,
             tap: None,
+            copies: None,
             read: Vec::new(),
             end_within: END_WITHIN,
             programs: PROGRAMS,

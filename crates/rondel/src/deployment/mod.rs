@@ -7,6 +7,7 @@ mod choice;
 mod dds_security;
 mod durability;
 mod events;
+mod foxglove;
 mod gates;
 mod heartbeat;
 mod kafka;
@@ -51,6 +52,7 @@ pub use actions::check_actions;
 pub use alignment::{AlignmentSection, nanoseconds};
 pub use durability::Durability;
 pub use events::{Unheard, unheard};
+pub use foxglove::FoxgloveSettings;
 #[cfg(test)]
 pub use gates::Message;
 pub use gates::{GateSettings, Substitute, WhenBlind};
@@ -106,6 +108,8 @@ pub struct Deployment {
     pub metrics: Option<MetricsSettings>,
     /// Serving of the page.
     pub page: Option<PageSettings>,
+    /// Serving of Foxglove.
+    pub foxglove: Option<FoxgloveSettings>,
     /// The store of verdicts.
     pub store: Option<StoreSettings>,
     /// Further sinks beside networks, of the section `sinks:`.
@@ -194,6 +198,7 @@ impl Deployment {
             text: None,
             metrics: None,
             page: None,
+            foxglove: None,
             store: None,
             driven: Vec::new(),
             actions: Vec::new(),

@@ -232,6 +232,7 @@ impl Deployment {
         rows.extend(self.record.as_ref().map(recorded));
         rows.extend(self.metrics.iter().flat_map(measured));
         rows.extend(self.page.as_ref().map(|page| row(["page", &format!("http://{}/", page.listen)])));
+        rows.extend(self.foxglove.as_ref().map(|own| row(["foxglove", &format!("ws://{}/", own.listen)])));
         rows.extend(self.store.as_ref().map(stored));
         rows.extend(self.driven.iter().map(driven));
         let has_ids = self.ids || self.identifies();

@@ -71,25 +71,23 @@ impl PageSettings {
 }
 
 impl Token {
-    /// Reads the token.
+    /// Reads the token of a server: the page, or Foxglove.
     ///
     /// # Errors
     /// The reason why there is none that can be used.
-    pub fn read(&self) -> Result<String, String> {
+    pub fn read(&self, of: &str) -> Result<String, String> {
         let (text, place) = match self {
             Token::File(path) => {
                 let mut text = String::new();
                 let read = File::open(path).and_then(|file| file.take(LARGEST).read_to_string(&mut text));
-                read.map_err(|error| {
-                    format!("cannot read the token of the page {}: {error}", path.display())
-                })?;
+                read.map_err(|error| format!("cannot read the token of {of} {}: {error}", path.display()))?;
                 (text, path.display().to_string())
             }
             Token::Environment(name) => match env::var(name) {
                 Ok(text) => (text, format!("environment variable {name}")),
                 Err(_) => {
                     return Err(format!(
-                        "the environment variable {name} with the token of the page is not set; export it before starting"
+                        "the environment variable {name} with the token of {of} is not set; export it before starting"
                     ));
                 }
             },
@@ -97,7 +95,7 @@ impl Token {
         let token = text.trim();
         if token.chars().count() < LEAST || token.chars().any(|c| !c.is_ascii_graphic()) {
             return Err(format!(
-                "the token of the page ({place}) must have at least {LEAST} letters, digits or signs, without spaces: \
+                "the token of {of} ({place}) must have at least {LEAST} letters, digits or signs, without spaces: \
                  `openssl rand -hex 16` makes one"
             ));
         }
@@ -118,25 +116,14 @@ pub fn page_address(text: &str) -> Result<SocketAddr, String> {
 
 /// Reads the section; `folder` is that of the deployment.
 pub(super) fn page(item: Item<'_>, folder: &Path, mistakes: &mut Mistakes) -> Option<PageSettings> {
-    let (mut listen_item, mut token, mut hosts, mut actions) = (Some(item), None, Vec::new(), false);
+    let (mut listen_item, mut own_token, mut hosts, mut actions) = (Some(item), None, Vec::new(), false);
     if item.is_mapping() {
         let mut members = item.members("page", mistakes);
         listen_item = members.get("listen");
         if listen_item.is_none() {
             mistakes.at(item, "`page` needs `listen`, such as `listen: 127.0.0.1:8080`");
         }
-        let (file, variable) = (members.get("token_file"), members.get("token_env"));
-        token = match (file, variable) {
-            (Some(_), Some(item)) => {
-                mistakes.at(item, "use either token_file or token_env, not both");
-                None
-            }
-            (Some(item), None) => {
-                item.text("token_file", mistakes).map(|file| Token::File(folder.join(file)))
-            }
-            (None, Some(item)) => item.text("token_env", mistakes).map(Token::Environment),
-            (None, None) => None,
-        };
+        own_token = token(members.get("token_file"), members.get("token_env"), folder, mistakes);
         if let Some(item) = members.get("hosts") {
             hosts = item.items().into_iter().filter_map(|item| host(item, mistakes)).collect();
         }
@@ -149,13 +136,31 @@ pub(super) fn page(item: Item<'_>, folder: &Path, mistakes: &mut Mistakes) -> Op
     let text = listen_item.text(name, mistakes)?;
     let listen =
         page_address(&text).map_err(|why| mistakes.at(listen_item, format!("`{name}` {why}"))).ok()?;
-    let settings = PageSettings { listen, token, hosts, actions };
+    let settings = PageSettings { listen, token: own_token, hosts, actions };
     settings.check().map_err(|why| mistakes.at(listen_item, why)).ok()?;
     Some(settings)
 }
 
+/// Reads the source of a token, from the items that name it.
+pub(super) fn token(
+    file: Option<Item<'_>>,
+    variable: Option<Item<'_>>,
+    folder: &Path,
+    mistakes: &mut Mistakes,
+) -> Option<Token> {
+    match (file, variable) {
+        (Some(_), Some(item)) => {
+            mistakes.at(item, "use either token_file or token_env, not both");
+            None
+        }
+        (Some(item), None) => item.text("token_file", mistakes).map(|file| Token::File(folder.join(file))),
+        (None, Some(item)) => item.text("token_env", mistakes).map(Token::Environment),
+        (None, None) => None,
+    }
+}
+
 /// Reads the name of a host.
-fn host(item: Item<'_>, mistakes: &mut Mistakes) -> Option<String> {
+pub(super) fn host(item: Item<'_>, mistakes: &mut Mistakes) -> Option<String> {
     let name = item.text("hosts", mistakes)?;
     if name.is_empty() || name.contains(|c: char| !c.is_ascii_alphanumeric() && !matches!(c, '.' | '-')) {
         mistakes.at(item, "`hosts` has names without a port, such as monitor.example");

@@ -13,6 +13,7 @@ use super::alignment::{TopicSettings, alignment, duration};
 use super::audit::audit;
 use super::durability::{self, durability};
 use super::events::{Unheard, unheard};
+use super::foxglove::{FoxgloveSettings, foxglove};
 use super::gates::{self, GateSettings, Surroundings};
 use super::heartbeat::heartbeat;
 use super::kafka::kafka_settings;
@@ -59,6 +60,7 @@ const SECTIONS: Synonyms = &[
     (&["align", "order"], "write `alignment`"),
     (&["prometheus", "metric", "monitoring", "statistics", "telemetry"], "write `metrics: 127.0.0.1:9464`"),
     (&["ui", "web", "dashboard", "http"], "write `page: 127.0.0.1:8080`"),
+    (&["foxglove_bridge", "websocket", "studio", "lichtblick"], "write `foxglove: 127.0.0.1:8765`"),
     (&["gate", "guard", "forward", "enforce"], "write `gates`, a list of gates"),
     (&["database", "sqlite", "db"], "write `store: verdicts.db`"),
     (&["action", "reactions", "do", "on", "alarms"], "write `actions`"),
@@ -103,6 +105,7 @@ struct Sections<'y> {
     audit: Option<Item<'y>>,
     metrics: Option<Item<'y>>,
     page: Option<Item<'y>>,
+    foxglove: Option<Item<'y>>,
     store: Option<Item<'y>>,
     sinks: Option<Item<'y>>,
     actions: Option<Item<'y>>,
@@ -182,6 +185,7 @@ pub(super) fn deployment(
         text: None,
         metrics: sections.metrics.and_then(|item| metrics(item, folder, joins, mistakes)),
         page: sections.read_page(folder, emit, mistakes),
+        foxglove: sections.read_foxglove(folder, emit, mistakes),
         store,
         driven,
         actions,
@@ -242,6 +246,7 @@ impl<'y> Sections<'y> {
             audit: members.get("audit"),
             metrics: members.get("metrics"),
             page: members.get("page"),
+            foxglove: members.get("foxglove"),
             store: members.get("store"),
             sinks: members.get("sinks"),
             actions: members.get("actions"),
@@ -388,6 +393,19 @@ impl<'y> Sections<'y> {
             mistakes.at(item, why);
         }
         page(item, folder, mistakes)
+    }
+
+    /// Settings of the server for Foxglove, which needs the same as the page.
+    fn read_foxglove(&self, folder: &Path, emit: Emit, mistakes: &mut Mistakes) -> Option<FoxgloveSettings> {
+        let item = self.foxglove?;
+        if self.synchronize.is_some() {
+            mistakes.at(item, "a synchronizer has no verdicts to show: leave `foxglove` out");
+        }
+        if emit == Emit::Violations {
+            let why = format!("Foxglove would show {NEVER_END}: write `emit: change` in `verdicts`");
+            mistakes.at(item, why);
+        }
+        foxglove(item, folder, mistakes)
     }
 
     /// Settings of sinks beside networks, which a synchronizer does not have. `joins`: whether the deployment is to be run.

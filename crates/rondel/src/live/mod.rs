@@ -10,7 +10,8 @@
 //! | [`outgoing`] | messages from a file to networks, by a schedule |
 //! | [`metrics`] | metrics for Prometheus, and probes of the health of a run |
 //! | [`page`], [`tap`] | the page of a run; copies of messages while a viewer watches |
-//! | `http` | the HTTP server of metrics and of the page |
+//! | [`foxglove`] | the server for the Foxglove application, with copies of verdicts and messages while a client has subscribed |
+//! | `http` | the HTTP server of metrics, of the page and for Foxglove |
 //! | [`service`] | notifications to a service manager, such as systemd |
 //! | [`losses`], [`health`], [`watchdog`] | losses, the state of a run, and stalls of the evaluating thread |
 //! | [`resume`], [`signals`] | snapshots in files; the end by a signal |
@@ -21,9 +22,10 @@
 pub mod acting;
 pub mod audited;
 pub mod discover;
+pub mod foxglove;
 pub mod gate;
 pub mod health;
-#[cfg(any(feature = "metrics", feature = "page"))]
+#[cfg(any(feature = "metrics", feature = "page"))] // `foxglove` contains `page`
 pub mod http;
 pub mod listener;
 pub mod losses;

@@ -21,6 +21,7 @@ use rondel_event::{Timestamp, TopicId, TypeIndex};
 use rondel_net::adapter::{Publisher, now};
 use rondel_runtime::{Clock, Notice, Present, PublisherType, Session, Summary, Ticks, WorkerStatistics};
 
+use crate::live::foxglove::copies::Copies;
 use crate::live::gate::{GateFigures, Gates};
 use crate::live::metrics::Meter;
 use crate::live::tap::Tap;
@@ -138,6 +139,8 @@ struct State {
     meter: Option<Box<Meter>>,
     /// Copies of messages for viewers of the page, if there is one.
     tap: Option<Arc<Tap>>,
+    /// Copies of verdicts and messages for Foxglove, if it is served.
+    copies: Option<Arc<Copies>>,
     /// The deadline that [`Pipeline::keep_time`] waits for.
     armed: Option<Ticks>,
     /// The simulation that sets the time, if one does.
@@ -175,6 +178,8 @@ pub struct Parts {
     pub meter: Option<Box<Meter>>,
     /// Copies of messages for viewers of the page; `None` without a page.
     pub tap: Option<Arc<Tap>>,
+    /// Copies of verdicts and messages for Foxglove; `None` unless it is served.
+    pub copies: Option<Arc<Copies>>,
     /// Whether a sink may hold verdicts back until they are released.
     pub batching: bool,
     /// The number of messages after which [`Stop::Count`] is sent.
@@ -198,6 +203,7 @@ impl Pipeline {
             recorder,
             meter,
             tap,
+            copies,
             batching,
             stop_after,
             stop,
@@ -214,6 +220,7 @@ impl Pipeline {
             recorder,
             meter,
             tap,
+            copies,
             armed: None,
             simulated,
             resolved: Vec::new(),
@@ -297,6 +304,15 @@ impl Pipeline {
     /// Returns [`Pipeline::summary`]; `None` if the evaluating thread holds the lock for longer than `limit`.
     pub fn summary_within(&self, limit: Duration) -> Option<(Summary, Traffic)> {
         self.state_within(limit).map(|mut state| state.summary())
+    }
+
+    /// Calls a function with the statistics and the present state of the properties, between two messages; `None` if the
+    /// evaluating thread holds the lock for longer than `limit`.
+    #[cfg_attr(not(feature = "foxglove"), allow(dead_code))]
+    pub fn look_within<T>(&self, limit: Duration, look: impl FnOnce(&Summary, &Present) -> T) -> Option<T> {
+        let state = self.state_within(limit)?;
+        let (summary, _) = state.summary();
+        Some(look(&summary, &state.session.present()))
     }
 
     /// Returns a copy of everything that is counted and measured; `None` if the evaluating thread holds the lock for
@@ -560,15 +576,19 @@ impl State {
     #[inline]
     fn send(&mut self) {
         if self.session.has_reports() {
-            match (&mut self.recorder, &mut self.meter) {
-                (None, None) => self.sinks.take(self.session.reports()),
-                (recorder, meter) => {
+            let copies = self.copies.as_deref().filter(|copies| copies.wants_verdicts());
+            match (&mut self.recorder, &mut self.meter, copies) {
+                (None, None, None) => self.sinks.take(self.session.reports()),
+                (recorder, meter, copies) => {
                     self.sinks.take(self.session.reports().inspect(|report| {
                         if let Some(recorder) = recorder.as_mut() {
                             recorder.take(report);
                         }
                         if let Some(meter) = meter.as_mut() {
                             meter.see(report);
+                        }
+                        if let Some(copies) = copies {
+                            copies.verdict(report);
                         }
                     }));
                 }

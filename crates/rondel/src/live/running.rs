@@ -19,6 +19,7 @@ use rondel_spec::Spec;
 
 use crate::deployment::{Address, Binding};
 use crate::live::acting::Acting;
+use crate::live::foxglove::copies::Copies;
 use crate::live::health::Attendants;
 use crate::live::listener::Listener;
 use crate::live::losses::{Sources, Unconfirmed, Undelivered, Watcher};
@@ -35,6 +36,7 @@ use crate::sinks::driven::{DestinationFeed, Destinations};
 use crate::sinks::queue::Queue;
 use crate::sinks::spool::Spools;
 pub use reload::Renewal;
+pub use start::defined;
 use subscriber::Subscriber;
 pub use summary::RunSummary;
 
@@ -73,6 +75,8 @@ pub struct Options {
     pub metrics: Option<Arc<RunState>>,
     /// Copies of messages for viewers of the page; `None` without a page.
     pub tap: Option<Arc<Tap>>,
+    /// Copies of verdicts and messages for Foxglove; `None` unless it is served.
+    pub copies: Option<Arc<Copies>>,
     /// The sources as the deployment names them, before the types of publishers are known; empty if they are the same.
     pub read: Vec<Binding>,
     /// Time limit for ending.
@@ -141,7 +145,7 @@ impl Running {
     }
 
     /// The pipeline, and the subscription to each topic.
-    #[cfg_attr(not(feature = "page"), allow(dead_code))]
+    #[cfg_attr(not(any(feature = "page", feature = "foxglove")), allow(dead_code))]
     pub fn observed(&self) -> (Weak<Pipeline>, Vec<TopicId>) {
         (Arc::downgrade(&self.pipeline), self.subscriber.topics.iter().map(|topic| topic.slot).collect())
     }

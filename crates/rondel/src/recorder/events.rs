@@ -18,7 +18,7 @@ const LASTING: usize = 10_000;
 
 /// The violations that have not ended, by property and parameters.
 #[derive(Debug, Default)]
-pub(super) struct Violations(HashMap<(u32, String), Violation>);
+pub struct Violations(HashMap<(u32, String), Violation>);
 
 #[derive(Debug)]
 struct Violation {
@@ -31,15 +31,12 @@ struct Violation {
 
 impl Violations {
     /// Takes a verdict that came at this time. Returns the event of a violation that ends with it.
-    pub(super) fn take(&mut self, report: &Report<'_>, now: Timestamp) -> Option<Value> {
+    pub fn take(&mut self, report: &Report<'_>, now: Timestamp) -> Option<Value> {
         let is_violated = report.verdict() == Verdict::Violated;
         if !is_violated && self.0.is_empty() {
             return None;
         }
-        let property = report.property();
-        let values = property.parameters.iter().zip(report.parameters());
-        let parameters = values.map(|(name, value)| format!("{name}={}", value_text(value)));
-        let key = (property.position, parameters.collect::<Vec<_>>().join(", "));
+        let (property, key) = (report.property(), key(report));
         if !is_violated {
             return self.0.remove(&key).map(|own| own.event(now, true));
         }
@@ -63,6 +60,13 @@ impl Violations {
         }
         // A violation without an emitted end lasts until its last verdict.
         self.0.insert(key, new).map(|before| before.event(before.last, false))
+    }
+
+    /// The event of a violation that has begun with a verdict, as far as it is known then: it ends where it begins.
+    pub fn begun(&self, report: &Report<'_>) -> Option<Value> {
+        let begins = report.verdict() == Verdict::Violated && report.changed();
+        let own = self.0.get(&key(report)).filter(|_| begins)?;
+        Some(own.event(own.start, false))
     }
 
     /// Gives properties other positions: `kept` has for each property its position before, if it keeps its state. Returns
@@ -99,6 +103,18 @@ impl Violation {
         let metadata: Vec<Value> = self.metadata.iter().chain([&ended]).map(entry).collect();
         json!({"start_time": time(self.start), "end_time": time(end), "metadata": metadata})
     }
+}
+
+/// The position of the property of a verdict, and its parameters.
+fn key(report: &Report<'_>) -> (u32, String) {
+    (report.property().position, parameters(report))
+}
+
+/// The parameters of a verdict, such as `id=7`; empty without parameters.
+pub fn parameters(report: &Report<'_>) -> String {
+    let values = report.property().parameters.iter().zip(report.parameters());
+    let parameters = values.map(|(name, value)| format!("{name}={}", value_text(value)));
+    parameters.collect::<Vec<_>>().join(", ")
 }
 
 /// The topic of events.

@@ -1,7 +1,6 @@
 //! The flight recorder: keeps the last messages, and writes them to a file when a property turns violated.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,14 +9,15 @@ use rondel_decode::MessageType;
 use rondel_event::{NameId, Timestamp, TopicId, TypeIndex, Verdict};
 use rondel_net::adapter::{Sample, now};
 use rondel_net::offers::Offers;
-use rondel_recording::{Compression, CutOff, CutOffs, RecordedSchema};
+use rondel_recording::{Compression, CutOff, CutOffs};
 use rondel_runtime::text::{counted, size};
-use rondel_runtime::{Report, Severity, TopicNames};
+use rondel_runtime::{Report, TopicNames};
 use serde_json::{Value, json};
 
 use super::channels::Channel;
 use super::disk::{Disk, Job, Place, Status, file_name};
 use super::events::{self, Violations};
+use super::log::{self, Origin};
 use super::ring::{Kept, Ring};
 use crate::deployment::FlightSettings;
 use crate::output::folder::check_writable;
@@ -31,8 +31,6 @@ const VERDICTS_TOPIC: u32 = u32::MAX;
 const EVENTS_TOPIC: u32 = u32::MAX - 1;
 /// Topics that addresses with parameters may find.
 const TOPICS: usize = 10_000;
-/// The name of their topic.
-pub const VERDICTS: &str = "rondel/verdicts";
 
 /// The topics that addresses with parameters have found, and those of publishers with another type.
 struct FoundTopics {
@@ -43,13 +41,6 @@ struct FoundTopics {
     numbers: BTreeMap<(TopicId, Option<NameId>, TypeIndex), u32>,
     /// The number of the next one.
     next: u32,
-}
-
-/// Places where the properties are defined.
-#[derive(Clone, Debug, Default)]
-pub struct Origin {
-    /// File and line of each property; 0 for an unknown line.
-    pub places: Vec<(String, u32)>,
 }
 
 /// Keeps the last messages and verdicts, and passes those around violations on to be written.
@@ -106,7 +97,7 @@ impl FlightRecorder {
         let (next, types) = (channels.len() as u32, BTreeMap::new());
         let (first_found, found) = (next, FoundTopics { names, types, next, numbers: BTreeMap::new() });
         let disk = Disk::start(channels.clone(), offers)?;
-        disk.send(Job::Channel(VERDICTS_TOPIC, Box::new(verdicts())));
+        disk.send(Job::Channel(VERDICTS_TOPIC, Box::new(log::channel())));
         disk.send(Job::Channel(EVENTS_TOPIC, Box::new(events::channel())));
         let ring = Ring::new(settings.memory);
         Ok(FlightRecorder {
@@ -274,7 +265,11 @@ impl FlightRecorder {
         let (now, mut text) = (now(), std::mem::take(&mut self.text));
         self.tick(now);
         text.clear();
-        self.write_verdict(report, now, &mut text);
+        let name = &report.property().name;
+        let message = format!("{name}: {}", report.verdict().as_str());
+        let mut verdict = Vec::new();
+        report.json(&mut verdict);
+        log::write(report, now, &message, &self.origin, &verdict, &mut text);
         self.push(Kept { topic: VERDICTS_TOPIC, arrival: now, source: None, origin: None, payload: &text });
         self.text = text;
         if report.verdict() == Verdict::Violated && report.changed() {
@@ -392,41 +387,6 @@ impl FlightRecorder {
         let shortest = (short > 0).then_some(shortest);
         FlightSummary { status, refused, violations, short, shortest, settings, is_done }
     }
-
-    /// Writes a verdict as a `foxglove.Log` with the members of an event.
-    fn write_verdict(&self, report: &Report<'_>, now: Timestamp, out: &mut Vec<u8>) {
-        let (nanos, property) = (now.as_nanos(), report.property());
-        let level = match report.verdict() {
-            Verdict::Satisfied => 2,
-            Verdict::Inconclusive => 3,
-            Verdict::Violated if Severity::of(property.severity.as_deref()) == Severity::Critical => 5,
-            Verdict::Violated => 4,
-        };
-        let mut verdict = Vec::new();
-        report.json(&mut verdict);
-        let quoted = |text: &str| Value::from(text).to_string();
-        let place = self.origin.places.get(property.position as usize);
-        let (file, line) = place.map_or(("", 0), |(file, line)| (file.as_str(), *line));
-        let (word, name) = (report.verdict().as_str(), &property.name);
-        let mut entries = format!("{{\"key\":\"property\",\"value\":{}}}", quoted(name));
-        let _ = write!(entries, ",{{\"key\":\"verdict\",\"value\":\"{word}\"}}");
-        let others = [("severity", &property.severity), ("requirement", &property.requirement)];
-        for (key, value) in others.iter().filter_map(|(key, value)| Some((key, value.as_ref()?))) {
-            let _ = write!(entries, ",{{\"key\":\"{key}\",\"value\":{}}}", quoted(value));
-        }
-        let head = format!(
-            "{{\"timestamp\":{{\"sec\":{},\"nsec\":{}}},\"level\":{level},\"message\":{},\"name\":{},\"file\":{},\
-             \"line\":{line},\"duration\":{{\"sec\":0,\"nsec\":0}},\"metadata\":[{entries}],\"verdict\":",
-            nanos.div_euclid(1_000_000_000),
-            nanos.rem_euclid(1_000_000_000),
-            quoted(&format!("{name}: {word}")),
-            quoted(name),
-            quoted(file),
-        );
-        out.extend_from_slice(head.as_bytes());
-        out.extend_from_slice(&verdict);
-        out.push(b'}');
-    }
 }
 
 /// Statistics of a flight recorder.
@@ -494,42 +454,6 @@ impl FlightSummary {
             all.push("recording did not end in time: the last file may not be finished".to_owned());
         }
         all
-    }
-}
-
-/// The topic of verdicts.
-fn verdicts() -> Channel {
-    Channel::own(VERDICTS, verdict_schema())
-}
-
-/// The type of verdicts.
-pub fn verdict_schema() -> RecordedSchema {
-    let time =
-        json!({"type": "object", "properties": {"sec": {"type": "integer"}, "nsec": {"type": "integer"}}});
-    let text = json!({"type": "string"});
-    let entry = json!({"type": "object", "properties": {"key": text, "value": text}});
-    let schema = json!({
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "foxglove.Log",
-        "description": "A verdict, as a log message with the members of an event",
-        "type": "object",
-        "properties": {
-            "timestamp": time,
-            "level": {"type": "integer"},
-            "message": text,
-            "name": text,
-            "file": text,
-            "line": {"type": "integer"},
-            "duration": time,
-            "metadata": {"type": "array", "items": entry},
-            "verdict": {"type": "object"},
-        },
-        "required": ["timestamp", "level", "message", "name", "file", "line"],
-    });
-    RecordedSchema {
-        name: "foxglove.Log".to_owned(),
-        encoding: "jsonschema".to_owned(),
-        data: schema.to_string().into_bytes(),
     }
 }
 

@@ -8,6 +8,7 @@ mod channels;
 mod disk;
 mod events;
 mod flight;
+pub mod log;
 mod ring;
 
 use crate::deployment::Binding;
@@ -15,8 +16,9 @@ use crate::warn;
 
 pub use channels::{ADDRESS, Channel};
 pub use disk::{Disk, Job, Place, Status};
-pub use events::{EVENTS, event_schema};
-pub use flight::{FlightRecorder, FlightSummary, Origin, VERDICTS, verdict_schema};
+pub use events::{EVENTS, Violations, event_schema, parameters};
+pub use flight::{FlightRecorder, FlightSummary};
+pub use log::{Origin, VERDICTS, verdict_schema};
 pub use ring::{Kept, Ring};
 
 /// Warns of sources whose messages are recorded twice: a check would count them twice.

@@ -109,6 +109,7 @@ fn demo(is_fast: bool) -> Result<(), String> {
         simulated: None,
         metrics: None,
         tap: None,
+        copies: None,
         read: Vec::new(),
         end_within: END_WITHIN,
         programs: PROGRAMS,

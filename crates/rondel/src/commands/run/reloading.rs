@@ -9,6 +9,7 @@ use super::Run;
 use super::destinations::begin;
 use crate::deployment::{self, Deployment, Durability};
 use crate::live::audited;
+use crate::live::foxglove::FoxgloveServer;
 use crate::live::page::PageServer;
 use crate::live::pipeline::Stop;
 use crate::live::reload::control::Control;
@@ -30,7 +31,7 @@ pub(super) struct Active {
     pub(super) clock: Arc<dyn Clock>,
 }
 
-/// The channels of the main thread, the service manager, the audit file and the page of a run.
+/// The channels of the main thread, the service manager, the audit file and the servers of a run.
 pub(super) struct Serving<'s> {
     pub(super) stopped: &'s mpsc::Receiver<Stop>,
     pub(super) requests: &'s Requests,
@@ -38,6 +39,7 @@ pub(super) struct Serving<'s> {
     pub(super) service: Option<&'s Service>,
     pub(super) audit: Option<&'s Audit>,
     pub(super) page: Option<&'s PageServer>,
+    pub(super) foxglove: Option<&'s FoxgloveServer>,
 }
 
 /// The reasons have been shown.
@@ -101,6 +103,9 @@ impl Run {
         if outcome.is_done() {
             if let Some(page) = serving.page {
                 page.watch(&active.running, &active.deployment);
+            }
+            if let Some(foxglove) = serving.foxglove {
+                foxglove.watch(&active.running, &active.deployment);
             }
             say(&outcome.sentence());
         } else {

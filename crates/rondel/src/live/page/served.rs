@@ -11,7 +11,7 @@ use rondel_page::{
 
 use super::playground::Playground;
 use super::source::RunSource;
-use crate::deployment::{Deployment, PageSettings, Token};
+use crate::deployment::{Deployment, PageSettings};
 use crate::live::http::{Bound, HttpServer, Limits};
 use crate::live::metrics::RunState;
 use crate::live::running::Running;
@@ -27,8 +27,9 @@ const LIMITS: Limits = Limits {
 };
 
 /// The features of this program that a page shows.
-const FEATURES: [(&str, bool); 13] = [
+const FEATURES: [(&str, bool); 14] = [
     ("dds-security", cfg!(feature = "dds-security")),
+    ("foxglove", cfg!(feature = "foxglove")),
     ("kafka", cfg!(feature = "kafka")),
     ("lsp", cfg!(feature = "lsp")),
     ("metrics", cfg!(feature = "metrics")),
@@ -75,7 +76,7 @@ impl PageServer {
     /// # Errors
     /// The address on which it cannot listen, or the token that cannot be read, and the reason.
     pub fn start(settings: &PageSettings, subject: Subject) -> Result<PageServer, String> {
-        let token = settings.token.as_ref().map(Token::read).transpose()?;
+        let token = settings.token.as_ref().map(|token| token.read("the page")).transpose()?;
         let bound = Bound::listen("the page", settings.listen)?;
         let authenticated = token.is_some();
         let Subject { kind, store, series, described, signals, state, playground } = subject;

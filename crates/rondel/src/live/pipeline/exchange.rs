@@ -144,6 +144,9 @@ impl Pipeline {
         if let Some(tap) = &state.tap {
             tap.forget();
         }
+        if let Some(copies) = &state.copies {
+            copies.forget();
+        }
         if let Some(recorder) = &mut state.recorder {
             recorder.exchange(exchange.origin, &kept);
         }

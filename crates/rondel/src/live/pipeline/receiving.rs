@@ -102,6 +102,11 @@ impl State {
         if let Some(tap) = &self.tap {
             tap.receive(topic, samples);
         }
+        if let Some(copies) = &self.copies
+            && copies.wants_messages()
+        {
+            copies.receive(topic, samples, self.simulated_time());
+        }
         // Networks know the time of day.
         let is_simulated = self.is_simulated();
         let is_gated = self.gates.as_ref().is_some_and(|gates| gates.reads(topic));

@@ -115,6 +115,11 @@ impl State {
         self.simulated.is_some()
     }
 
+    /// The time of the simulation, if one sets the time.
+    pub(super) fn simulated_time(&self) -> Option<Timestamp> {
+        self.simulated.as_ref().map(|simulated| simulated.simulation.clock().now())
+    }
+
     /// Marks the process as running, and reports a silent `/clock`.
     pub(super) fn look_for_clock(&mut self) {
         let Some(simulated) = &mut self.simulated else { return };

@@ -65,6 +65,7 @@ fn pipeline_to(spec: Spec, clock: Arc<dyn Clock>, sink: Sink) -> Pipeline {
         recorder: None,
         meter: None,
         tap: None,
+        copies: None,
         batching: false,
         stop_after: None,
         stop: mpsc::channel().0,

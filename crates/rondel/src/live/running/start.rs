@@ -65,6 +65,7 @@ impl Running {
             simulated,
             metrics,
             tap,
+            copies,
             read,
             end_within,
             programs,
@@ -139,6 +140,7 @@ impl Running {
                 metrics.meter(deployment.sources.len(), deployment.specification.spec.properties.len())
             }),
             tap,
+            copies,
             batching: deployment.addresses().any(Address::holds_back),
             stop_after: count,
             stop,
@@ -338,7 +340,7 @@ fn recorder(
 }
 
 /// Returns the places where the properties of a deployment are defined.
-pub(super) fn defined(deployment: &Deployment) -> Origin {
+pub fn defined(deployment: &Deployment) -> Origin {
     let specification = &deployment.specification;
     let place = |claim: Claim| {
         let file = claim.file.unwrap_or_else(|| specification.source.clone());

@@ -38,6 +38,7 @@ fn waiting_for_a_consumer_is_not_silence() {
         recorder: None,
         meter: None,
         tap: None,
+        copies: None,
         batching: false,
         stop_after: None,
         stop: mpsc::channel().0,

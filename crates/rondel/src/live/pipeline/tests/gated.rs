@@ -39,6 +39,7 @@ fn gated(clock: &Arc<ManualClock>) -> (Pipeline, mpsc::Receiver<String>) {
         recorder: None,
         meter: None,
         tap: None,
+        copies: None,
         batching: false,
         stop_after: None,
         stop: mpsc::channel().0,

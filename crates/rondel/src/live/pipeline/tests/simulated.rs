@@ -44,6 +44,7 @@ impl Case {
             recorder: None,
             meter: None,
             tap: None,
+            copies: None,
             batching: false,
             stop_after: None,
             stop: mpsc::channel().0,

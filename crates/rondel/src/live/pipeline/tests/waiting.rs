@@ -69,6 +69,7 @@ fn pipeline(
         recorder: None,
         meter: None,
         tap: None,
+        copies: None,
         batching: false,
         stop_after: None,
         stop: mpsc::channel().0,
