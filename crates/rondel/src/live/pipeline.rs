@@ -308,9 +308,9 @@ impl Pipeline {
 
     /// Calls a function with the statistics and the present state of the properties, between two messages; `None` if the
     /// evaluating thread holds the lock for longer than `limit`.
-    #[cfg_attr(not(feature = "foxglove"), allow(dead_code))]
+    #[cfg(feature = "foxglove")]
     pub fn look_within<T>(&self, limit: Duration, look: impl FnOnce(&Summary, &Present) -> T) -> Option<T> {
-        let state = self.state_within(limit)?;
+        let mut state = self.state_within(limit)?;
         let (summary, _) = state.summary();
         Some(look(&summary, &state.session.present()))
     }

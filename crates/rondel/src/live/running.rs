@@ -36,6 +36,7 @@ use crate::sinks::driven::{DestinationFeed, Destinations};
 use crate::sinks::queue::Queue;
 use crate::sinks::spool::Spools;
 pub use reload::Renewal;
+#[cfg(feature = "foxglove")]
 pub use start::defined;
 use subscriber::Subscriber;
 pub use summary::RunSummary;
