@@ -83,7 +83,7 @@ fn synthetic_messages_make_a_plan() {
 fn a_recording_has_a_rate_and_keys() {
     let folder = Folder::new();
     let specification = folder.file("fleet.rondel", FLEET);
-    let recording = folder.file("fleet.jsonl", &lines(50, 40));
+    let recording = folder.file("fleet.jsonl", lines(50, 40));
     let report = json(&rondel(["size", &specification, &recording, "--json"]));
     assert_eq!(report["source"]["kind"], "recording");
     assert_eq!(report["source"]["messages"], 2000);
@@ -130,7 +130,7 @@ fn a_longer_horizon_than_messages_is_extrapolated() {
 fn few_keys_say_nothing_about_memory() {
     let folder = Folder::new();
     let specification = folder.file("fleet.rondel", FLEET);
-    let recording = folder.file("few.jsonl", &lines(3, 400));
+    let recording = folder.file("few.jsonl", lines(3, 400));
     let report = json(&rondel(["size", &specification, &recording, "--json"]));
     assert!(report["plan"]["state_bytes"].is_null() && report["measured"]["state"].is_null());
     assert!(report["measured"]["decode_ns"].is_number());
@@ -180,10 +180,10 @@ fn shared_topics_and_keys_in_addresses_are_noted() {
 fn wrong_input_is_refused_with_a_sentence() {
     let folder = Folder::new();
     let fleet = folder.file("fleet.rondel", FLEET);
-    let recording = folder.file("fleet.jsonl", &lines(50, 40));
-    let few = folder.file("few.jsonl", &lines(10, 3));
+    let recording = folder.file("fleet.jsonl", lines(50, 40));
+    let few = folder.file("few.jsonl", lines(10, 3));
     let others = folder.file("others.jsonl", "{\"topic\":\"ship\",\"time\":1,\"v\":2}\n".repeat(2000));
-    let untimed = folder.file("untimed.jsonl", &lines(50, 40).replace("\"time\"", "\"when\""));
+    let untimed = folder.file("untimed.jsonl", lines(50, 40).replace("\"time\"", "\"when\""));
     let wrong = folder.file("wrong.rondel", "topic car { speed: float }\nproperty p = car.spede < 3\n");
     let deployment = folder.file("rondel.yaml", "specification: fleet.rondel\n");
     let refused = |arguments: &[&str], status: i32, words: &[&str]| {

@@ -243,7 +243,7 @@ fn numbers_and_times_are_converted_strictly() {
         for message in [format!("<m><v>{text}</v></m>"), format!("<m v='{}'/>", text.replace('\n', " "))] {
             assert_eq!(
                 decoded(&projection, layout, &message),
-                [expected.clone()],
+                std::slice::from_ref(&expected),
                 "{message} {value_type:?}"
             );
         }

@@ -87,7 +87,8 @@ Exit status:
 #[derive(Debug, Subcommand)]
 enum Command {
     Check(check::Check),
-    Run(run::Run),
+    // Boxed, as it has the most options.
+    Run(Box<run::Run>),
     Reload(reload::Reload),
     Test(test::Test),
     Explain(explain::Explain),

@@ -97,7 +97,8 @@ impl Top {
                 "standard input and output must be a terminal: --once prints a table".to_owned(),
             ));
         }
-        let token = self.token_file.map(|file| Token::File(file).read("the page")).transpose().map_err(misused)?;
+        let token =
+            self.token_file.map(|file| Token::File(file).read("the page")).transpose().map_err(misused)?;
         let mut client = Client::new(self.address.clone(), token.clone());
         if self.once {
             let table =

@@ -203,10 +203,7 @@ pub(super) fn deployment(
     gates::check_read(&deployment, &substitutes, mistakes);
     gates::deliver_empty(&mut deployment);
     sections.complete_networks(&mut networks, &mut deployment, mistakes);
-    // A section has been checked.
-    if joins && networks.kafka.is_some() && sections.kafka.is_none() && !kafka::IS_AVAILABLE {
-        mistakes.at(root, kafka::UNAVAILABLE);
-    }
+    sections.check_kafka(root, joins && networks.kafka.is_some(), mistakes);
     networks.limit_slow_consumers(slow_consumer);
     networks.resend(deployment.limits.resend);
     deployment.networks = networks;
@@ -547,6 +544,13 @@ impl<'y> Sections<'y> {
         let around = Surroundings { spec, sources: &topics.sources, alignment, is_synchronizer };
         let gates = self.gates.map_or_else(Vec::new, |item| gates::gates(item, &around, places, mistakes));
         gates.into_iter().unzip()
+    }
+
+    /// Refuses addresses of Kafka in a build without it. A section has been checked.
+    fn check_kafka(&self, root: Item<'_>, is_joined: bool, mistakes: &mut Mistakes) {
+        if is_joined && self.kafka.is_none() && !kafka::IS_AVAILABLE {
+            mistakes.at(root, kafka::UNAVAILABLE);
+        }
     }
 
     /// Adds the networks of all addresses, gives those of ROS 2 their middleware, and checks files for slow consumers.
