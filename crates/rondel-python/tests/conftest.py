@@ -4,6 +4,8 @@ import os
 import shutil
 import socket
 import subprocess
+import sys
+import textwrap
 import time
 
 import pytest
@@ -37,3 +39,29 @@ def broker(tmp_path_factory):
     finally:
         process.kill()
         process.wait()
+
+
+@pytest.fixture
+def fake(tmp_path, monkeypatch):
+    """Puts a program of Python in the place of the command."""
+
+    def put(text):
+        program = tmp_path / "fake"
+        program.write_text(f"#!{sys.executable}\nimport os, signal, sys, time\n" + textwrap.dedent(text))
+        program.chmod(0o755)
+        monkeypatch.setenv("RONDEL_PROGRAM", str(program))
+
+    return put
+
+
+@pytest.fixture
+def lines(tmp_path):
+    """Writes a recording of the level of a tank, one message per second."""
+
+    def write(levels, name="tank.jsonl", begin=0):
+        path = tmp_path / name
+        text = (f'{{"topic": "tank", "time": {begin + i}, "level": {level}}}\n' for i, level in enumerate(levels))
+        path.write_text("".join(text))
+        return path
+
+    return write

@@ -75,14 +75,11 @@ def live(tmp_path):
 
 
 @pytest.fixture
-def fake(tmp_path, monkeypatch):
-    """Puts a program of Python in the place of the command."""
+def fake(fake):
+    """Runs a program of Python in the place of the command."""
 
     def put(text):
-        program = tmp_path / "fake"
-        program.write_text(f"#!{sys.executable}\nimport os, signal, sys, time\n" + textwrap.dedent(text))
-        program.chmod(0o755)
-        monkeypatch.setenv("RONDEL_PROGRAM", str(program))
+        fake(text)
         return rondel.run("rondel.yaml", stop_timeout=2)
 
     return put

@@ -163,13 +163,13 @@ fn action_that_is_too_slow_is_rolled_back() {
     let (_sink, operations) = store(&server);
     drop(operations);
     server.query(
-        "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(1.4); RETURN new; END $$; \
+        "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(2.5); RETURN new; END $$; \
          CREATE TRIGGER slow BEFORE UPDATE ON violations FOR EACH ROW EXECUTE FUNCTION slow(); \
          CREATE TRIGGER slow BEFORE INSERT ON actions FOR EACH ROW EXECUTE FUNCTION slow()",
     );
-    let mut operations = Operations::open(server.options(), Duration::from_secs(2)).unwrap();
+    let mut operations = Operations::open(server.options(), Duration::from_secs(4)).unwrap();
     let Err(Unacted::Failed(failure)) = operations.acknowledge(1, &by("ada")) else { panic!("not failed") };
-    assert!(failure.message.contains("no answer within 2.0 s"), "{failure}");
+    assert!(failure.message.contains("no answer within 4.0 s"), "{failure}");
     assert!(failure.message.ends_with("; try again later"), "{failure}");
     // A later action on the same connection commits nothing of it.
     assert_eq!(operations.properties().unwrap(), ["p", "q"]);

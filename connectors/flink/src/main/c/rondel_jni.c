@@ -206,43 +206,25 @@ NATIVE(void, specificationFree)(JNIEnv *env, jclass own, jlong specification) {
   rondel_specification_free(SPECIFICATION(specification));
 }
 
-NATIVE(jint, monitorOpen)(JNIEnv *env, jclass own, jlong specification, jlongArray numbers, jobjectArray texts, jlongArray out) {
+/* Opens a monitor: from the beginning if `saved` is null, else from one whole snapshot or from parts. */
+NATIVE(jint, monitorOpen)(JNIEnv *env, jclass own, jlong specification, jlongArray numbers, jobjectArray texts,
+                          jobjectArray saved, jboolean is_whole, jlongArray out) {
   (void)own;
   arguments read = read_options(env, numbers, texts);
-  rondel_monitor *monitor = NULL;
-  rondel_status status = rondel_monitor_open(SPECIFICATION(specification), &read.options, &monitor);
-  free_options(env, read);
-  set(env, out, (jlong)(intptr_t)monitor);
-  return status;
-}
-
-NATIVE(jint, monitorRestore)(JNIEnv *env, jclass own, jlong specification, jlongArray numbers, jobjectArray texts,
-                             jbyteArray snapshot, jlongArray out) {
-  (void)own;
-  arguments read = read_options(env, numbers, texts);
-  borrowed bytes = borrow(env, snapshot);
-  rondel_monitor *monitor = NULL;
-  rondel_status status = rondel_monitor_restore(SPECIFICATION(specification), &read.options, (const uint8_t *)bytes.data,
-                                                bytes.length, &monitor);
-  give_back(env, bytes);
-  free_options(env, read);
-  set(env, out, (jlong)(intptr_t)monitor);
-  return status;
-}
-
-NATIVE(jint, monitorRestoreParts)(JNIEnv *env, jclass own, jlong specification, jlongArray numbers, jobjectArray texts,
-                                  jobjectArray parts, jlongArray out) {
-  (void)own;
-  arguments read = read_options(env, numbers, texts);
-  borrowed_list list = borrow_all(env, parts);
+  borrowed_list list = borrow_all(env, saved);
   rondel_bytes *bytes = calloc(list.count + 1, sizeof *bytes);
+  rondel_specification *of = SPECIFICATION(specification);
   rondel_monitor *monitor = NULL;
   rondel_status status = RONDEL_ERROR_ARGUMENT;
-  if (bytes != NULL) {
-    for (size_t i = 0; i < list.count; i++) {
-      bytes[i] = (rondel_bytes){(uint8_t *)list.all[i].data, list.all[i].length};
-    }
-    status = rondel_monitor_restore_parts(SPECIFICATION(specification), &read.options, bytes, list.count, &monitor);
+  for (size_t i = 0; i < list.count && bytes != NULL; i++) {
+    bytes[i] = (rondel_bytes){(uint8_t *)list.all[i].data, list.all[i].length};
+  }
+  if (saved == NULL) {
+    status = rondel_monitor_open(of, &read.options, &monitor);
+  } else if (bytes != NULL && is_whole) {
+    status = rondel_monitor_restore(of, &read.options, bytes[0].data, bytes[0].length, &monitor);
+  } else if (bytes != NULL) {
+    status = rondel_monitor_restore_parts(of, &read.options, bytes, list.count, &monitor);
   }
   free(bytes);
   give_all_back(env, list);

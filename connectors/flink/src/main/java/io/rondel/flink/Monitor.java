@@ -9,11 +9,6 @@ import org.apache.flink.runtime.state.KeyGroupRange;
 
 /** A monitor of the native library. */
 final class Monitor implements AutoCloseable {
-    /** A way to start a monitor: returns a status, and the handle in the first element of {@code out}. */
-    private interface Start {
-        int start(long specification, long[] out);
-    }
-
     /** A verdict as the library reports it. */
     record Report(
             String property,
@@ -38,23 +33,20 @@ final class Monitor implements AutoCloseable {
 
     /** Opens a monitor before the first message. */
     static Monitor open(Specification with) {
-        return start(with, (specification, out) -> Native.monitorOpen(specification, with.numbers(), with.texts(), out));
+        return start(with, null, false);
     }
 
     /** Opens a monitor that continues from a whole snapshot, also of an edited specification. */
     static Monitor restore(Specification with, byte[] snapshot) {
-        return start(with, (specification, out) ->
-                Native.monitorRestore(specification, with.numbers(), with.texts(), snapshot, out));
+        return start(with, new byte[][] {snapshot}, true);
     }
 
     /** Opens a monitor that continues from parts of monitors at one time. */
     static Monitor restore(Specification with, List<byte[]> parts) {
-        byte[][] all = parts.toArray(new byte[0][]);
-        return start(with, (specification, out) ->
-                Native.monitorRestoreParts(specification, with.numbers(), with.texts(), all, out));
+        return start(with, parts.toArray(new byte[0][]), false);
     }
 
-    private static Monitor start(Specification with, Start start) {
+    private static Monitor start(Specification with, byte[][] saved, boolean isWhole) {
         long[] out = new long[1];
         int status = Native.specificationCompile(with.text().getBytes(StandardCharsets.UTF_8), out);
         long specification = out[0];
@@ -64,7 +56,7 @@ final class Monitor implements AutoCloseable {
                 throw new RondelException(
                         "the specification has mistakes:\n" + (rendered.isEmpty() ? lastError() : rendered));
             }
-            status = start.start(specification, out);
+            status = Native.monitorOpen(specification, with.numbers(), with.texts(), saved, isWhole, out);
             if (status != Native.OK) {
                 throw new RondelException("cannot start the monitor: " + lastError());
             }

@@ -25,13 +25,9 @@ final class Native {
 
     static native void specificationFree(long specification);
 
-    static native int monitorOpen(long specification, long[] numbers, byte[][] texts, long[] out);
-
-    static native int monitorRestore(
-            long specification, long[] numbers, byte[][] texts, byte[] snapshot, long[] out);
-
-    static native int monitorRestoreParts(
-            long specification, long[] numbers, byte[][] texts, byte[][] parts, long[] out);
+    /** Opens a monitor: from the beginning if {@code saved} is null, else from one whole snapshot or from parts. */
+    static native int monitorOpen(
+            long specification, long[] numbers, byte[][] texts, byte[][] saved, boolean isWhole, long[] out);
 
     static native void monitorFree(long monitor);
 
