@@ -32,7 +32,7 @@ DEMO := --workspace --bin rondel --examples
 
 .DEFAULT_GOAL := help
 .PHONY: help setup nextest demo case-study install uninstall test test-long test-faults test-peers test-features test-brokers test-postgres test-python test-page test-engines test-ffi test-flink wheel bench bench-peers bench-containers studies image \
-	test-containers test-packages release \
+	test-containers test-packages test-helm release \
 	test-bridge test-fresh fuzz mutants deny clean
 
 help: ## list the targets
@@ -196,6 +196,9 @@ image: ## build the container image `rondel`
 
 test-containers: ## build the image, run the deployments in containers, count verdicts (needs root)
 	scripts/test-containers
+
+test-helm: .venv/ready ## render the Helm chart, and check it against the schemas of Kubernetes and of Flink's operator (half a minute; Helm is built by Go unless it is there)
+	scripts/test-helm $(wildcard $(TARGET)/debug/rondel)
 
 test-bridge: ## compare the verdicts with and without Eclipse's bridge between DDS and Zenoh (needs root)
 	scripts/test-bridge

@@ -10,8 +10,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 use rondel_recording::shown;
-use rondel_runtime::text::{counted, grouped};
-use rondel_runtime::{Options, SessionPlan};
+use rondel_runtime::text::{counted, grouped, size};
+use rondel_runtime::{INSTANCE_BYTES, Options, SessionPlan};
 use rondel_spec::Spec;
 
 use crate::commands::check::{Check, Sample};
@@ -19,7 +19,7 @@ use crate::deployment::{bytes_up_to, nanoseconds};
 use crate::specification::{Reading, Specification, is_specification};
 use crate::{complain, exit, warn};
 use measure::{Cost, Fill, Horizon, Workload};
-use plan::{Figures, Load, Plan};
+use plan::{Figures, Load, Plan, bytes_text};
 use report::{Report, Source};
 
 /// Messages below which no statement is made.
@@ -252,8 +252,9 @@ impl Size {
             is_divisible: spec.properties.iter().all(|property| property.slice.is_some()),
             has_named_keys: has_named_keys(spec),
         };
-        let notes = notes(spec, &source, load, horizon, &cost, &fills, is_keyed);
         let plan = Plan::new(&figures, load);
+        let mut notes = notes(spec, &source, load, horizon, &cost, &fills, is_keyed);
+        notes.extend(limit_note(&plan).filter(|_| is_keyed));
         let fleets: &[u64] = if is_keyed { &FLEETS } else { &[] };
         let fleets = fleets.iter().map(|keys| Plan::new(&figures, load.of_keys(*keys))).collect();
         Ok(Report {
@@ -369,6 +370,13 @@ fn notes(
             );
         }
     }
+    notes.extend(notes_of_specification(spec));
+    notes
+}
+
+/// Sentences about properties that cannot be divided by the key alone.
+fn notes_of_specification(spec: &Spec) -> Vec<String> {
+    let mut notes = Vec::new();
     let shared = shared_topics(spec);
     if !shared.is_empty() {
         let names = shared.into_iter().collect::<Vec<_>>().join(", ");
@@ -386,6 +394,18 @@ fn notes(
         );
     }
     notes
+}
+
+/// Sentence about the limit of instances, if the plan exceeds the default.
+fn limit_note(plan: &Plan) -> Option<String> {
+    let of_process = plan.state?.state_bytes / plan.processes.max(1) as f64;
+    (of_process > INSTANCE_BYTES as f64).then(|| {
+        format!(
+            "the state of a process needs {}: raise `limits.instances` of the deployment, which is {} by default",
+            bytes_text(of_process),
+            size(INSTANCE_BYTES)
+        )
+    })
 }
 
 fn names_of(slice: &rondel_spec::Slice) -> Vec<&str> {

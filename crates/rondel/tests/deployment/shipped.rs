@@ -1,4 +1,4 @@
-//! The files of `deploy/` for systemd, Compose and Kubernetes.
+//! The files of `deploy/` for systemd, Compose, Kubernetes and Helm.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -189,5 +189,42 @@ fn kubernetes_manifest_fits_the_schemas() {
                   k.validate(document, '1.37', strict=True)\n";
     let output =
         Command::new(python).args(["-c", script]).arg(folder("kubernetes/rondel.yaml")).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn chart_has_the_version_of_the_workspace_and_a_valid_deployment() {
+    let source = read(folder("helm/rondel/Chart.yaml"));
+    let chart = Yaml::load_from_str(&source).unwrap().remove(0);
+    assert_eq!(text(&chart, "version"), env!("CARGO_PKG_VERSION"));
+    assert_eq!(text(&chart, "appVersion"), env!("CARGO_PKG_VERSION"));
+    let source = read(folder("helm/rondel/values.yaml"));
+    let values = Yaml::load_from_str(&source).unwrap().remove(0);
+    let files = Folder::new();
+    files.file("specification.rondel", text(&values, "config/specification"));
+    // The name of the specification is another one than in the manifest.
+    validate(&files, text(&values, "config/deployment"), "");
+}
+
+/// `make test-helm` renders the chart, too.
+#[test]
+fn values_of_the_chart_fit_their_schema() {
+    let Some(python) = rondel_testkit::python("values_of_the_chart_fit_their_schema", "jsonschema, yaml")
+    else {
+        return;
+    };
+    let script = "import json, pathlib, sys, yaml, jsonschema\n\
+                  chart = pathlib.Path(sys.argv[1])\n\
+                  schema = json.loads((chart / 'values.schema.json').read_text())\n\
+                  jsonschema.Draft7Validator.check_schema(schema)\n\
+                  check = jsonschema.Draft7Validator(schema).validate\n\
+                  values = yaml.safe_load((chart / 'values.yaml').read_text())\n\
+                  check(values)\n\
+                  assert values.keys() == schema['properties'].keys() - {'global'}\n\
+                  examples = sorted((chart / 'ci').glob('*.yaml'))\n\
+                  assert len(examples) >= 4\n\
+                  for example in examples:\n    \
+                  check(yaml.safe_load(example.read_text()))\n";
+    let output = Command::new(python).args(["-c", script]).arg(folder("helm/rondel")).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
