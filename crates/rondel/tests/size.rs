@@ -102,6 +102,21 @@ fn a_recording_has_a_rate_and_keys() {
 }
 
 #[test]
+fn a_table_is_a_recording_too() {
+    let folder = Folder::new();
+    let specification = folder.file("fleet.rondel", FLEET);
+    let mut rows = "time,vehicle,speed,brake\n".to_owned();
+    for i in 0..1200 {
+        writeln!(rows, "{},car-{},{},{}", f64::from(i) / 30.0, i % 30, i % 90, i % 2 == 0).unwrap();
+    }
+    let report = json(&rondel(["size", &specification, &folder.file("car.csv", rows), "--json"]));
+    assert_eq!(report["source"]["messages"], 1200);
+    assert_eq!(report["source"]["keys"], 30);
+    assert_eq!(report["measured"]["undecodable"], 0);
+    assert!(report["measured"]["fills"][2]["instances"].as_u64() > Some(0), "{report}");
+}
+
+#[test]
 fn windows_hold_more_at_a_higher_rate() {
     let folder = Folder::new();
     let window = "topic car { vehicle: string, speed: float }

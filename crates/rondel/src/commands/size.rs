@@ -9,10 +9,11 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use clap::Args;
+use rondel_event::Path;
 use rondel_recording::shown;
 use rondel_runtime::text::{counted, grouped, size};
 use rondel_runtime::{INSTANCE_BYTES, Options, SessionPlan};
-use rondel_spec::Spec;
+use rondel_spec::{Slice, Spec};
 
 use crate::commands::check::{Check, Sample};
 use crate::deployment::{bytes_up_to, nanoseconds};
@@ -200,14 +201,15 @@ impl Size {
         if sample.is_part {
             warn(&format!("{name}: measured with its first {} messages", grouped(count)));
         }
-        let workload = Workload::new(&sample);
-        let keys = if is_keyed { workload.keys() } else { 1 };
+        let (keys, is_timed) = {
+            let workload = Workload::new(&sample);
+            (if is_keyed { workload.keys() } else { 1 }, workload.is_timed)
+        };
         if keys == 0 {
             let sentence =
                 format!("{name}: no message has the parameters of `for each`, so that no key can be counted");
             return Err((sentence, exit::USAGE));
         }
-        let is_timed = workload.is_timed;
         if !is_timed && self.rate.is_none() {
             let sentence = format!(
                 "{name}: its messages have no times, and so no rate: add --rate N, messages per second"
@@ -235,7 +237,7 @@ impl Size {
         };
         let mut horizon = Horizon::of(spec);
         horizon.ns = self.horizon.unwrap_or(horizon.ns);
-        let cost = workload.cost().map_err(failed)?;
+        let cost = workload.cost(source.keys, load.rate_of_key()).map_err(failed)?;
         let is_keyed = spec.properties.iter().any(|property| property.slice.is_some());
         let has_enough_keys = !is_keyed || source.keys >= FEWEST_KEYS;
         let fills = match has_enough_keys {
@@ -370,6 +372,13 @@ fn notes(
             );
         }
     }
+    notes.extend(notes_of_specification(spec));
+    notes
+}
+
+/// Sentences about properties that cannot be divided by the key alone.
+fn notes_of_specification(spec: &Spec) -> Vec<String> {
+    let mut notes = Vec::new();
     let shared = shared_topics(spec);
     if !shared.is_empty() {
         let names = shared.into_iter().collect::<Vec<_>>().join(", ");
@@ -378,7 +387,7 @@ fn notes(
              process needs them"
         ));
     }
-    let parameters: BTreeSet<Vec<&str>> = spec.slices.iter().map(names_of).collect();
+    let parameters: BTreeSet<BTreeSet<&Path>> = spec.slices.iter().map(fields_of).collect();
     if parameters.len() > 1 {
         notes.push(
             "the properties have different parameters: to divide the load, put those of each parameter into a specification of \
@@ -401,8 +410,9 @@ fn limit_note(plan: &Plan) -> Option<String> {
     })
 }
 
-fn names_of(slice: &rondel_spec::Slice) -> Vec<&str> {
-    slice.keys.iter().map(|key| key.name.as_str()).collect()
+/// The fields of the parameters, without their topics: topics name the same key alike.
+fn fields_of(slice: &Slice) -> BTreeSet<&Path> {
+    slice.keys.iter().flat_map(|key| key.fields.iter().map(|(_, path)| path)).collect()
 }
 
 /// Resident memory of this process in bytes; 0 where the system does not say.

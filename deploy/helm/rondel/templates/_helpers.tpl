@@ -34,6 +34,17 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end -}}
 {{- end -}}
 
+{{- /* Whether the replicas have a common volume. */ -}}
+{{- define "rondel.isShared" -}}
+{{- if or (eq .Values.mode "kafka") (and (eq .Values.mode "monitor") .Values.shared.enabled) -}}
+true
+{{- end -}}
+{{- end -}}
+
+{{- define "rondel.sharedClaim" -}}
+{{- .Values.shared.existingClaim | default (printf "%s-shared" (include "rondel.name" .)) -}}
+{{- end -}}
+
 {{- /* Mistakes that a schema cannot describe. */ -}}
 {{- define "rondel.check" -}}
 {{- $values := .Values -}}
@@ -44,10 +55,8 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- if and $own $values.monitor.standby.enabled (not (regexMatch "(?m)^group:" $values.config.deployment)) -}}
 {{- fail "monitor.standby needs the section `group` in config.deployment: without it, both monitors publish every verdict" -}}
 {{- end -}}
-{{- with $values.kafka.deployments -}}
-{{- if ne (len .) (int $values.kafka.replicas) -}}
-{{- fail (printf "kafka.deployments has %d deployments, and kafka.replicas is %d: write one for each replica" (len .) (int $values.kafka.replicas)) -}}
-{{- end -}}
+{{- if and $own (eq $values.mode "kafka") (not (and (regexMatch "\\bgroup:" $values.config.deployment) (regexMatch "state:\\s*\"?/shared" $values.config.deployment))) -}}
+{{- fail "`mode: kafka` needs `group` and `state: /shared/...` in the section `kafka` of config.deployment: without them, each monitor reads all partitions" -}}
 {{- end -}}
 {{- if and (eq $values.mode "flink") (not $values.flink.image) -}}
 {{- fail "`mode: flink` needs flink.image: an image of Flink with the jar of the job" -}}

@@ -113,21 +113,26 @@ impl<'s> Workload<'s> {
         undecodable
     }
 
-    /// Measures the cost of a message, at the rate of the sample.
+    /// Factor of times at which `keys` keys have this rate each.
+    fn stretch(&self, keys: u64, rate: f64) -> f64 {
+        self.rate() / (rate * keys.max(1) as f64)
+    }
+
+    /// Measures the cost of a message, where `keys` keys have this rate each.
     ///
     /// # Errors
     /// A sentence if the session does not start.
-    pub fn cost(&self) -> Result<Cost, String> {
-        let messages = self.count().max(SHORTEST);
+    pub fn cost(&self, keys: u64, rate: f64) -> Result<Cost, String> {
+        let (messages, stretch) = (self.count().max(SHORTEST), self.stretch(keys, rate));
         let mut session = self.sample.plan.start().map_err(|error| error.to_string())?;
         let mut decoding = Decoding::new(&self.sample.plan);
         // Decoders know the shapes of messages, and instances exist, after the first turn.
-        let mut undecodable = self.push(&mut session, 0, messages, 1.0);
+        let mut undecodable = self.push(&mut session, 0, messages, stretch);
         decoding.decode(self, messages);
         let (mut whole, mut decoded) = (Vec::new(), Vec::new());
         for turn in 1..=REPETITIONS as u64 {
             let started = Instant::now();
-            undecodable = self.push(&mut session, turn * messages, messages, 1.0);
+            undecodable = self.push(&mut session, turn * messages, messages, stretch);
             whole.push(started.elapsed().as_nanos() as f64 / messages as f64);
             let started = Instant::now();
             decoding.decode(self, messages);
@@ -156,7 +161,7 @@ impl<'s> Workload<'s> {
             let needed = lasting.max(horizon.steps.saturating_mul(keys));
             // Every key at least once.
             let messages = needed.clamp(self.count(), most.max(self.count()));
-            let stretch = self.rate() / (rate * keys_f);
+            let stretch = self.stretch(keys, rate);
             let mut session = self.sample.plan.start().map_err(|error| error.to_string())?;
             let empty = session.snapshot("").len();
             self.push(&mut session, 0, messages, stretch);

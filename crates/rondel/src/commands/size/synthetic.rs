@@ -269,7 +269,10 @@ impl Random {
             ValueType::Int => json!(self.number() % 100),
             ValueType::Float => json!((self.number() % 10_000) as f64 / 100.0),
             ValueType::Time | ValueType::Duration => json!((self.number() % 100) as f64),
-            ValueType::String => json!(["idle", "moving", "charging"][(self.number() % 3) as usize]),
+            ValueType::String => {
+                let words = ["idle", "moving", "charging"];
+                json!(words[(self.number() % 3) as usize])
+            }
         }
     }
 }
