@@ -24,8 +24,8 @@ fn lines(count: u64) -> Vec<String> {
     (0..count).map(line).collect()
 }
 
-/// A run that ends with the last of these messages.
-fn run(folder: &Folder, workers: Option<&str>, more: &[&str], lines: &[String]) -> Finished {
+/// Publishes messages to a run, and ends it. Returns its verdicts, three for each message.
+fn run(folder: &Folder, workers: Option<&str>, more: &[&str], lines: &[String]) -> (Vec<String>, Finished) {
     let endpoint = free_endpoint();
     folder.file("p.rondel", SPECIFICATION);
     let deployment = folder.file(
@@ -36,13 +36,16 @@ fn run(folder: &Folder, workers: Option<&str>, more: &[&str], lines: &[String]) 
             workers.map(|workers| format!("workers: {workers}\n")).unwrap_or_default()
         ),
     );
-    let count = lines.len().to_string();
-    let own = ["run", &deployment, "--format", "json", "--summary", "json", "--count", &count];
+    let own = ["run", &deployment, "--format", "json", "--summary", "json"];
     let mut run = start_rondel([&own[..], more].concat());
     run.wait_stderr("ready");
     let publish = arguments(&["publish", "--to", "zenoh:a", "--wait", "60"], &zenoh("client", &endpoint));
     rondel_with_input(publish, lines.concat().as_bytes()).expect_status(0);
-    run.finish()
+    let verdicts = run.take_stdout(3 * lines.len());
+    run.terminate();
+    let finished = run.finish();
+    finished.expect_status(0);
+    (verdicts, finished)
 }
 
 /// The member `workers` of the summary.
@@ -55,18 +58,15 @@ fn workers(finished: &Finished) -> serde_json::Value {
 fn verdicts_do_not_depend_on_the_number_of_workers() {
     let folder = Folder::new();
     let lines = lines(6000);
-    let one = run(&folder, None, &[], &lines);
-    one.expect_status(0);
-    assert_eq!(one.stdout.lines().count(), 3 * 6000);
-    assert!(workers(&one).is_null());
+    let (one, alone) = run(&folder, None, &[], &lines);
+    assert!(workers(&alone).is_null());
     let settings: [(Option<&str>, &[&str]); 3] =
         [(Some("2"), &[]), (None, &["--workers", "4"]), (Some("auto"), &["--workers=1"])];
     for (set, more) in settings {
-        let several = run(&folder, set, more, &lines);
-        several.expect_status(0);
-        assert!(several.stdout == one.stdout, "workers: {set:?} {more:?}");
+        let (several, finished) = run(&folder, set, more, &lines);
+        assert!(several == one, "workers: {set:?} {more:?}");
         let is_used = more != ["--workers=1"];
-        assert_eq!(workers(&several)["messages"].is_u64(), is_used, "workers: {set:?} {more:?}");
+        assert_eq!(workers(&finished)["messages"].is_u64(), is_used, "workers: {set:?} {more:?}");
     }
 }
 
@@ -78,10 +78,7 @@ fn snapshots_continue_with_other_numbers_of_workers() {
         let first = ["--workers", before, "--snapshot-to", &snapshot, "--snapshot-every", "1"];
         let second = ["--workers", after, "--resume", &snapshot];
         let (one, two) = lines.split_at(2500);
-        let (one, two) = (run(&folder, None, &first, one), run(&folder, None, &second, two));
-        one.expect_status(0);
-        two.expect_status(0);
-        one.stdout + &two.stdout
+        [run(&folder, None, &first, one).0, run(&folder, None, &second, two).0].concat()
     };
     let one = both("1", "1");
     for (before, after) in [("4", "2"), ("4", "1"), ("1", "3")] {
@@ -93,8 +90,8 @@ fn snapshots_continue_with_other_numbers_of_workers() {
 fn runs_that_need_one_thread_say_why() {
     let folder = Folder::new();
     let lines = lines(10);
-    let explained = run(&folder, Some("2"), &["--explain"], &lines);
-    explained.expect_status(0).expect_stderr(&["`workers: 2`: one thread evaluates all messages, as explan"]);
+    let explained = run(&folder, Some("2"), &["--explain"], &lines).1;
+    explained.expect_stderr(&["`workers: 2`: one thread evaluates all messages, as explan"]);
     assert!(workers(&explained).is_null());
     let refused = rondel(["run", "-f", "v", "--topic", "zenoh:a", "--workers", "65"]);
     refused.expect_status(2).expect_stderr(&["must be a number from 1 to 64, or auto"]);

@@ -477,6 +477,22 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
+#[test]
+fn workers_have_metrics_of_their_own() {
+    let (folder, endpoint) = (Folder::new(), free_endpoint());
+    let (run, address) = monitor(&folder, &endpoint, "metrics: 127.0.0.1:0\nworkers: 2\n");
+    let scrape = parse(&get(&address, "/metrics", "*/*").body, false);
+    for name in
+        ["rondel_worker_batches_total", "rondel_worker_messages_total", "rondel_worker_waiting_messages"]
+    {
+        assert_eq!(scrape.value(name, &[]), 0.0, "{name}");
+    }
+    let busy = scrape.samples.iter().filter(|sample| sample.name == "rondel_worker_busy_seconds_total");
+    assert_eq!(busy.count(), 0, "no thread has started");
+    run.terminate();
+    run.finish().expect_status(0);
+}
+
 /// The names of all series that a run exposes, in the text format of Prometheus; and its families.
 fn exposed() -> (BTreeSet<String>, BTreeMap<String, String>) {
     let (folder, endpoint) = (Folder::new(), free_endpoint());

@@ -120,6 +120,13 @@ fn the_plan_of_a_specification() {
     let formula = rondel(["explain", "--formula", "once[1 s, 3 s] v"]);
     formula.expect_status(0);
     assert!(formula.stdout.contains("dense") && formula.stdout.contains("looks back    3 s"));
+    let muting = "topic t { x: int } property p = t.x > 1 @because_of(p) property q = t.x > 2";
+    let muting = rondel(["explain", &folder.file("muting.rondel", muting)]);
+    assert!(
+        muting.stdout.ends_with("no workers: one thread evaluates all messages, as `@because_of` compares the reports that are taken together\n"),
+        "{}",
+        muting.stdout
+    );
     rondel(["explain"]).expect_status(2);
     rondel(["explain", "--formula", "v >"]).expect_status(2).expect_stderr(&["E0102"]);
 }

@@ -8,7 +8,7 @@ use clap::Args;
 use rondel_engine::{Evaluation, Memory, Program, WholeReason};
 use rondel_event::{Read, TopicEvent, TopicId};
 use rondel_runtime::text::counted;
-use rondel_runtime::{formula, looks_ahead};
+use rondel_runtime::{Options, SessionPlan, formula, looks_ahead};
 use rondel_spec::{Class, Expr, ExprId, Machine, Property, Slice, Spec, State, TimeModel as Model};
 
 use crate::output::Output;
@@ -63,6 +63,8 @@ struct Plan<'a> {
     program: &'a Program,
     /// For every node the properties that use it, in order.
     users: Vec<Vec<usize>>,
+    /// Why no worker evaluates any property, where that concerns all of them.
+    one_thread: Option<&'static str>,
 }
 
 /// Evaluation of the property or assert of this name by itself, one line for each fact; `None` if there is none.
@@ -118,7 +120,18 @@ impl<'a> Plan<'a> {
     fn new(specification: &'a Specification) -> Plan<'a> {
         let spec = &specification.spec;
         let users = vec![Vec::new(); spec.nodes.len()];
-        Plan { spec, schemas: &specification.schemas, program: &specification.program, users }
+        let mutes = spec.properties.iter().any(|property| property.because_of().is_some());
+        let one_thread = mutes.then(|| {
+            let mut plan = SessionPlan::of(specification.checked(), Options::default());
+            plan.set_workers(2).ok().flatten()
+        });
+        Plan {
+            spec,
+            schemas: &specification.schemas,
+            program: &specification.program,
+            users,
+            one_thread: one_thread.flatten(),
+        }
     }
 
     fn write(mut self, mut out: impl FnMut(&str)) {
@@ -170,6 +183,9 @@ impl<'a> Plan<'a> {
                 names += &format!(" and {}", counted(others, "other", "others"));
             }
             text += &format!("{} together for {names}\n", kept(memory));
+        }
+        if let Some(reason) = self.one_thread {
+            text += &format!("no workers: one thread evaluates all messages, as {reason}\n");
         }
         out(&text);
     }
@@ -538,7 +554,7 @@ fn kept(memory: &Memory) -> String {
     }
 }
 
-/// Whether `check --workers` evaluates the only property of a program on another thread.
+/// Whether a worker evaluates the only property of a program on another thread.
 fn workers(program: &Program, has_instances: bool, undivided: Option<WholeReason>) -> String {
     match (program.stays(0), undivided) {
         (Some(reason), _) => format!("no: {reason}"),

@@ -71,10 +71,8 @@ impl Worker {
 
     fn submit(&mut self, batch: &Batch) -> Result<(), Cause> {
         let job = Job { batch: Arc::clone(batch), outputs: self.spare.pop().unwrap_or_default() };
-        match &self.jobs {
-            Some(jobs) if jobs.send(job).is_ok() => Ok(()),
-            _ => Err(self.cause()),
-        }
+        let is_sent = self.jobs.as_ref().is_some_and(|jobs| jobs.send(job).is_ok());
+        if is_sent { Ok(()) } else { Err(self.cause()) }
     }
 
     fn collect(&mut self) -> Result<Done, Cause> {
