@@ -41,6 +41,7 @@ mod runs;
 mod studies;
 mod table;
 mod table1;
+mod throughput;
 mod timescales;
 mod traces;
 mod turns;
