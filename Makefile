@@ -184,8 +184,9 @@ bench-peers: wheel .venv/peers ## measure the cost of a message in Python: Monit
 	.venv/bin/python3 $(PYTHON_PACKAGE)/tests/peers/push.py
 
 # QUICK=1: the short forms. The figures go into docs/studies.md, with QUICK=1 into a copy of it.
-studies: setup ## repeat the experiments of five published studies, write docs/studies.md (QUICK=1: short forms, two minutes)
+studies: setup ## repeat the experiments of five published studies, write docs/studies.md and its figures (QUICK=1: short forms, two minutes)
 	cargo build --release --locked --package rondel --package rondel-bench
+	@$(MAKE) --no-print-directory .venv/plots
 	QUICK='$(QUICK)' RONDEL_BENCH=$(abspath $(TARGET))/release/rondel-bench scripts/studies
 
 bench-containers: setup image ## run the Timescales benchmark through container networks

@@ -183,7 +183,17 @@ def mesa(runs):
         yield "mesa.step.bounded", f"{found['dispatcher', most] / bounded:.2f}"
 
 
+def throughput(runs):
+    for (network, pattern, participants, size), of in groups(
+        runs, lambda run: (run["network"], run["pattern"], run["participants"], run["bytes"])
+    ).items():
+        yield f"throughput.{network}.{pattern}.{participants}.{size}", f"{median([run['rate'] for run in of]):,.0f}"
+
+
 def autoware(folder):
+    run = folder / "autoware.run"
+    if run.is_file():
+        yield "run.autoware", run.read_text().strip()
     path = folder / "autoware.txt"
     if path.is_file():
         lines = [line for line in path.read_text().splitlines() if re.search(r"\d+ of \d+", line)]
@@ -191,7 +201,21 @@ def autoware(folder):
             yield "autoware.found", "; ".join(line.strip() for line in lines)
 
 
-def command(machine, folder, study):
+def machine_of(folder, study):
+    """The machine of the runs of a study, if there are any."""
+    path = folder / f"{study}.json"
+    if path.is_file():
+        return json.loads(path.read_text())["machine"]
+    path = folder / f"{study}.jsonl"
+    lines = path.read_text().splitlines() if path.is_file() else []
+    return next((head["machine"] for head in map(json.loads, lines) if "machine" in head), None)
+
+
+def run_line(folder, study):
+    """Date, machine, commit and command of the runs of a study, if there are any."""
+    machine = machine_of(folder, study)
+    if machine is None:
+        return None
     path = folder / f"{study}.commit"
     commit = path.read_text().strip() if path.is_file() else "unknown"
     return (
@@ -206,17 +230,16 @@ def figures(folder):
         path = folder / f"{study.__name__}.json"
         if path.is_file():
             results = json.loads(path.read_text())
-            yield f"run.{study.__name__}", command(results["machine"], folder, study.__name__)
+            yield f"run.{study.__name__}", run_line(folder, study.__name__)
             if results.get(study.__name__):
                 yield from study(results)
-    for study in (chain, failover, roundtrip, mesa):
+    for study in (chain, failover, roundtrip, mesa, throughput):
         path = folder / f"{study.__name__}.jsonl"
         if path.is_file():
             lines = [json.loads(line) for line in path.read_text().splitlines()]
-            machines = [line["machine"] for line in lines if "machine" in line]
             runs = [line["run"] for line in lines if "run" in line]
-            if machines:
-                yield f"run.{study.__name__}", command(machines[0], folder, study.__name__)
+            if machine_of(folder, study.__name__):
+                yield f"run.{study.__name__}", run_line(folder, study.__name__)
             if runs:
                 yield from study(runs)
     yield from autoware(folder)

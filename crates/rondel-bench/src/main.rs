@@ -42,6 +42,7 @@ mod size;
 mod studies;
 mod table;
 mod table1;
+mod throughput;
 mod timescales;
 mod traces;
 mod turns;

@@ -73,6 +73,7 @@ impl Arguments {
             Command::Chain(options) => options.run(&rondel),
             Command::Failover(options) => options.run(),
             Command::Roundtrip(options) => options.run(),
+            Command::Throughput(options) => options.run(),
             Command::Mesa(options) => options.run(&rondel),
             Command::Engine(engine) => engine.run(),
             Command::Align(align) => align.run(),

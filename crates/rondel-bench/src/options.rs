@@ -10,7 +10,7 @@ use crate::autoware::Autoware;
 use crate::engine::Engine;
 use crate::link::Network;
 use crate::peer::Peer;
-use crate::studies::{ChainOptions, FailoverOptions, MesaOptions, RoundtripOptions};
+use crate::studies::{ChainOptions, FailoverOptions, MesaOptions, RoundtripOptions, ThroughputOptions};
 use crate::wire::Wire;
 
 /// Measure Rondel on this machine
@@ -66,6 +66,8 @@ pub enum Command {
     Failover(FailoverOptions),
     /// Measure the round trip by size of the payload, beside an echo of datagrams
     Roundtrip(RoundtripOptions),
+    /// Measure messages per second of three patterns, by the number of participants and the size of messages
+    Throughput(ThroughputOptions),
     /// Measure the time until ready, and memory
     Footprint(FootprintOptions),
     /// Measure steps of the engine, without decoding

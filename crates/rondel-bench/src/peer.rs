@@ -21,6 +21,7 @@ use crate::failure::{Failure, Result, io_error, same};
 use crate::join::Join;
 use crate::link::{Counter, PATIENCE, parse, wait_subscribed};
 use crate::order::Sender;
+use crate::throughput::{Sink, Source};
 use crate::traces::Trace;
 use crate::{say, udp};
 
@@ -52,6 +53,10 @@ enum Role {
     Stage(Stage),
     /// Publish on a topic of DDS that the strongest publisher owns
     Owner(Owner),
+    /// Publish the messages of a pattern
+    Source(Source),
+    /// Count the messages of a pattern
+    Sink(Sink),
 }
 
 #[derive(Debug, Args)]
@@ -133,6 +138,8 @@ impl Peer {
             Role::Stage(stage) => stage.run(),
             Role::UdpEcho => udp::echo(),
             Role::Owner(owner) => owner.run(),
+            Role::Source(source) => source.run(),
+            Role::Sink(sink) => sink.run(),
         }
     }
 }

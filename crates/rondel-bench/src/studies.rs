@@ -12,7 +12,7 @@ use crate::measurements::reported;
 use crate::options::{Places, duration};
 use crate::report::Report;
 use crate::runs::Runs;
-use crate::{chain, mesa, roundtrip};
+use crate::{chain, mesa, roundtrip, throughput};
 
 /// The options for results of a study.
 #[derive(Debug, Args)]
@@ -175,6 +175,60 @@ impl RoundtripOptions {
         self.places.written("roundtrip", |report, runs| {
             let lines = roundtrip::lines(&roundtrip::measure(&plan, runs)?);
             report.add("roundtrip", &lines, roundtrip::tables(&lines));
+            Ok(())
+        })
+    }
+}
+
+#[derive(Debug, Args)]
+pub struct ThroughputOptions {
+    /// Measure on these networks
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "zenoh,dds", value_enum)]
+    pub networks: Vec<Network>,
+    /// Measure with these numbers of participants, and messages of the first size
+    #[arg(long, value_name = "NUMBERS", value_delimiter = ',', default_value = "2,4,8,16,32", value_parser = participants)]
+    pub participants: Vec<usize>,
+    /// Measure with messages of these sizes in bytes, and the first number of participants
+    #[arg(long, value_name = "SIZES", value_delimiter = ',', default_value = "4,64,1024,16384", value_parser = message_size)]
+    pub sizes: Vec<usize>,
+    /// Publish N messages in each run, by all participants together
+    #[arg(long, value_name = "N", default_value_t = 200_000, value_parser = clap::value_parser!(u64).range(100..=50_000_000))]
+    pub length: u64,
+    /// Measure each N times, by turns
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    pub repeat: usize,
+    #[command(flatten)]
+    pub places: StudyPlaces,
+}
+
+/// Reads a number of participants.
+fn participants(text: &str) -> std::result::Result<usize, String> {
+    let number = text.parse::<usize>().ok().filter(|number| (2..=64).contains(number) && number % 2 == 0);
+    number.ok_or_else(|| "an even number from 2 to 64".to_owned())
+}
+
+/// Reads the size of a message.
+fn message_size(text: &str) -> std::result::Result<usize, String> {
+    let size = text.parse::<usize>().ok().filter(|size| (1..=1 << 20).contains(size));
+    size.ok_or_else(|| "a number of bytes from 1 to 1048576".to_owned())
+}
+
+impl ThroughputOptions {
+    /// Measures.
+    ///
+    /// # Errors
+    /// When the measurement fails, or its results cannot be written.
+    pub fn run(&self) -> Result<()> {
+        let plan = throughput::Plan {
+            networks: self.networks.clone(),
+            participants: self.participants.clone(),
+            sizes: self.sizes.clone(),
+            messages: self.length,
+            repeat: self.repeat,
+        };
+        self.places.written("throughput", |report, runs| {
+            let measured = throughput::measure(&plan, runs)?;
+            report.add("throughput", &measured, throughput::tables(&measured));
             Ok(())
         })
     }

@@ -49,6 +49,33 @@ fn fill(folder: &Path, name: &str) {
     let (_, text) = page.split_once(&format!("<!--ours run.{name}-->")).unwrap();
     let (shown, _) = text.split_once("<!--end-->").unwrap();
     assert!(shown.contains(&format!("`rondel-bench {name} ")), "{shown}");
+    draw(folder, &root);
+}
+
+/// Draws the runs in a folder, if Python has matplotlib: each figure of the page is there, and those of the runs are not
+/// empty.
+fn draw(folder: &Path, root: &Path) {
+    let python = std::env::var_os("RONDEL_TEST_PYTHON").unwrap_or_else(|| "python3".into());
+    let run = |arguments: &[&std::ffi::OsStr]| {
+        Command::new(&python).args(arguments).stdin(Stdio::null()).output().unwrap()
+    };
+    if !run(&["-c".as_ref(), "import matplotlib".as_ref()]).status.success() {
+        eprintln!("skipped: Python has no matplotlib, figures are not drawn");
+        return;
+    }
+    let plots = folder.join("studies");
+    let output = run(&[root.join("bench/study_plots.py").as_os_str(), folder.as_os_str(), plots.as_os_str()]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let page = fs::read_to_string(folder.join("studies.md")).unwrap();
+    let named = page.split("](studies/").skip(1).filter_map(|rest| rest.split_once(')'));
+    for (figure, _) in named {
+        let svg = fs::read_to_string(plots.join(figure)).unwrap();
+        assert!(svg.contains("<svg"), "{figure}");
+    }
+    let is_drawn = |entry: fs::DirEntry| {
+        fs::read_to_string(entry.path()).is_ok_and(|svg| !svg.contains(">not measured<"))
+    };
+    assert!(fs::read_dir(&plots).unwrap().any(|entry| is_drawn(entry.unwrap())));
 }
 
 /// Whether `rondel` is built: tests of the whole workspace build it; those of this crate alone do not.
@@ -105,6 +132,20 @@ fn round_trips_are_measured_beside_datagrams() {
     for run in &runs {
         let us = run["us"].as_array().unwrap();
         assert!(us.len() == 20 && us.iter().all(|us| us.as_f64() > Some(0.0)), "{run}");
+    }
+}
+
+#[test]
+fn every_subscriber_of_a_pattern_receives_all() {
+    let arguments = ["--participants", "2,4", "--sizes", "4,64", "--length", "400", "--repeat", "1"];
+    let runs = study("throughput", &arguments);
+    // Three patterns on two networks, with two participants, with four, and with another size.
+    assert_eq!(runs.len(), 3 * 2 * 3);
+    for run in &runs {
+        let all = if run["pattern"] == "S1" && run["participants"] == 4 { 3 * 400 } else { 400 };
+        // Three publishers divide the messages.
+        let all = if run["pattern"] == "S2" && run["participants"] == 4 { 399 } else { all };
+        assert!(run["received"] == all && run["rate"].as_f64() > Some(0.0), "{run}");
     }
 }
 

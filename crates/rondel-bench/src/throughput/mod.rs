@@ -1,0 +1,311 @@
+//! Messages per second of three patterns, by the number of participants and the size of messages.
+//!
+//! Every participant is a process. On Zenoh sources connect to their sinks directly. Sources greet until a greeting
+//! of each has reached its sinks; then all publish as fast as the network takes messages. A message that is missing or comes
+//! twice fails the measurement.
+
+mod party;
+
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+use serde::{Deserialize, Serialize};
+
+pub use self::party::{Sink, Source};
+use crate::child::{Child, Stdout};
+use crate::failure::{Failure, Result, same};
+use crate::link::{Link, Network, PATIENCE, free_port};
+use crate::program;
+use crate::runs::Runs;
+use crate::say;
+use crate::table::{Table, median};
+
+/// The time limit for a run.
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// A pattern of publishers and subscribers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum Pattern {
+    /// One publishes, all others subscribe.
+    S1,
+    /// All others publish, one subscribes.
+    S2,
+    /// Pairs: half of them publish, each to a subscriber of its own.
+    S3,
+}
+
+/// The patterns that are measured.
+pub const PATTERNS: [Pattern; 3] = [Pattern::S1, Pattern::S2, Pattern::S3];
+
+/// A topic with the numbers of its participants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Flow {
+    sources: usize,
+    sinks: usize,
+}
+
+impl Pattern {
+    fn name(self) -> &'static str {
+        match self {
+            Pattern::S1 => "S1: one to all",
+            Pattern::S2 => "S2: all to one",
+            Pattern::S3 => "S3: pairs",
+        }
+    }
+
+    /// Returns the topics of a number of participants, at least two.
+    fn flows(self, participants: usize) -> Vec<Flow> {
+        let others = participants.max(2) - 1;
+        match self {
+            Pattern::S1 => vec![Flow { sources: 1, sinks: others }],
+            Pattern::S2 => vec![Flow { sources: others, sinks: 1 }],
+            Pattern::S3 => vec![Flow { sources: 1, sinks: 1 }; participants.max(2) / 2],
+        }
+    }
+}
+
+/// The plan of the measurement.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The networks.
+    pub networks: Vec<Network>,
+    /// The numbers of participants, with the first size.
+    pub participants: Vec<usize>,
+    /// The sizes of messages in bytes, with the first number of participants.
+    pub sizes: Vec<usize>,
+    /// The number of messages that all publish together.
+    pub messages: u64,
+    /// The number of turns.
+    pub repeat: usize,
+}
+
+impl Plan {
+    /// Returns the numbers of participants with the sizes of messages.
+    fn cells(&self) -> Vec<(usize, usize)> {
+        let first = (self.participants.first().copied(), self.sizes.first().copied());
+        let (Some(fewest), Some(smallest)) = first else { return Vec::new() };
+        let by_participants = self.participants.iter().map(|participants| (*participants, smallest));
+        by_participants.chain(self.sizes.iter().skip(1).map(|bytes| (fewest, *bytes))).collect()
+    }
+}
+
+/// A run.
+#[derive(Clone, Debug, Serialize)]
+pub struct Run {
+    /// The network.
+    pub network: Network,
+    /// The pattern.
+    pub pattern: Pattern,
+    /// The number of participants.
+    pub participants: usize,
+    /// The size of messages.
+    pub bytes: usize,
+    /// The turn, from 0.
+    pub turn: usize,
+    /// The number of messages that all subscribers have received together.
+    pub received: u64,
+    /// The longest time of a subscriber from its first message to its last, in seconds.
+    pub seconds: f64,
+    /// Messages received per second.
+    pub rate: f64,
+}
+
+/// Measures every pattern on every network, by turns.
+///
+/// # Errors
+/// When a network cannot be used, or messages are missing or come twice.
+pub fn measure(plan: &Plan, runs: &mut Runs) -> Result<Vec<Run>> {
+    let mut all = Vec::new();
+    for turn in 0..plan.repeat.max(1) {
+        for &network in &plan.networks {
+            for (participants, bytes) in plan.cells() {
+                for pattern in PATTERNS {
+                    let run = run(plan, network, pattern, participants, bytes, turn)?;
+                    say(&format!(
+                        "{}, {}, {participants} participants, {bytes} bytes: {:.0} messages/s",
+                        network.name(),
+                        pattern.name(),
+                        run.rate
+                    ));
+                    runs.add(&run)?;
+                    all.push(run);
+                }
+            }
+        }
+    }
+    Ok(all)
+}
+
+/// Result of a sink.
+#[derive(Debug, Deserialize)]
+struct Received {
+    received: u64,
+    seconds: f64,
+}
+
+fn run(
+    plan: &Plan,
+    network: Network,
+    pattern: Pattern,
+    participants: usize,
+    bytes: usize,
+    turn: usize,
+) -> Result<Run> {
+    // Zenoh's participants meet without this process.
+    let link = if network == Network::Zenoh { None } else { Some(Link::open(network)?) };
+    let own = program::own()?;
+    let start = |role: &str, arguments: Vec<String>| {
+        let all = [vec!["peer".to_owned(), role.to_owned()], arguments].concat();
+        Child::start(role, &own, &all, Stdout::Nothing)
+    };
+    let (mut sources, mut sinks) = (Vec::new(), Vec::new());
+    let flows = pattern.flows(participants);
+    for (index, flow) in flows.iter().enumerate() {
+        let topic = format!("--topic={}", network.address(&format!("throughput/{index}")));
+        let each = (plan.messages / (flows.len() * flow.sources) as u64).max(1);
+        let expected = each * flow.sources as u64;
+        let mut joins: Vec<String> = link.iter().flat_map(|link| link.join()).collect();
+        let mut endpoints = Vec::new();
+        for _ in 0..flow.sinks {
+            let mut arguments = vec![topic.clone(), format!("--sources={}", flow.sources)];
+            arguments.push(format!("--count={expected}"));
+            arguments.extend(joins.iter().cloned());
+            if link.is_none() {
+                let endpoint = format!("tcp/127.0.0.1:{}", free_port()?);
+                arguments.push(format!("--zenoh-listen={endpoint}"));
+                endpoints.push(format!("--zenoh-connect={endpoint}"));
+            }
+            let mut sink = start("sink", arguments)?;
+            sink.wait_for("ready", PATIENCE)?;
+            sinks.push((sink, expected));
+        }
+        joins.append(&mut endpoints);
+        for number in 0..flow.sources {
+            let mut arguments = vec![topic.clone(), format!("--number={number}")];
+            arguments.extend([format!("--count={each}"), format!("--bytes={bytes}")]);
+            arguments.extend(joins.iter().cloned());
+            sources.push(start("source", arguments)?);
+        }
+    }
+    for source in &mut sources {
+        source.wait_for("ready", PATIENCE)?;
+    }
+    for (sink, _) in &mut sinks {
+        sink.wait_for("greeted", PATIENCE)?;
+    }
+    for source in &sources {
+        source.signal(Signal::SIGUSR1)?;
+    }
+    let (mut received, mut seconds) = (0, 0.0_f64);
+    for (sink, expected) in sinks {
+        let found = result(sink)?;
+        same(|| "messages of a subscriber".to_owned(), expected, found.received)?;
+        received += found.received;
+        seconds = seconds.max(found.seconds);
+    }
+    for source in sources {
+        let ended = source.wait(LIMIT)?;
+        if ended.status != Some(0) {
+            return Err(ended.failed("a source"));
+        }
+    }
+    if let Some(link) = link {
+        link.close();
+    }
+    // The first message begins the time.
+    let rate = received as f64 / seconds.max(1e-9);
+    Ok(Run { network, pattern, participants, bytes, turn, received, seconds, rate })
+}
+
+fn result(sink: Child) -> Result<Received> {
+    let ended = sink.wait(LIMIT)?;
+    let found = ended.log.iter().rev().find_map(|line| serde_json::from_str(line).ok());
+    match found {
+        Some(found) if ended.status == Some(0) => Ok(found),
+        _ => Err::<Received, Failure>(ended.failed("a sink")),
+    }
+}
+
+/// Returns a table for each network.
+pub fn tables(runs: &[Run]) -> Vec<Table> {
+    let mut networks: Vec<Network> = Vec::new();
+    for run in runs {
+        if !networks.contains(&run.network) {
+            networks.push(run.network);
+        }
+    }
+    networks.into_iter().map(|network| table(network, runs)).collect()
+}
+
+fn table(network: Network, runs: &[Run]) -> Table {
+    let heads = ["participants", "bytes", "S1: one to all", "S2: all to one", "S3: pairs"];
+    let mut table = Table::new(format!("Messages received per second on {}", network.name()), &heads);
+    let mut cells: Vec<(usize, usize)> = Vec::new();
+    for run in runs.iter().filter(|run| run.network == network) {
+        if !cells.contains(&(run.participants, run.bytes)) {
+            cells.push((run.participants, run.bytes));
+        }
+    }
+    for (participants, bytes) in cells {
+        let mut row = vec![participants.to_string(), bytes.to_string()];
+        row.extend(PATTERNS.map(|pattern| {
+            let of = runs.iter().filter(|run| (run.network, run.pattern) == (network, pattern));
+            let of = of.filter(|run| (run.participants, run.bytes) == (participants, bytes));
+            let rates: Vec<f64> = of.map(|run| run.rate).collect();
+            if rates.is_empty() { "-".to_owned() } else { format!("{:.0}", median(&rates)) }
+        }));
+        table.row(row);
+    }
+    table.note(
+        "All subscribers together, medians of the turns. The study measures three patterns on 4-byte data with 2 to 32 \
+         participants (paper); these patterns are ours.",
+    );
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_use_all_participants() {
+        for participants in [2, 4, 32] {
+            for pattern in PATTERNS {
+                let flows = pattern.flows(participants);
+                let used: usize = flows.iter().map(|flow| flow.sources + flow.sinks).sum();
+                assert_eq!(used, participants, "{pattern:?}");
+            }
+        }
+        assert_eq!(Pattern::S3.flows(4), vec![Flow { sources: 1, sinks: 1 }; 2]);
+    }
+
+    #[test]
+    fn cells_vary_one_thing_at_a_time() {
+        let plan = Plan {
+            networks: Vec::new(),
+            participants: vec![2, 4],
+            sizes: vec![4, 64],
+            messages: 10,
+            repeat: 1,
+        };
+        assert_eq!(plan.cells(), [(2, 4), (4, 4), (2, 64)]);
+        assert!(Plan { sizes: Vec::new(), ..plan }.cells().is_empty());
+    }
+
+    #[test]
+    fn tables_have_the_medians() {
+        let run = |pattern, rate| Run {
+            network: Network::Dds,
+            pattern,
+            participants: 2,
+            bytes: 4,
+            turn: 0,
+            received: 10,
+            seconds: 1.0,
+            rate,
+        };
+        let runs = [run(Pattern::S1, 10.0), run(Pattern::S1, 30.0), run(Pattern::S3, 5.0)];
+        let [table] = &tables(&runs)[..] else { panic!("one network") };
+        assert!(table.markdown().contains("| 2 | 4 | 20 | - | 5 |"), "{}", table.markdown());
+    }
+}
