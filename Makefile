@@ -88,14 +88,15 @@ test-peers: setup .venv/peers ## other programs: ROS 2 nodes on hiroz and ros2-c
 
 # Everything that the usual build leaves out, in one set, so that both targets share their build: seven minutes. Servers
 # start and stop for two minutes, most of them PostgreSQL.
-FEATURES := rondel/dds-security,rondel/proto,rondel/parquet,rondel/postgres,rondel/webhook,rondel/otlp,rondel/nats,rondel/kafka
-test-features: setup nextest .venv/ready ## test what the usual build leaves out: DDS Security (also with Fast DDS), .proto files, Parquet, PostgreSQL, webhooks, OpenTelemetry
+FEATURES := rondel/dds-security,rondel/proto,rondel/parquet,rondel/postgres,rondel/webhook,rondel/otlp,rondel/nats,rondel/kafka,rondel/foxglove
+test-features: setup nextest .venv/ready ## test what the usual build leaves out: DDS Security (also with Fast DDS), .proto files, Parquet, PostgreSQL, webhooks, OpenTelemetry, Foxglove
 	@scripts/setup features
 	@mkdir -p $(TARGET)/peers
 	c++ -std=c++17 -O1 -o $(TARGET)/peers/on-fastdds $(PEERS)/on-fastdds/main.cpp -lfastrtps -lfastcdr -lpthread
 	RONDEL_TEST_FASTDDS=$(abspath $(TARGET))/peers/on-fastdds RONDEL_TEST_REQUIRE_ALERTMANAGER=1 RONDEL_TEST_REQUIRE_PROMETHEUS=1 cargo nextest run --workspace --locked --features $(FEATURES) \
-		--test dds_security --test typed --test protobuf --test parquet --test tables --test deployment --test postgres --test webhook --test alertmanager --test otlp --test metrics_push --test prometheus
-	cargo test --workspace --exclude rondel-bench --locked --features $(FEATURES) --lib -- dds:: postgres:: tls:: http:: webhook:: alertmanager:: otlp::
+		--test dds_security --test typed --test protobuf --test parquet --test tables --test deployment --test postgres --test webhook --test alertmanager --test otlp --test metrics_push --test prometheus --test foxglove
+	cargo test --workspace --exclude rondel-bench --locked --features $(FEATURES) --lib -- dds:: postgres:: tls:: http:: webhook:: alertmanager:: otlp:: foxglove::
+	cargo test --workspace --locked --features $(FEATURES) --bin rondel -- foxglove::
 
 # Releases of PostgreSQL that Debian does not package: their programs are in Maven artifacts of 15 MB. The server runs as
 # another user than root, who must be able to read the folder of the build results.

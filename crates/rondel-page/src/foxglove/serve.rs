@@ -149,8 +149,8 @@ async fn converse(mut socket: WebSocket, client: Joined) {
                     match message {
                         Message::Text(text) => client.receive(text.as_str()),
                         Message::Binary(_) => client.refuse_bytes(),
-                        Message::Ping(_) | Message::Pong(_) => {}
-                        Message::Close(_) => return,
+                        // Receiving again answers a ping or the end of the connection.
+                        Message::Ping(_) | Message::Pong(_) | Message::Close(_) => {}
                     }
                 }
                 Some(Err(_)) | None => return,

@@ -146,7 +146,7 @@ impl Running {
     }
 
     /// The pipeline, and the subscription to each topic.
-    #[cfg_attr(not(any(feature = "page", feature = "foxglove")), allow(dead_code))]
+    #[cfg_attr(not(feature = "page"), allow(dead_code))]
     pub fn observed(&self) -> (Weak<Pipeline>, Vec<TopicId>) {
         (Arc::downgrade(&self.pipeline), self.subscriber.topics.iter().map(|topic| topic.slot).collect())
     }
