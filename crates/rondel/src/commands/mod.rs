@@ -29,6 +29,7 @@ mod reports;
 mod run;
 mod selecting;
 mod silence;
+mod standby;
 mod table_arguments;
 mod tap;
 mod test;
@@ -104,6 +105,7 @@ enum Command {
     Replay(replay::Replay),
     Audit(audit::AuditCommand),
     GateGuard(gate_guard::GateGuard),
+    Standby(standby::Standby),
     Topics(topics::Topics),
     Init(init::Init),
     Trace(trace::Trace),
@@ -154,6 +156,7 @@ impl Arguments {
             Command::Replay(replay) => replay.run(),
             Command::Audit(audit) => audit.run(),
             Command::GateGuard(guard) => guard.run(),
+            Command::Standby(standby) => standby.run(),
             Command::Topics(topics) => topics.run(),
             Command::Init(init) => init.run(),
             Command::Trace(trace) => trace.run(),

@@ -8,6 +8,7 @@ mod dds_security;
 mod durability;
 mod events;
 mod gates;
+mod group;
 mod heartbeat;
 mod kafka;
 mod limits;
@@ -53,6 +54,7 @@ pub use events::{Unheard, unheard};
 #[cfg(test)]
 pub use gates::Message;
 pub use gates::{GateSettings, Substitute, WhenBlind};
+pub use group::GroupSettings;
 pub use heartbeat::Heartbeat;
 pub use limits::{Limits, bytes, resend};
 pub use metrics::{MetricsSettings, PushSettings, listen_address};
@@ -94,6 +96,8 @@ pub struct Deployment {
     pub heartbeat: Option<Heartbeat>,
     /// Gates, which pass messages on while properties hold.
     pub gates: Vec<GateSettings>,
+    /// The group whose members stand by for each other.
+    pub group: Option<GroupSettings>,
     /// Recording around violations.
     pub record: Option<FlightSettings>,
     /// The audit file.
@@ -185,6 +189,7 @@ impl Deployment {
             spool: None,
             heartbeat: None,
             gates: Vec::new(),
+            group: None,
             record: None,
             audit: None,
             text: None,
@@ -212,7 +217,8 @@ impl Deployment {
         let gates = self.gates.iter().map(|gate| &gate.to);
         let actions = self.actions.iter().filter_map(ActionSettings::address);
         let read = sources.chain(&self.alignment.progress).chain(&self.clock);
-        read.chain(self.sink_addresses()).chain(gates).chain(actions)
+        let group = self.group.iter().map(|group| &group.address);
+        read.chain(self.sink_addresses()).chain(gates).chain(actions).chain(group)
     }
 
     /// Returns the addresses of all sinks: of verdicts, sets, reports and the state of the run.
@@ -258,7 +264,7 @@ impl Deployment {
             largest_message,
             instance_bytes,
             exactly,
-            ids: options.ids || self.ids || exactly || stored,
+            ids: options.ids || self.ids || exactly || stored || options.live && self.group.is_some(),
             blind: self.blind,
             reset: self.reset,
             // Live they come from publishers, in recordings beside the messages; lines need none.

@@ -14,6 +14,7 @@ use super::audit::audit;
 use super::durability::{self, durability};
 use super::events::{Unheard, unheard};
 use super::gates::{self, GateSettings, Surroundings};
+use super::group::{Beside, GroupSettings, group};
 use super::heartbeat::heartbeat;
 use super::kafka::kafka_settings;
 use super::limits::limits;
@@ -61,6 +62,7 @@ const SECTIONS: Synonyms = &[
     (&["gate", "guard", "forward", "enforce"], "write `gates`, a list of gates"),
     (&["database", "sqlite", "db"], "write `store: verdicts.db`"),
     (&["action", "reactions", "do", "on", "alarms"], "write `actions`"),
+    (&["standby", "redundancy", "failover", "replicas"], "write `group: NAME`"),
     (&["watch", "auto_reload", "hot_reload", "live_reload"], "write `reload: watch`"),
 ];
 
@@ -93,6 +95,7 @@ struct Sections<'y> {
     slow_consumer: Option<Item<'y>>,
     heartbeat: Option<Item<'y>>,
     gates: Option<Item<'y>>,
+    group: Option<Item<'y>>,
     durability: Option<Item<'y>>,
     ids: Option<Item<'y>>,
     blind: Option<Item<'y>>,
@@ -157,8 +160,12 @@ pub(super) fn deployment(
     let heartbeat = sections.heartbeat.and_then(|item| heartbeat(item, &sinks, &mut places, mistakes));
     let (gates, substitutes) = sections.read_gates(spec, &topics, &alignment, &mut places, mistakes);
     let durability = sections.read_durability(spec, &topics, &networks, mistakes);
+    let group = sections.read_group(&sinks, durability, clock.is_some(), &mut places, mistakes);
     let keeps = store.is_some() || !driven.is_empty();
-    let has_ids = ids || matches!(durability, Some(Durability::Exactly(_))) || keeps && clock.is_none();
+    let has_ids = ids
+        || group.is_some()
+        || matches!(durability, Some(Durability::Exactly(_)))
+        || keeps && clock.is_none();
     let selecting = Selecting { specification: specification.as_ref(), emit, has_ids };
     let actions = sections.read_actions(&selecting, &mut places, mistakes);
     places::check(&places, mistakes);
@@ -174,6 +181,7 @@ pub(super) fn deployment(
         spool,
         heartbeat,
         gates,
+        group,
         record,
         audit,
         text: None,
@@ -230,6 +238,7 @@ impl<'y> Sections<'y> {
             slow_consumer: members.get("slow_consumer"),
             heartbeat: members.get("heartbeat"),
             gates: members.get("gates"),
+            group: members.get("group"),
             durability: members.get("durability"),
             ids: members.get("ids"),
             blind: members.get("blind"),
@@ -428,6 +437,25 @@ impl<'y> Sections<'y> {
             durability::check(item, spec.unwrap_or(&Spec::default()), &topics.sources, networks, mistakes);
         }
         Some(durability)
+    }
+
+    /// The section `group:`.
+    fn read_group(
+        &self,
+        sinks: &[Vec<Address>],
+        durability: Option<Durability>,
+        is_simulated: bool,
+        places: &mut Vec<Place<'y>>,
+        mistakes: &mut Mistakes,
+    ) -> Option<GroupSettings> {
+        let beside = Beside {
+            gates: self.gates,
+            synchronize: self.synchronize,
+            durability: self.durability.map(|item| (item, durability)),
+            reload: self.reload,
+            is_simulated,
+        };
+        group(self.group?, sinks, &beside, places, mistakes)
     }
 
     fn read_missing_after(&self, mistakes: &mut Mistakes) -> Option<i64> {

@@ -8,6 +8,7 @@ mod notices;
 mod receiving;
 mod simulated;
 mod slots;
+mod withholding;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
@@ -546,6 +547,9 @@ impl State {
     #[inline]
     fn send(&mut self) {
         if self.session.has_reports() {
+            if self.sinks.withholds() {
+                return self.withhold();
+            }
             match (&mut self.recorder, &mut self.meter) {
                 (None, None) => self.sinks.take(self.session.reports()),
                 (recorder, meter) => {
@@ -563,6 +567,12 @@ impl State {
             // Sending may have waited for a consumer.
             self.session.alive();
         }
+        self.send_others();
+    }
+
+    /// Sends everything but reports to its sinks.
+    #[inline]
+    fn send_others(&mut self) {
         if self.session.has_notices() {
             // Gaps in the numbers of publishers are reported as `lost`, whatever the route.
             let notices = self.session.notices().filter(|notice| notice.kind != "gap");

@@ -12,6 +12,7 @@ use crate::live::acting::Acting;
 use crate::live::listener::Outcome;
 use crate::live::losses::Unconfirmed;
 use crate::live::pipeline::Stop;
+use crate::live::standby::Membership;
 
 /// Part of the time limit that is reserved for the summary and the exit of the process.
 const EXIT: Duration = Duration::from_millis(600);
@@ -35,7 +36,8 @@ impl Running {
         if !closed.is_closed {
             closed.networks.wake();
         }
-        let resumable = self.snapshots.is_some();
+        // A standby continues, too.
+        let resumable = self.snapshots.is_some() || self.membership.is_some();
         let ended = self.pipeline.end(resumable.then_some(closed.is_closed), left(deadline).max(WAKE));
         let Some(publishers) = ended else {
             // Accepted verdicts are written all the same.
@@ -54,6 +56,8 @@ impl Running {
         }
         let mut flushed = closed.is_closed && self.flushed;
         flushed &= flush_all(&publishers, deadline, Duration::ZERO);
+        // Afterwards: a standby takes over at once.
+        let standby = self.membership.map(Membership::end);
         // Afterwards: programs take as long as they like.
         let (acted, acting) = match self.acting {
             None => (None, Vec::new()),
@@ -105,6 +109,7 @@ impl Running {
             past: self.past,
             gates: self.pipeline.gates(),
             audit: None,
+            standby,
             driven,
             acted,
         })

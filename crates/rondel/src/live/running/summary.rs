@@ -15,6 +15,7 @@ use crate::live::losses::{Unconfirmed, Undelivered, outage_json, outage_text};
 use crate::live::pipeline::{ClockAccount, Traffic};
 use crate::live::reload::Reloads;
 use crate::live::reload::past::PastViolations;
+use crate::live::standby::state::GroupState;
 use crate::output::colour_of;
 use crate::output::summary::{
     Reasons, least_robustness, not_evaluated, unstamped, violations, with_figures, withheld_verdicts,
@@ -68,6 +69,8 @@ pub struct RunSummary {
     pub past: PastViolations,
     /// The account of the audit file, if there is one.
     pub audit: Option<AuditSummary>,
+    /// The state of the member of a group, if the run was one.
+    pub(super) standby: Option<GroupState>,
     /// The store and other destinations beside networks.
     pub(super) driven: Vec<DestinationSummary>,
     /// The account of actions, if there are any.
@@ -185,6 +188,9 @@ impl RunSummary {
         whole["gates"] = self.gates.iter().map(GateFigures::json).collect();
         whole["actions"] = json!(self.acted.as_ref().map(ActionSummary::json));
         whole["violated_before_reload"] = self.past.json();
+        if let Some(standby) = &self.standby {
+            whole["standby"] = standby.json();
+        }
         whole.to_string()
     }
 
@@ -283,6 +289,7 @@ impl RunSummary {
         sentences.extend(verdicts.into_iter().flatten().chain(outages).chain(clock).chain(pauses));
         sentences.extend(self.reloads.sentence());
         sentences.extend(self.past.sentences());
+        sentences.extend(self.standby.as_ref().map(GroupState::sentence));
         sentences.extend(self.recorded.iter().flat_map(FlightSummary::sentences));
         sentences.extend(self.audit.iter().flat_map(AuditSummary::sentences));
         sentences.extend(self.driven.iter().map(DestinationSummary::sentence));
