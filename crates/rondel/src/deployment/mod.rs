@@ -264,7 +264,7 @@ impl Deployment {
             largest_message,
             instance_bytes,
             exactly,
-            ids: options.ids || self.ids || exactly || stored || options.live && self.group.is_some(),
+            ids: options.ids || self.ids || exactly || stored,
             blind: self.blind,
             reset: self.reset,
             // Live they come from publishers, in recordings beside the messages; lines need none.

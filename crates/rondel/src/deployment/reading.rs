@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 use rondel_net::kafka;
 use rondel_net::networks::NetworkSettings;
+use rondel_net::ros2;
 use rondel_runtime::{Blind, Emit, Input, Reset};
 use rondel_spec::Spec;
 
@@ -127,18 +128,12 @@ pub(super) fn deployment(
 ) -> Option<Deployment> {
     let sections = Sections::read(root, mistakes);
     let specification = sections.read_specification(folder, recordings, mistakes);
-    let ids = sections.ids.and_then(|item| item.boolean("ids", mistakes)).unwrap_or(false);
+    let ids = sections.read_ids(mistakes);
     let reset = sections.reset.map_or_else(Reset::default, |item| reset(item, mistakes));
     let ros2 = sections.ros2.and_then(|item| ros2_settings(item, mistakes));
     let (ros2, clock) = ros2.map_or((None, None), |(settings, clock)| (Some(settings), clock));
     let joins = recordings.is_empty();
-    let mut networks = NetworkSettings {
-        zenoh: sections.zenoh.map(|item| zenoh_settings(item, folder, mistakes)),
-        dds: sections.dds.map(|item| dds_settings(item, folder, ros2.as_ref(), joins, mistakes)),
-        mqtt: sections.mqtt.map(|item| mqtt_settings(item, folder, mistakes)),
-        kafka: sections.kafka.map(|item| kafka_settings(item, folder, joins, mistakes)),
-        ros2: ros2.map(Ok),
-    };
+    let mut networks = sections.read_networks(ros2, folder, joins, mistakes);
     let (slow_consumer, spool) = slow_consumer(sections.slow_consumer, folder, mistakes);
     let record = sections.read_record(folder, mistakes);
     let audit = sections.audit.and_then(|item| audit(item, folder, mistakes));
@@ -162,10 +157,7 @@ pub(super) fn deployment(
     let durability = sections.read_durability(spec, &topics, &networks, mistakes);
     let group = sections.read_group(&sinks, durability, clock.is_some(), &mut places, mistakes);
     let keeps = store.is_some() || !driven.is_empty();
-    let has_ids = ids
-        || group.is_some()
-        || matches!(durability, Some(Durability::Exactly(_)))
-        || keeps && clock.is_none();
+    let has_ids = ids || matches!(durability, Some(Durability::Exactly(_))) || keeps && clock.is_none();
     let selecting = Selecting { specification: specification.as_ref(), emit, has_ids };
     let actions = sections.read_actions(&selecting, &mut places, mistakes);
     places::check(&places, mistakes);
@@ -254,6 +246,29 @@ impl<'y> Sections<'y> {
         };
         members.finish(SECTIONS, mistakes);
         sections
+    }
+
+    /// The networks. `joins`: whether the deployment is to be run.
+    fn read_networks(
+        &self,
+        ros2: Option<ros2::Settings>,
+        folder: &Path,
+        joins: bool,
+        mistakes: &mut Mistakes,
+    ) -> NetworkSettings {
+        NetworkSettings {
+            zenoh: self.zenoh.map(|item| zenoh_settings(item, folder, mistakes)),
+            dds: self.dds.map(|item| dds_settings(item, folder, ros2.as_ref(), joins, mistakes)),
+            mqtt: self.mqtt.map(|item| mqtt_settings(item, folder, mistakes)),
+            kafka: self.kafka.map(|item| kafka_settings(item, folder, joins, mistakes)),
+            ros2: ros2.map(Ok),
+        }
+    }
+
+    /// Whether verdicts have ids: those of a group are published by several processes.
+    fn read_ids(&self, mistakes: &mut Mistakes) -> bool {
+        let is_set = self.ids.and_then(|item| item.boolean("ids", mistakes)).unwrap_or(false);
+        is_set || self.group.is_some()
     }
 
     /// The specification, or that of a synchronizer: only its topics.
