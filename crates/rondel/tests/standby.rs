@@ -40,7 +40,7 @@ impl Net {
         let Net { prefix, section, .. } = self;
         let text = format!(
             "formula: {formula}\n{section}topics: {{ trace: {{ source: \"{prefix}:s\", time: t }} }}\n\
-             alignment: {{ policy: arrival }}\nverdicts: {{ emit: every, to: \"{prefix}:v\" }}\ngroup: {group}\n"
+             alignment: {{ policy: arrival, behind: never }}\nverdicts: {{ emit: every, to: \"{prefix}:v\" }}\ngroup: {group}\n"
         );
         folder.file("rondel.yaml", text)
     }
