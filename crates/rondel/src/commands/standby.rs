@@ -2,22 +2,21 @@
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use clap::{Args, Subcommand};
 use rondel_event::{Timestamp, TopicId};
 use rondel_net::adapter::{Publisher, Sample, Subscription};
-use rondel_net::networks::NetworkSettings;
-use rondel_net::zenoh::Mode;
 use serde_json::json;
 
-use crate::deployment::{self, Address, Deployment, GroupSettings};
+use crate::deployment::{self, Deployment, GroupSettings};
 use crate::live::networks::{self, Networks};
 use crate::live::signals::End;
 use crate::live::standby::election::{MemberId, Role, Sign};
 use crate::live::standby::message::{self, About, Message};
+use crate::live::standby::network_of;
 use crate::output::Format;
 use crate::output::time_text::TimeText;
 use crate::{complain, exit, say};
@@ -111,7 +110,7 @@ impl Watching {
     ///
     /// # Errors
     /// The exit status, after the reason was shown.
-    fn join(file: &PathBuf) -> Result<Watching, u8> {
+    fn join(file: &Path) -> Result<Watching, u8> {
         let deployment = Deployment::from_file(file).map_err(|_| exit::USAGE)?;
         let Some(settings) = deployment.group.clone() else {
             complain(&format!("{}: there is no group: add `group: NAME`", file.display()));
@@ -170,35 +169,6 @@ impl Watching {
 fn active(members: &BTreeMap<MemberId, (Sign, About)>) -> Option<&Sign> {
     let signs = members.values().map(|(sign, _)| sign);
     signs.filter(|sign| sign.role == Role::Active).max_by_key(|sign| sign.epoch)
-}
-
-/// The settings to join the network of a group beside its members: without the endpoints and the session of the run.
-fn network_of(address: &Address, all: &NetworkSettings) -> NetworkSettings {
-    let mut joined = NetworkSettings::default();
-    match address {
-        Address::Zenoh(..) => {
-            joined.zenoh = all.zenoh.clone().map(|mut zenoh| {
-                let here = std::mem::take(&mut zenoh.listen);
-                let here = here
-                    .iter()
-                    .map(|endpoint| endpoint.replace("0.0.0.0", "127.0.0.1").replace("[::]", "[::1]"));
-                zenoh.connect.extend(here);
-                if !zenoh.connect.is_empty() || zenoh.mode == Some(Mode::Router) {
-                    zenoh.mode = Some(Mode::Client);
-                }
-                zenoh
-            });
-        }
-        Address::Mqtt(..) => {
-            joined.mqtt = all.mqtt.clone().map(|mut mqtt| {
-                // The broker would end the session of the run.
-                (mqtt.settings.client_id, mqtt.settings.clean_start) = (None, true);
-                mqtt
-            });
-        }
-        _ => joined.dds.clone_from(&all.dds),
-    }
-    joined
 }
 
 impl Status {

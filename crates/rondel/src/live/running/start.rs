@@ -186,7 +186,7 @@ impl Running {
             let (pipeline, slots) = (Arc::downgrade(&pipeline), slots.clone());
             Joining { pipeline, permit, senders, slots, resumes, handle }
         });
-        let membership = Membership::join(deployment, &networks, joining)?;
+        let membership = Membership::join(deployment, &networks, joining, interrupted)?;
         if let Some(metrics) = &metrics {
             metrics.begin(Observed {
                 pipeline: Arc::downgrade(&pipeline),

@@ -1,6 +1,7 @@
 //! The thread of a member: sends and receives signs of life, and lets the pipeline publish or withhold.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
@@ -12,14 +13,16 @@ use super::Joining;
 use super::election::{Change, Claim, Election, Fence, MemberId, Nanos, Refusal, Role, Sign};
 use super::message::{About, Message, write_sign};
 use crate::deployment::GroupSettings;
+use crate::live::networks::Networks;
 use crate::live::pipeline::Unresponsive;
 use crate::output::time_text::TimeText;
 use crate::{say, warn};
 
 /// Number of withheld verdicts that are published between two looks at the clock.
 const PORTION: usize = 256;
-/// Time limit for the network to accept a sign of life.
-const OFFER: Duration = Duration::from_millis(2);
+/// Time limit for the network to accept a sign of life. On Zenoh it waits for members alone, and not for slow consumers of
+/// verdicts, from this limit on.
+const OFFER: Duration = Duration::from_millis(10);
 /// Longest wait for the evaluating thread, between two signs.
 const LOOK: Duration = Duration::from_millis(20);
 /// The least time after which an evaluating thread that does not move makes its member silent.
@@ -49,6 +52,8 @@ pub(super) struct Worker {
     election: Election,
     run: Joining,
     publisher: Box<dyn Publisher>,
+    /// The connection for signs of life alone, if there is one.
+    connection: Option<Arc<Networks>>,
     /// Number of the next sign.
     number: u64,
     /// The time of the next sign.
@@ -78,7 +83,7 @@ impl Worker {
         about: About,
         election: Election,
         run: Joining,
-        publisher: Box<dyn Publisher>,
+        (publisher, connection): (Box<dyn Publisher>, Option<Arc<Networks>>),
     ) -> Worker {
         Worker {
             group: settings.name.clone(),
@@ -89,6 +94,7 @@ impl Worker {
             election,
             run,
             publisher,
+            connection,
             number: 0,
             next_sign: Nanos::MIN,
             is_sending: true,
@@ -398,7 +404,11 @@ impl Worker {
             successor,
         };
         let text = write_sign(&self.group, &sign, &self.about);
-        let sent = self.publisher.offer(&text, OFFER);
+        // A connection that is lost accepts signs that no member receives.
+        let sent = match self.is_connected() {
+            true => self.publisher.offer(&text, OFFER).map_err(|error| error.to_string()),
+            false => Err("the connection is lost".to_owned()),
+        };
         self.publisher.release();
         if let Err(error) = &sent
             && self.is_sending
@@ -407,6 +417,12 @@ impl Worker {
         }
         self.is_sending = sent.is_ok();
         self.is_sending
+    }
+
+    /// Whether the broker or the router of the group is reached, where a connection has one.
+    fn is_connected(&self) -> bool {
+        let is_lost = |networks: &Arc<Networks>| networks.connected().iter().any(|(_, is)| !is);
+        !self.connection.as_ref().is_some_and(is_lost)
     }
 
     /// Shows standbys that come and go, and that none is there.

@@ -21,19 +21,24 @@ use std::time::Duration;
 
 use rondel_event::TopicId;
 use rondel_net::adapter::{Publisher, Sample, Subscription, now};
+use rondel_net::zenoh::Mode;
 
 use self::election::{Election, Member, MemberId, Role};
 use self::member::{Event, Worker};
 use self::message::About;
 use self::state::{GroupHandle, GroupState};
-use crate::deployment::{Deployment, GroupSettings};
-use crate::live::networks::Networks;
+use crate::deployment::{Address, Deployment, GroupSettings};
+use crate::live::networks::{NetworkSettings, Networks};
 use crate::live::pipeline::Pipeline;
+use crate::live::signals::StopFlag;
 use crate::sinks::withheld::Permit;
+use crate::warn;
 
 /// Number of messages of the group that wait for its thread. Further ones are dropped: signs of life are repeated.
 const QUEUE: usize = 1_024;
-/// Time limit for closing the subscription.
+/// Time limit for opening a connection of the group.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Time limit for closing the subscription, and the connection.
 const LEAVE: Duration = Duration::from_millis(500);
 
 /// A member of a group.
@@ -41,6 +46,8 @@ pub struct Membership {
     events: mpsc::SyncSender<Event>,
     thread: JoinHandle<()>,
     subscription: Box<dyn Subscription>,
+    /// The connection for signs of life alone, if there is one.
+    connection: Option<Arc<Networks>>,
     handle: GroupHandle,
 }
 
@@ -92,6 +99,56 @@ pub fn lease(settings: &GroupSettings) -> i64 {
     i64::try_from(settings.lease.as_nanos()).unwrap_or(i64::MAX)
 }
 
+/// The settings to join the network of a group beside its members: without the endpoints and the session of the run.
+pub fn network_of(address: &Address, all: &NetworkSettings) -> NetworkSettings {
+    let mut joined = NetworkSettings::default();
+    match address {
+        Address::Zenoh(..) => {
+            joined.zenoh = all.zenoh.clone().map(|mut zenoh| {
+                let here = std::mem::take(&mut zenoh.listen);
+                let here = here
+                    .iter()
+                    .map(|endpoint| endpoint.replace("0.0.0.0", "127.0.0.1").replace("[::]", "[::1]"));
+                zenoh.connect.extend(here);
+                if !zenoh.connect.is_empty() || zenoh.mode == Some(Mode::Router) {
+                    zenoh.mode = Some(Mode::Client);
+                }
+                zenoh
+            });
+        }
+        Address::Mqtt(..) => {
+            joined.mqtt = all.mqtt.clone().map(|mut mqtt| {
+                // The broker would end the session of the run.
+                (mqtt.settings.client_id, mqtt.settings.clean_start) = (None, true);
+                mqtt
+            });
+        }
+        _ => joined.dds.clone_from(&all.dds),
+    }
+    joined
+}
+
+/// Opens a connection for signs of life alone, where that of the run has one broker or router: a consumer of verdicts that
+/// accepts nothing can hold back everything on it.
+fn own_connection(address: &Address, all: &NetworkSettings, interrupted: &StopFlag) -> Option<Arc<Networks>> {
+    let is_shared = match address {
+        Address::Zenoh(..) => all.zenoh.as_ref().is_some_and(|zenoh| zenoh.mode == Some(Mode::Client)),
+        Address::Mqtt(..) => true,
+        _ => false,
+    };
+    if !is_shared {
+        return None;
+    }
+    let joined = network_of(address, all);
+    match Networks::open(&joined, Some(PATIENCE), || interrupted.is_set(), |_| {}) {
+        Ok(networks) => Some(Arc::new(networks)),
+        Err(error) => {
+            warn(&format!("signs of life of the group share the connection of the run: {error}"));
+            None
+        }
+    }
+}
+
 impl Membership {
     /// Joins the group of a deployment, if it has one, once its topics are subscribed to.
     ///
@@ -101,12 +158,15 @@ impl Membership {
         deployment: &Deployment,
         networks: &Networks,
         joining: Option<Joining>,
+        interrupted: &StopFlag,
     ) -> Result<Option<Membership>, String> {
         let Some((settings, joining)) = deployment.group.as_ref().zip(joining) else { return Ok(None) };
         let handle = joining.handle.clone();
         // The topics have been subscribed to.
         handle.change(|state| state.since = now().as_nanos());
         let (events, incoming) = mpsc::sync_channel(QUEUE);
+        let connection = own_connection(&settings.address, &deployment.networks, interrupted);
+        let networks = connection.as_deref().unwrap_or(networks);
         let publisher = networks.publisher(&settings.address, false)?;
         let (group, received) = (settings.name.clone(), events.clone());
         let receive = move |_: TopicId, samples: &[Sample<'_>]| {
@@ -116,6 +176,9 @@ impl Membership {
             }
         };
         let subscription = networks.subscribe(&settings.address, TopicId(u32::MAX), Arc::new(receive))?;
+        if let Some(own) = &connection {
+            own.begin();
+        }
         let state = handle.state();
         let about = About {
             process: std::process::id(),
@@ -126,12 +189,12 @@ impl Membership {
         };
         let own = Member { id: state.member, prefer: settings.prefer, lease: lease(settings) };
         let election = Election::new(own, joining.permit.now());
-        let worker = Worker::new(settings, about, election, joining, publisher);
+        let worker = Worker::new(settings, about, election, joining, (publisher, connection.clone()));
         let thread = thread::Builder::new().name("group".into());
         let thread = thread
             .spawn(move || worker.run(&incoming))
             .map_err(|error| format!("cannot start a thread: {error}"))?;
-        Ok(Some(Membership { events, thread, subscription, handle }))
+        Ok(Some(Membership { events, thread, subscription, connection, handle }))
     }
 
     /// Leaves the group, so that a standby takes over at once. Returns the last state.
@@ -140,6 +203,10 @@ impl Membership {
         // A panic of the thread has been reported.
         let _ = self.thread.join();
         self.subscription.close(LEAVE);
+        drop(self.subscription);
+        if let Some(networks) = self.connection.and_then(Arc::into_inner) {
+            networks.close_within(LEAVE);
+        }
         self.handle.state()
     }
 }
