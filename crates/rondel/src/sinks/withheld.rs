@@ -170,6 +170,11 @@ impl<T> Ring<T> {
         self.items.pop_front().map(|item| item.content)
     }
 
+    /// Removes all items.
+    pub fn clear(&mut self) {
+        self.items.clear();
+    }
+
     /// The number of items.
     pub fn len(&self) -> usize {
         self.items.len()
@@ -236,6 +241,14 @@ impl Withheld {
             self.permit.dropped.fetch_add(1, Ordering::Relaxed);
         }
         self.count();
+    }
+
+    /// Forgets the withheld reports of a standby.
+    pub fn forget(&mut self) {
+        if self.mode == Mode::Withholding {
+            self.ring.clear();
+            self.count();
+        }
     }
 
     /// Publishes nothing more.

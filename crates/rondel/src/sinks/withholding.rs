@@ -52,6 +52,13 @@ impl Sinks {
         }
     }
 
+    /// Forgets the withheld verdicts, unless they are about to be published.
+    pub fn forget_withheld(&mut self) {
+        if let Some(withheld) = &mut self.withheld {
+            withheld.forget();
+        }
+    }
+
     /// Publishes nothing more.
     pub fn stop_publishing(&mut self) {
         if let Some(withheld) = &mut self.withheld {

@@ -45,13 +45,15 @@ impl Pipeline {
     }
 
     /// Marks messages of these subscriptions between two times of day as not received, since this member began later than
-    /// the active one: verdicts that depend on them are inconclusive.
+    /// the active one: verdicts that depend on them are inconclusive. Verdicts withheld so far are forgotten.
     pub fn began_late(&self, slots: &[TopicId], from: Timestamp, until: Timestamp) {
         let state = &mut *self.state();
         let topics: Vec<TopicId> = slots.iter().filter_map(|slot| state.slots.topic(*slot)).collect();
         if topics.is_empty() {
             return;
         }
+        self.flush(state);
+        state.sinks.forget_withheld();
         state.session.not_received(&topics, (from, Some(until)), "before the start of this standby");
         state.emit();
     }

@@ -66,6 +66,9 @@ pub(super) struct Worker {
     begins: Option<u64>,
     /// Whether withheld verdicts have still to be published.
     is_releasing: bool,
+    /// Time of day of the first message that the active member had received before this one began, until the session knows
+    /// that. It is marked after a message of this member: until then the session has no time of event.
+    late: Option<i64>,
     /// Time since which the evaluating thread has not moved.
     stuck: Option<Nanos>,
     /// Facts about other members.
@@ -101,6 +104,7 @@ impl Worker {
             reached: None,
             begins: None,
             is_releasing: false,
+            late: None,
             stuck: None,
             others: BTreeMap::new(),
             standbys: Vec::new(),
@@ -225,20 +229,25 @@ impl Worker {
         self.others.insert(id, about);
     }
 
-    /// Marks the messages that the active member received before this one began as not received.
+    /// Notes that the active member received messages before this one began.
     fn begin_late(&mut self, active: About) {
         let Some(first) = active.first.filter(|first| *first < self.about.since && !self.run.resumes) else {
             return;
         };
+        self.late = Some(first);
         self.run.handle.change(|state| state.is_late = true);
+        let since = TimeText::default().text(Timestamp::from_nanos(self.about.since));
+        self.warn(&format!(
+            "this member receives messages since {since} only: verdicts that depend on earlier ones are inconclusive"
+        ));
+    }
+
+    /// Marks the messages before the start of a late member as not received.
+    fn mark_late(&self, first: i64) {
         let (from, until) = (Timestamp::from_nanos(first), Timestamp::from_nanos(self.about.since));
         if let Some(pipeline) = self.run.pipeline.upgrade() {
             pipeline.began_late(&self.run.slots, from, until);
         }
-        let since = TimeText::default().text(until);
-        self.warn(&format!(
-            "this member receives messages since {since} only: verdicts that depend on earlier ones are inconclusive"
-        ));
     }
 
     fn apply(&mut self, change: Change) {
@@ -275,6 +284,9 @@ impl Worker {
         (self.reached, self.alone) = (self.election.position(), Some(self.now()));
         self.standbys.clear();
         self.run.handle.change(|state| state.take_overs += 1);
+        if let Some(first) = self.late {
+            self.mark_late(first);
+        }
         // The sign is also the permission to publish.
         self.sign();
         let why = match why {
@@ -370,6 +382,11 @@ impl Worker {
             Ok(first) => {
                 self.about.first = first.map(Timestamp::as_nanos);
                 self.stuck = None;
+                if self.about.first.is_some()
+                    && let Some(first) = self.late.take()
+                {
+                    self.mark_late(first);
+                }
                 true
             }
             Err(Unresponsive) => {
