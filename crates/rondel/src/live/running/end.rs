@@ -13,6 +13,7 @@ use crate::live::listener::Outcome;
 use crate::live::losses::Unconfirmed;
 use crate::live::pipeline::Stop;
 use crate::live::standby::Membership;
+use crate::live::standby::state::GroupState;
 
 /// Part of the time limit that is reserved for the summary and the exit of the process.
 const EXIT: Duration = Duration::from_millis(600);
@@ -25,6 +26,7 @@ impl Running {
     /// Ends gracefully: checks everything received and publishes its verdicts. `None` when a subscriber of
     /// the verdicts blocks.
     pub fn end(self, why: Stop) -> Option<RunSummary> {
+        let (membership, retired) = retire(self.membership);
         let limit = self.end_within.saturating_sub(EXIT);
         let end = Instant::now() + limit;
         let deadline = end - LEAVE;
@@ -36,8 +38,8 @@ impl Running {
         if !closed.is_closed {
             closed.networks.wake();
         }
-        // A standby continues, too.
-        let resumable = self.snapshots.is_some() || self.membership.is_some();
+        // Another member goes on, too.
+        let resumable = self.snapshots.is_some() || membership.is_some() || retired.is_some();
         let ended = self.pipeline.end(resumable.then_some(closed.is_closed), left(deadline).max(WAKE));
         let Some(publishers) = ended else {
             // Accepted verdicts are written all the same.
@@ -57,7 +59,7 @@ impl Running {
         let mut flushed = closed.is_closed && self.flushed;
         flushed &= flush_all(&publishers, deadline, Duration::ZERO);
         // Afterwards: a standby takes over at once.
-        let standby = self.membership.map(Membership::end);
+        let standby = membership.map(Membership::end).or(retired);
         // Afterwards: programs take as long as they like.
         let (acted, acting) = match self.acting {
             None => (None, Vec::new()),
@@ -113,6 +115,14 @@ impl Running {
             driven,
             acted,
         })
+    }
+}
+
+/// Lets a standby leave its group: it must not take over any more. An active member stays until its verdicts are published.
+fn retire(membership: Option<Membership>) -> (Option<Membership>, Option<GroupState>) {
+    match membership {
+        Some(standby) if !standby.is_active() => (None, Some(standby.end())),
+        active => (active, None),
     }
 }
 

@@ -197,6 +197,11 @@ impl Membership {
         Ok(Some(Membership { events, thread, subscription, connection, handle }))
     }
 
+    /// Whether this member is active.
+    pub fn is_active(&self) -> bool {
+        self.handle.is_active()
+    }
+
     /// Leaves the group, so that a standby takes over at once. Returns the last state.
     pub fn end(self) -> GroupState {
         let _ = self.events.send(Event::End);
