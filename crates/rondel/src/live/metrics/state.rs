@@ -361,7 +361,11 @@ impl Observed {
         let Some((summary, traffic)) = counts else { return "checking".to_owned() };
         let violations: u64 = summary.properties.iter().map(|property| property.violations).sum();
         let messages = counted(traffic.received, "message", "messages");
-        format!("received {messages}, {}", counted(violations, "violation", "violations"))
+        let counts = format!("received {messages}, {}", counted(violations, "violation", "violations"));
+        match &self.standby {
+            Some(standby) => format!("{}: {counts}", standby.state().role.as_str()),
+            None => counts,
+        }
     }
 
     fn snapshot(&mut self) -> RunSnapshot {

@@ -272,9 +272,14 @@ impl Election {
         (self.role == Role::Active).then(|| self.fence(now, why))
     }
 
+    /// Claims nothing before a time, until which signs of others may not arrive.
+    pub fn rest_until(&mut self, time: Nanos) {
+        self.rests = self.rests.max(time);
+    }
+
     /// Postpones a claim: the member can neither evaluate messages nor send signs at present.
     pub fn postpone(&mut self, now: Nanos) {
-        self.rests = self.rests.max(now + self.own.lease);
+        self.rest_until(now + self.own.lease);
     }
 
     /// Receives a sign of life.
@@ -438,7 +443,7 @@ impl Election {
             other.role != Role::Active && order(other.role, other.prefer, *id) > own
         };
         let better = self.living(now).filter(is_better).count() as Nanos;
-        self.rests.max(self.deadline + better * (self.own.lease / 3))
+        self.rests.max(self.deadline) + better * (self.own.lease / 3)
     }
 }
 

@@ -126,12 +126,9 @@ impl Worker {
 
     /// Runs until the end of the run.
     pub(super) fn run(mut self, incoming: &mpsc::Receiver<Event>) {
-        self.say(&format!(
-            "member {} (process {}) waits {} for an active one",
-            self.id,
-            self.about.process,
-            in_ms(self.lease)
-        ));
+        let (now, process) = (self.now(), self.about.process);
+        let wait = in_ms(self.election.next(now) - now);
+        self.say(&format!("member {} (process {process}) waits {wait} for an active one", self.id));
         loop {
             let mut next = match incoming.recv_timeout(self.pause()) {
                 Ok(event) => Some(event),

@@ -36,6 +36,8 @@ use crate::warn;
 
 /// Number of messages of the group that wait for its thread. Further ones are dropped: signs of life are repeated.
 const QUEUE: usize = 1_024;
+/// The least wait of a member that begins, for the discovery of others.
+const START: i64 = 500_000_000;
 /// Time limit for opening a connection of the group.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Time limit for closing the subscription, and the connection.
@@ -188,7 +190,9 @@ impl Membership {
             lease: lease(settings),
         };
         let own = Member { id: state.member, prefer: settings.prefer, lease: lease(settings) };
-        let election = Election::new(own, joining.permit.now());
+        let begins = joining.permit.now();
+        let mut election = Election::new(own, begins);
+        election.rest_until(begins + START);
         let worker = Worker::new(settings, about, election, joining, (publisher, connection.clone()));
         let thread = thread::Builder::new().name("group".into());
         let thread = thread
