@@ -355,6 +355,7 @@ fn every_option_is_in_the_reference() {
         "size",
         "reload",
         "gate-guard",
+        "standby",
     ] {
         assert!(reference.contains(&format!("# rondel {subcommand}\n")), "nothing about rondel {subcommand}");
         let (status, help, _) = rondel(&folder, &[subcommand, "--help"]);

@@ -131,6 +131,13 @@ impl Session {
         self.shared.emitter.reports.take_unmuted(&self.plan.properties)
     }
 
+    /// Takes the same reports as [`unmuted`](Session::unmuted), as copies that outlast further calls.
+    pub fn kept_unmuted(&mut self) -> impl Iterator<Item = KeptReport> {
+        let properties = &self.plan.properties;
+        let taken = self.shared.emitter.reports.take_unmuted(properties);
+        taken.map(move |report| KeptReport::new(&report, properties))
+    }
+
     /// Takes the next message or set that a [synchronizer](SessionPlan::synchronizer) has released, as a JSON
     /// object: the time, and under the names of the topics the messages as received.
     pub fn released(&mut self) -> Option<&[u8]> {

@@ -30,6 +30,7 @@ mod run;
 mod selecting;
 mod silence;
 mod size;
+mod standby;
 mod table_arguments;
 mod tap;
 mod test;
@@ -106,6 +107,7 @@ enum Command {
     Replay(replay::Replay),
     Audit(audit::AuditCommand),
     GateGuard(gate_guard::GateGuard),
+    Standby(standby::Standby),
     Topics(topics::Topics),
     Init(init::Init),
     Trace(trace::Trace),
@@ -157,6 +159,7 @@ impl Arguments {
             Command::Replay(replay) => replay.run(),
             Command::Audit(audit) => audit.run(),
             Command::GateGuard(guard) => guard.run(),
+            Command::Standby(standby) => standby.run(),
             Command::Topics(topics) => topics.run(),
             Command::Init(init) => init.run(),
             Command::Trace(trace) => trace.run(),

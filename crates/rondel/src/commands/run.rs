@@ -116,6 +116,9 @@ pub struct Run {
     /// Run the programs of `actions`, up to N at once; without it, a deployment with programs does not start
     #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = PROGRAMS_TEXT, value_parser = clap::value_parser!(u16).range(1..=64))]
     allow_run: Option<u16>,
+    /// In a `group`, take over before members with a smaller number (default: `prefer` of the group)
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    prefer: Option<i64>,
     /// Wait up to SECONDS for subscribers on every verdict topic before processing messages
     #[arg(long, value_name = "SECONDS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=86_400))]
     wait_subscribers: u64,
@@ -253,6 +256,19 @@ impl Run {
             }
             None => self.short_form().and_then(|deployment| self.emitting(deployment)),
         }
+        .and_then(|deployment| self.preferring(deployment))
+    }
+
+    /// Returns the deployment with the preference of the options.
+    fn preferring(&self, mut deployment: Deployment) -> Result<Deployment, u8> {
+        match (&mut deployment.group, self.prefer) {
+            (_, None) => {}
+            (Some(group), Some(prefer)) => group.prefer = prefer,
+            (None, Some(_)) => {
+                return Err(refuse("--prefer is that of a member of a group: add `group`", exit::USAGE));
+            }
+        }
+        Ok(deployment)
     }
 
     /// Refuses sinks that cannot show what the options emit.
@@ -333,6 +349,7 @@ impl Run {
             read,
             end_within: Duration::from_secs(self.stop_timeout),
             programs: self.allow_run.map_or(PROGRAMS, usize::from),
+            resumes,
         };
         let running =
             Running::start(deployment, &plan, session, Arc::clone(&clock), networks, options, &interrupted)

@@ -214,6 +214,7 @@ impl Tap {
             read: Vec::new(),
             end_within: END_WITHIN,
             programs: PROGRAMS,
+            resumes: false,
         };
         let session = plan.start().map_err(networks::failed)?;
         let running = Running::start(deployment, &plan, session, clock, networks, options, &interrupted)

@@ -9,6 +9,7 @@ mod durability;
 mod events;
 mod foxglove;
 mod gates;
+mod group;
 mod heartbeat;
 mod kafka;
 mod limits;
@@ -56,6 +57,7 @@ pub use foxglove::FoxgloveSettings;
 #[cfg(test)]
 pub use gates::Message;
 pub use gates::{GateSettings, Substitute, WhenBlind};
+pub use group::GroupSettings;
 pub use heartbeat::Heartbeat;
 pub use limits::{Limits, bytes, bytes_up_to, resend};
 pub use metrics::{MetricsSettings, PushSettings, listen_address};
@@ -98,6 +100,8 @@ pub struct Deployment {
     pub heartbeat: Option<Heartbeat>,
     /// Gates, which pass messages on while properties hold.
     pub gates: Vec<GateSettings>,
+    /// The group whose members stand by for each other.
+    pub group: Option<GroupSettings>,
     /// Recording around violations.
     pub record: Option<FlightSettings>,
     /// The audit file.
@@ -193,6 +197,7 @@ impl Deployment {
             spool: None,
             heartbeat: None,
             gates: Vec::new(),
+            group: None,
             record: None,
             audit: None,
             text: None,
@@ -222,7 +227,8 @@ impl Deployment {
         let gates = self.gates.iter().map(|gate| &gate.to);
         let actions = self.actions.iter().filter_map(ActionSettings::address);
         let read = sources.chain(&self.alignment.progress).chain(&self.clock);
-        read.chain(self.sink_addresses()).chain(gates).chain(actions)
+        let group = self.group.iter().map(|group| &group.address);
+        read.chain(self.sink_addresses()).chain(gates).chain(actions).chain(group)
     }
 
     /// Returns the addresses of all sinks: of verdicts, sets, reports and the state of the run.

@@ -25,6 +25,7 @@ impl Deployment {
             self.order(),
             self.published(),
             self.gated(),
+            self.grouped(),
             self.acted(),
             self.losses(),
             self.joined(),
@@ -128,6 +129,15 @@ impl Deployment {
             rows.push(row([&property.name, &sinks]));
         }
         rows
+    }
+
+    fn grouped(&self) -> Vec<Vec<String>> {
+        let Some(group) = &self.group else { return Vec::new() };
+        let lease = duration(i64::try_from(group.lease.as_nanos()).unwrap_or(i64::MAX));
+        vec![
+            row(["group", "topic", "lease", "prefer"]),
+            row([&group.name, &group.address.to_string(), &lease, &group.prefer.to_string()]),
+        ]
     }
 
     fn gated(&self) -> Vec<Vec<String>> {

@@ -24,6 +24,8 @@ pub(super) enum Role {
     Gate,
     /// Messages of actions are published.
     Action,
+    /// Members of a group find each other.
+    Group,
 }
 
 impl Role {
@@ -43,6 +45,7 @@ impl Role {
             Role::Heartbeat => "the state of the run",
             Role::Gate => "the messages of a gate",
             Role::Action => "messages of actions",
+            Role::Group => "signs of life",
         }
     }
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 use rondel_net::kafka;
 use rondel_net::networks::NetworkSettings;
+use rondel_net::ros2;
 use rondel_runtime::{Blind, Emit, Input, Reset};
 use rondel_spec::Spec;
 
@@ -15,6 +16,7 @@ use super::durability::{self, durability};
 use super::events::{Unheard, unheard};
 use super::foxglove::{FoxgloveSettings, foxglove};
 use super::gates::{self, GateSettings, Surroundings};
+use super::group::{Beside, GroupSettings, group};
 use super::heartbeat::heartbeat;
 use super::kafka::kafka_settings;
 use super::limits::limits;
@@ -64,6 +66,7 @@ const SECTIONS: Synonyms = &[
     (&["gate", "guard", "forward", "enforce"], "write `gates`, a list of gates"),
     (&["database", "sqlite", "db"], "write `store: verdicts.db`"),
     (&["action", "reactions", "do", "on", "alarms"], "write `actions`"),
+    (&["standby", "redundancy", "failover", "replicas"], "write `group: NAME`"),
     (&["watch", "auto_reload", "hot_reload", "live_reload"], "write `reload: watch`"),
     (&["threads", "worker", "jobs", "cores", "parallelism"], "write `workers`, a number or auto"),
 ];
@@ -97,6 +100,7 @@ struct Sections<'y> {
     slow_consumer: Option<Item<'y>>,
     heartbeat: Option<Item<'y>>,
     gates: Option<Item<'y>>,
+    group: Option<Item<'y>>,
     durability: Option<Item<'y>>,
     ids: Option<Item<'y>>,
     blind: Option<Item<'y>>,
@@ -130,18 +134,12 @@ pub(super) fn deployment(
 ) -> Option<Deployment> {
     let sections = Sections::read(root, mistakes);
     let specification = sections.read_specification(folder, recordings, mistakes);
-    let ids = sections.ids.and_then(|item| item.boolean("ids", mistakes)).unwrap_or(false);
+    let ids = sections.read_ids(mistakes);
     let reset = sections.reset.map_or_else(Reset::default, |item| reset(item, mistakes));
     let ros2 = sections.ros2.and_then(|item| ros2_settings(item, mistakes));
     let (ros2, clock) = ros2.map_or((None, None), |(settings, clock)| (Some(settings), clock));
     let joins = recordings.is_empty();
-    let mut networks = NetworkSettings {
-        zenoh: sections.zenoh.map(|item| zenoh_settings(item, folder, mistakes)),
-        dds: sections.dds.map(|item| dds_settings(item, folder, ros2.as_ref(), joins, mistakes)),
-        mqtt: sections.mqtt.map(|item| mqtt_settings(item, folder, mistakes)),
-        kafka: sections.kafka.map(|item| kafka_settings(item, folder, joins, mistakes)),
-        ros2: ros2.map(Ok),
-    };
+    let mut networks = sections.read_networks(ros2, folder, joins, mistakes);
     let (slow_consumer, spool) = slow_consumer(sections.slow_consumer, folder, mistakes);
     let record = sections.read_record(folder, mistakes);
     let audit = sections.audit.and_then(|item| audit(item, folder, mistakes));
@@ -163,6 +161,7 @@ pub(super) fn deployment(
     let heartbeat = sections.heartbeat.and_then(|item| heartbeat(item, &sinks, &mut places, mistakes));
     let (gates, substitutes) = sections.read_gates(spec, &topics, &alignment, &mut places, mistakes);
     let durability = sections.read_durability(spec, &topics, &networks, mistakes);
+    let group = sections.read_group(&sinks, durability, clock.is_some(), &mut places, mistakes);
     let keeps = store.is_some() || !driven.is_empty();
     let has_ids = ids || matches!(durability, Some(Durability::Exactly(_))) || keeps && clock.is_none();
     let selecting = Selecting { specification: specification.as_ref(), emit, has_ids };
@@ -180,6 +179,7 @@ pub(super) fn deployment(
         spool,
         heartbeat,
         gates,
+        group,
         record,
         audit,
         text: None,
@@ -235,6 +235,7 @@ impl<'y> Sections<'y> {
             slow_consumer: members.get("slow_consumer"),
             heartbeat: members.get("heartbeat"),
             gates: members.get("gates"),
+            group: members.get("group"),
             durability: members.get("durability"),
             ids: members.get("ids"),
             blind: members.get("blind"),
@@ -252,6 +253,29 @@ impl<'y> Sections<'y> {
         };
         members.finish(SECTIONS, mistakes);
         sections
+    }
+
+    /// The networks. `joins`: whether the deployment is to be run.
+    fn read_networks(
+        &self,
+        ros2: Option<ros2::Settings>,
+        folder: &Path,
+        joins: bool,
+        mistakes: &mut Mistakes,
+    ) -> NetworkSettings {
+        NetworkSettings {
+            zenoh: self.zenoh.map(|item| zenoh_settings(item, folder, mistakes)),
+            dds: self.dds.map(|item| dds_settings(item, folder, ros2.as_ref(), joins, mistakes)),
+            mqtt: self.mqtt.map(|item| mqtt_settings(item, folder, mistakes)),
+            kafka: self.kafka.map(|item| kafka_settings(item, folder, joins, mistakes)),
+            ros2: ros2.map(Ok),
+        }
+    }
+
+    /// Whether verdicts have ids: those of a group are published by several processes.
+    fn read_ids(&self, mistakes: &mut Mistakes) -> bool {
+        let is_set = self.ids.and_then(|item| item.boolean("ids", mistakes)).unwrap_or(false);
+        is_set || self.group.is_some()
     }
 
     /// The specification, or that of a synchronizer: only its topics.
@@ -448,6 +472,25 @@ impl<'y> Sections<'y> {
             durability::check(item, spec.unwrap_or(&Spec::default()), &topics.sources, networks, mistakes);
         }
         Some(durability)
+    }
+
+    /// The section `group:`.
+    fn read_group(
+        &self,
+        sinks: &[Vec<Address>],
+        durability: Option<Durability>,
+        is_simulated: bool,
+        places: &mut Vec<Place<'y>>,
+        mistakes: &mut Mistakes,
+    ) -> Option<GroupSettings> {
+        let beside = Beside {
+            gates: self.gates,
+            synchronize: self.synchronize,
+            durability: self.durability.map(|item| (item, durability)),
+            reload: self.reload,
+            is_simulated,
+        };
+        group(self.group?, sinks, &beside, places, mistakes)
     }
 
     fn read_missing_after(&self, mistakes: &mut Mistakes) -> Option<i64> {

@@ -17,6 +17,7 @@ use crate::live::losses::Undelivered;
 use crate::live::networks::Networks;
 use crate::live::pipeline::Pipeline;
 use crate::live::reload::Reloads;
+use crate::live::standby::state::GroupHandle;
 use crate::live::watchdog::{Names, Stall, Watchdog};
 use crate::sinks::Sink;
 use crate::sinks::actions::ActionHandle;
@@ -43,6 +44,8 @@ pub struct Health {
     pub driven: Vec<DestinationHandle>,
     /// Actions on verdicts.
     pub actions: Option<ActionHandle>,
+    /// The state of the member of a group, if the run is one.
+    pub standby: Option<GroupHandle>,
     /// Start of the run.
     pub began: Instant,
 }
@@ -87,6 +90,9 @@ impl Health {
         if let Some(actions) = &self.actions {
             state["actions"] = actions.json();
         }
+        if let Some(standby) = &self.standby {
+            state["standby"] = standby.state().json();
+        }
         let Some(pipeline) = self.pipeline.upgrade() else { return state };
         let Some((summary, traffic)) = pipeline.summary_within(LIMIT) else { return state };
         state["responsive"] = true.into();
@@ -129,6 +135,10 @@ impl State for QueriedState {
     }
 
     fn parts(&self, visit: &mut dyn FnMut(&[u8])) {
+        // A subscriber would take them for verdicts that were published.
+        if self.health.standby.as_ref().is_some_and(|standby| !standby.is_active()) {
+            return;
+        }
         self.present.visit(visit);
     }
 }

@@ -6,6 +6,7 @@
 //! | [`listener`], [`reader`] | subscriptions, types, the end and the account of what is missing; the command that reads |
 //! | [`running`], [`publishers`] | a run of a deployment: its start, sinks, subscriptions, end and summary |
 //! | [`pipeline`] | messages of the networks into a session, reports to their sinks |
+//! | [`standby`] | groups of runs, of which one publishes its verdicts |
 //! | [`gate`] | gates, which pass messages on while properties hold |
 //! | [`outgoing`] | messages from a file to networks, by a schedule |
 //! | [`metrics`] | metrics for Prometheus, and probes of the health of a run |
@@ -41,6 +42,7 @@ pub mod resume;
 pub mod running;
 pub mod service;
 pub mod signals;
+pub mod standby;
 pub mod subscriptions;
 pub mod tap;
 pub mod watchdog;

@@ -8,6 +8,7 @@ mod notices;
 mod receiving;
 mod simulated;
 mod slots;
+mod withholding;
 mod workers;
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -576,6 +577,9 @@ impl State {
     #[inline]
     fn send(&mut self) {
         if self.session.has_reports() {
+            if self.sinks.withholds() {
+                return self.withhold();
+            }
             let copies = self.copies.as_deref().filter(|copies| copies.wants_verdicts());
             match (&mut self.recorder, &mut self.meter, copies) {
                 (None, None, None) => self.sinks.take(self.session.reports()),
@@ -597,6 +601,12 @@ impl State {
             // Sending may have waited for a consumer.
             self.session.alive();
         }
+        self.send_others();
+    }
+
+    /// Sends everything but reports to its sinks.
+    #[inline]
+    fn send_others(&mut self) {
         if self.session.has_notices() {
             // Gaps in the numbers of publishers are reported as `lost`, whatever the route.
             let notices = self.session.notices().filter(|notice| notice.kind != "gap");

@@ -10,6 +10,7 @@ use rondel_recording::durable;
 use rondel_runtime::{Notice, Session, SessionPlan};
 
 use crate::live::pipeline::Pipeline;
+use crate::live::standby::state::GroupHandle;
 use crate::say;
 use crate::sinks::driven::DestinationHandle;
 
@@ -36,6 +37,8 @@ pub struct Kept {
     pub pipeline: Arc<Pipeline>,
     /// The store and other destinations of its verdicts beside networks.
     pub driven: Vec<DestinationHandle>,
+    /// The state of the member of a group, of which only the active one writes snapshots.
+    pub standby: Option<GroupHandle>,
 }
 
 impl State for Kept {
@@ -54,6 +57,9 @@ impl State for Kept {
                 false => "none was written before",
             };
             return Err(io::Error::other(format!("the state was lost with a worker; {before}")));
+        }
+        if self.standby.as_ref().is_some_and(|standby| !standby.is_active()) {
+            return Ok(());
         }
         // Verdicts before the snapshot are not repeated.
         let deadline = Instant::now() + WRITTEN;

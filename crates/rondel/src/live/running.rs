@@ -28,6 +28,7 @@ use crate::live::pipeline::{Pipeline, Simulated, Stop};
 use crate::live::reload::Reloads;
 use crate::live::reload::past::PastViolations;
 use crate::live::resume::Kept;
+use crate::live::standby::Membership;
 use crate::live::tap::Tap;
 use crate::output::Format;
 use crate::sinks::Sink;
@@ -84,6 +85,8 @@ pub struct Options {
     pub end_within: Duration,
     /// Maximum number of programs of actions at once.
     pub programs: usize,
+    /// Whether the session continues from a snapshot.
+    pub resumes: bool,
 }
 
 /// A deployment that is running.
@@ -119,6 +122,8 @@ pub struct Running {
     queues: Vec<Arc<Queue>>,
     losses: Watcher,
     attendants: Attendants,
+    /// The membership in a group.
+    membership: Option<Membership>,
     /// The state that metrics, probes and the service manager show, if anything does.
     metrics: Option<Arc<RunState>>,
     /// Time limit for ending.

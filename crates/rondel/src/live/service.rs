@@ -327,6 +327,7 @@ mod tests {
             subscriptions: Subscriptions::default(),
             subscribed: 0,
             stall: stall.clone(),
+            standby: None,
             shown: Shown::default(),
         });
         let socket = Socket::open(OsStr::new(&format!("@{name}"))).unwrap();

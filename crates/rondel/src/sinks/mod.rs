@@ -13,6 +13,8 @@ pub mod present;
 pub mod queue;
 pub mod silenced;
 pub mod spool;
+pub mod withheld;
+mod withholding;
 
 use std::sync::Arc;
 
@@ -28,6 +30,7 @@ use crate::sinks::driven::DestinationFeed;
 use crate::sinks::own::Own;
 use crate::sinks::place::Place;
 use crate::sinks::present::Present;
+use crate::sinks::withheld::Withheld;
 use crate::warn;
 
 /// A destination of verdicts.
@@ -65,6 +68,8 @@ pub struct Sinks {
     driven: Option<DestinationFeed>,
     /// Actions on verdicts.
     actions: Option<ActionFeed>,
+    /// Withheld verdicts of a member of a group.
+    withheld: Option<Box<Withheld>>,
     /// The publishers, by their numbers in `place`.
     publishers: Vec<SinkPublisher>,
     /// Place of the sending thread, for the watchdog.
@@ -121,6 +126,7 @@ impl Sinks {
             audit: None,
             driven: None,
             actions: None,
+            withheld: None,
             publishers,
             place,
             text,
@@ -201,6 +207,9 @@ impl Sinks {
     /// were published.
     pub fn tick(&mut self, session: &Session, ends: bool) -> bool {
         let mut due = false;
+        if self.withholds() {
+            return false;
+        }
         for (publisher, diagnostics) in &mut self.diagnostics {
             if self.driven.is_some() || self.actions.is_some() || !self.parts.is_empty() {
                 let mut parts = self.driven.as_ref().map(DestinationFeed::parts).unwrap_or_default();
@@ -238,7 +247,13 @@ impl Sinks {
             if let Some(actions) = &mut self.actions {
                 actions.verdict(&report);
             }
+            if let Some(withheld) = &mut self.withheld {
+                withheld.note(report.time());
+            }
             printed |= self.send(&report);
+        }
+        if let Some(withheld) = &self.withheld {
+            withheld.show_position();
         }
         if let Some(driven) = &mut self.driven {
             self.place.storing();
@@ -276,6 +291,7 @@ impl Sinks {
             sinks,
             diagnostics,
             own: noted,
+            withheld,
             publishers,
             place,
             text,
@@ -284,6 +300,7 @@ impl Sinks {
             unpublished,
             ..
         } = self;
+        let epoch = withheld.as_ref().map(|withheld| withheld.epoch());
         let mut printed = false;
         for sink in &sinks[report.property().position as usize] {
             text.clear();
@@ -295,6 +312,7 @@ impl Sinks {
             let done = match sink {
                 Sink::Network(publisher) => {
                     report.json(text);
+                    withholding::write_epoch(epoch, text);
                     let sent = publisher.publish(text).map_err(Some);
                     // After publishing: a query must not return a verdict before it was published.
                     if let Some(present) = number.and_then(|number| publishers[number].present.as_ref()) {
@@ -317,6 +335,7 @@ impl Sinks {
                 Sink::Stdout => {
                     printed = true;
                     writer.write(report, text);
+                    withholding::write_epoch(epoch, text);
                     stdout.write(text);
                     // A failure is reported once, by `take`.
                     match stdout.failure() {

@@ -113,6 +113,7 @@ fn demo(is_fast: bool) -> Result<(), String> {
         read: Vec::new(),
         end_within: END_WITHIN,
         programs: PROGRAMS,
+        resumes: false,
     };
     let running = Running::start(&deployment, &plan, session, clock, monitor, options, &StopFlag::default())?;
     for publisher in &publishers {

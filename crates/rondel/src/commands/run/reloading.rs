@@ -194,6 +194,11 @@ fn unchangeable(before: &Deployment, after: &Deployment) -> Vec<String> {
     if !before.gates.is_empty() {
         return vec!["a run with `gates` cannot be reloaded, as they must not stop: restart it".to_owned()];
     }
+    if before.group.is_some() {
+        let why =
+            "a member of a group cannot be reloaded: hand over by `rondel standby promote`, and restart it";
+        return vec![why.to_owned()];
+    }
     if before.synchronized.is_some() || after.synchronized.is_some() {
         return vec!["a synchronizer cannot be reloaded: restart it".to_owned()];
     }

@@ -16,6 +16,8 @@ use super::meter::VERDICTS;
 use super::state::{RunSnapshot, Snapshot};
 use crate::live::gate::GateFigures;
 use crate::live::pipeline::Observation;
+use crate::live::standby::election::Role;
+use crate::live::standby::state::GroupState;
 use crate::sinks::audit::AuditCounts;
 use crate::sinks::driven::DestinationState;
 
@@ -80,6 +82,7 @@ impl Snapshot {
         let help = "Reloads of the specification and the deployment, done and refused.";
         families.counter("rondel_reloads", None, help, reloads)?;
         run.encode_sinks(families)?;
+        encode_standby(run.standby.as_ref(), families)?;
         let Some(observation) = &run.observation else { return Ok(()) };
         run.encode_messages(observation, families)?;
         run.encode_times(observation, families)?;
@@ -346,6 +349,28 @@ fn encode_workers(workers: Option<&WorkerStatistics>, families: &mut Families<'_
     families.counter("rondel_worker_messages", None, help, of_all(|workers| workers.messages))?;
     let help = "Messages that wait for workers.";
     families.gauge("rondel_worker_waiting_messages", None, help, of_all(|workers| workers.waiting))
+}
+
+/// Writes the state of a member of a group.
+fn encode_standby(standby: Option<&GroupState>, families: &mut Families<'_>) -> fmt::Result {
+    let states = standby.into_iter().flat_map(|standby| {
+        Role::ALL.map(|role| labelled("state", role.as_str(), u64::from(role == standby.role)))
+    });
+    let help = "Whether a member of a group is in this state.";
+    families.gauge("rondel_standby_state", None, help, states)?;
+    let of = |value: fn(&GroupState) -> u64| standby.map(|standby| (Labels::new(), value(standby)));
+    let help = "The largest epoch that a member of a group knows; while it is active, its own.";
+    families.gauge("rondel_standby_epoch", None, help, of(|standby| standby.epoch))?;
+    let help = "Other members of the group that stand by.";
+    families.gauge("rondel_standby_members", None, help, of(|standby| standby.standbys.len() as u64))?;
+    let help = "Verdicts that a member of a group withholds.";
+    families.gauge("rondel_standby_withheld_verdicts", None, help, of(|standby| standby.withheld))?;
+    let help = "Withheld verdicts that were dropped, since there were too many.";
+    families.counter("rondel_standby_dropped_verdicts", None, help, of(|standby| standby.dropped))?;
+    let help = "Times that a member of a group became active.";
+    families.counter("rondel_standby_take_overs", None, help, of(|standby| standby.take_overs))?;
+    let help = "Times that an active member stopped to publish, other than at a handover.";
+    families.counter("rondel_standby_fenced", None, help, of(|standby| standby.fenced))
 }
 
 /// Writes the figures of gates.

@@ -13,6 +13,7 @@ use crate::live::losses::Undelivered;
 use crate::live::networks::Networks;
 use crate::live::pipeline::{Observation, Pipeline, Unresponsive};
 use crate::live::reload::Reloads;
+use crate::live::standby::state::{GroupHandle, GroupState};
 use crate::live::subscriptions::Subscriptions;
 use crate::live::watchdog::Stall;
 use crate::sinks::audit::{Audit, AuditCounts};
@@ -79,6 +80,8 @@ pub struct Observed {
     pub subscribed: usize,
     /// The stall of the evaluating thread.
     pub stall: Stall,
+    /// The state of the member of a group, if the run is one.
+    pub standby: Option<GroupHandle>,
     /// The largest value that was shown of each figure that may be corrected downwards.
     pub shown: Shown,
 }
@@ -145,6 +148,8 @@ pub struct RunSnapshot {
     pub driven: Vec<DestinationState>,
     /// The counts of the audit file, if there is one.
     pub audit: Option<AuditCounts>,
+    /// The state of the member of a group, if the run is one.
+    pub standby: Option<GroupState>,
 }
 
 /// The figures of a network.
@@ -352,7 +357,11 @@ impl Observed {
         let Some((summary, traffic)) = counts else { return "checking".to_owned() };
         let violations: u64 = summary.properties.iter().map(|property| property.violations).sum();
         let messages = counted(traffic.received, "message", "messages");
-        format!("received {messages}, {}", counted(violations, "violation", "violations"))
+        let counts = format!("received {messages}, {}", counted(violations, "violation", "violations"));
+        match &self.standby {
+            Some(standby) => format!("{}: {counts}", standby.state().role.as_str()),
+            None => counts,
+        }
     }
 
     fn snapshot(&mut self) -> RunSnapshot {
@@ -394,6 +403,7 @@ impl Observed {
             spooled: self.spools.sizes(),
             driven: self.driven.iter().map(DestinationHandle::state).collect(),
             audit: self.audit.as_deref().map(Audit::counts),
+            standby: self.standby.as_ref().map(GroupHandle::state),
         }
     }
 }

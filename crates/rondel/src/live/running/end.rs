@@ -12,6 +12,8 @@ use crate::live::acting::Acting;
 use crate::live::listener::Outcome;
 use crate::live::losses::Unconfirmed;
 use crate::live::pipeline::Stop;
+use crate::live::standby::Membership;
+use crate::live::standby::state::GroupState;
 
 /// Part of the time limit that is reserved for the summary and the exit of the process.
 const EXIT: Duration = Duration::from_millis(600);
@@ -24,6 +26,7 @@ impl Running {
     /// Ends gracefully: checks everything received and publishes its verdicts. `None` when a subscriber of
     /// the verdicts blocks.
     pub fn end(self, why: Stop) -> Option<RunSummary> {
+        let (membership, retired) = retire(self.membership);
         let limit = self.end_within.saturating_sub(EXIT);
         let end = Instant::now() + limit;
         let deadline = end - LEAVE;
@@ -35,7 +38,8 @@ impl Running {
         if !closed.is_closed {
             closed.networks.wake();
         }
-        let resumable = self.snapshots.is_some();
+        // Another member goes on, too.
+        let resumable = self.snapshots.is_some() || membership.is_some() || retired.is_some();
         let ended = self.pipeline.end(resumable.then_some(closed.is_closed), left(deadline).max(WAKE));
         let Some(publishers) = ended else {
             // Accepted verdicts are written all the same.
@@ -54,6 +58,8 @@ impl Running {
         }
         let mut flushed = closed.is_closed && self.flushed;
         flushed &= flush_all(&publishers, deadline, Duration::ZERO);
+        // Afterwards: a standby takes over at once.
+        let standby = membership.map(Membership::end).or(retired);
         // Afterwards: programs take as long as they like.
         let (acted, acting) = match self.acting {
             None => (None, Vec::new()),
@@ -108,9 +114,18 @@ impl Running {
             gates: self.pipeline.gates(),
             audit: None,
             pushes: None,
+            standby,
             driven,
             acted,
         })
+    }
+}
+
+/// Lets a standby leave its group: it must not take over any more. An active member stays until its verdicts are published.
+fn retire(membership: Option<Membership>) -> (Option<Membership>, Option<GroupState>) {
+    match membership {
+        Some(standby) if !standby.is_active() => (None, Some(standby.end())),
+        active => (active, None),
     }
 }
 

@@ -1,6 +1,6 @@
 //! The start of a run: sinks and publishers first, then the pipeline, and subscriptions last.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
@@ -25,6 +25,7 @@ use crate::live::reload::Reloads;
 use crate::live::reload::past::PastViolations;
 use crate::live::resume::Kept;
 use crate::live::signals::StopFlag;
+use crate::live::standby::{self, Joining, Membership};
 use crate::output::VerdictWriter;
 use crate::recorder::{Channel, FlightRecorder, Origin, warn_of_doubles};
 use crate::sinks::console::Console;
@@ -32,6 +33,7 @@ use crate::sinks::driven::DestinationHandle;
 use crate::sinks::own::Own;
 use crate::sinks::present::Present;
 use crate::sinks::spool::Spools;
+use crate::sinks::withheld::Permit;
 use crate::sinks::{Sink, Sinks, publishers};
 use crate::specification::claims;
 
@@ -69,6 +71,7 @@ impl Running {
             read,
             end_within,
             programs,
+            resumes,
         } = options;
         // Dropped after the publishers if the start fails.
         let networks = Arc::new(networks);
@@ -115,6 +118,12 @@ impl Running {
             feed.continue_from(&session.summary());
         }
         all_sinks.send_to(feed);
+        let group = deployment.group.as_ref().map(|group| {
+            let permit = Arc::new(Permit::default());
+            all_sinks.join_group(Arc::clone(&permit), standby::lease(group));
+            (permit, standby::begin(group))
+        });
+        let standby = group.as_ref().map(|(_, handle)| handle.clone());
         let driven = destinations.handles();
         let own = Arc::new(Own::default());
         let topics = subscribed_topics(deployment, plan);
@@ -147,6 +156,7 @@ impl Running {
         }));
         let reloads = Reloads::default();
         let mut health = health(deployment, plan, &pipeline, &undelivered, &spools, driven.clone(), &reloads);
+        health.standby = standby.clone();
         health.actions = acting.as_ref().map(|acting| acting.actions.handle());
         let health = Arc::new(health);
         let every = deployment.heartbeat.as_ref().map(|heartbeat| heartbeat.every);
@@ -156,7 +166,8 @@ impl Running {
         let keeper = keep_time(&pipeline, &networks)?;
         let snapshots = snapshots.map(|(file, schedule)| {
             let (exactly, pipeline) = (schedule.exactly, Arc::clone(&pipeline));
-            let kept = Kept { file, exactly, pipeline, driven: driven.clone() };
+            let (driven, standby) = (driven.clone(), standby.clone());
+            let kept = Kept { file, exactly, pipeline, driven, standby };
             Snapshots::start(schedule, kept, Arc::clone(&networks), senders).map_err(no_thread)
         });
         let snapshots = snapshots.transpose()?;
@@ -171,12 +182,19 @@ impl Running {
             sources.clone(),
         )
         .map_err(no_thread)?;
+        let slots: Vec<TopicId> = subscriber.topics.iter().map(|topic| topic.slot).collect();
+        let senders = addressed.iter().map(|(_, publisher)| Weak::clone(publisher)).collect();
+        let joining = group.map(|(permit, handle)| {
+            let (pipeline, slots) = (Arc::downgrade(&pipeline), slots.clone());
+            Joining { pipeline, permit, senders, slots, resumes, handle }
+        });
+        let membership = Membership::join(deployment, &networks, joining, interrupted)?;
         if let Some(metrics) = &metrics {
             metrics.begin(Observed {
                 pipeline: Arc::downgrade(&pipeline),
                 networks: Arc::downgrade(&networks),
                 topics: topic_names(deployment),
-                slots: subscriber.topics.iter().map(|topic| topic.slot).collect(),
+                slots,
                 properties: property_labels(plan),
                 reloads: reloads.clone(),
                 undelivered: undelivered.clone(),
@@ -188,12 +206,14 @@ impl Running {
                 subscriptions: listener.subscriptions(),
                 subscribed: listener.wanted(),
                 stall: attendants.stall(),
+                standby,
                 shown: Shown::default(),
             });
         }
         Ok(Running {
             losses,
             attendants,
+            membership,
             metrics,
             end_within,
             undelivered,
@@ -287,6 +307,7 @@ fn health(
         spools: spools.clone(),
         driven,
         actions: None,
+        standby: None,
         began: Instant::now(),
     }
 }

@@ -19,6 +19,7 @@ use crate::live::metrics::PushFigures;
 use crate::live::pipeline::{ClockAccount, Traffic};
 use crate::live::reload::Reloads;
 use crate::live::reload::past::PastViolations;
+use crate::live::standby::state::GroupState;
 use crate::output::colour_of;
 use crate::output::summary::{
     Reasons, least_robustness, not_evaluated, unstamped, violations, with_figures, withheld_verdicts,
@@ -78,6 +79,8 @@ pub struct RunSummary {
     pub audit: Option<AuditSummary>,
     /// The account of pushes of metrics, if they are pushed.
     pub pushes: Option<PushFigures>,
+    /// The state of the member of a group, if the run was one.
+    pub(super) standby: Option<GroupState>,
     /// The store and other destinations beside networks.
     pub(super) driven: Vec<DestinationSummary>,
     /// The account of actions, if there are any.
@@ -197,6 +200,9 @@ impl RunSummary {
         whole["workers"] = json!(self.workers.as_ref().map(workers_json));
         whole["actions"] = json!(self.acted.as_ref().map(ActionSummary::json));
         whole["violated_before_reload"] = self.past.json();
+        if let Some(standby) = &self.standby {
+            whole["standby"] = standby.json();
+        }
         whole.to_string()
     }
 
@@ -296,6 +302,7 @@ impl RunSummary {
         sentences.extend(self.workers.as_ref().map(workers_sentence));
         sentences.extend(self.reloads.sentence());
         sentences.extend(self.past.sentences());
+        sentences.extend(self.standby.as_ref().map(GroupState::sentence));
         sentences.extend(self.recorded.iter().flat_map(FlightSummary::sentences));
         sentences.extend(self.audit.iter().flat_map(AuditSummary::sentences));
         sentences.extend(self.driven.iter().map(DestinationSummary::sentence));

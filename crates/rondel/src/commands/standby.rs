@@ -1,0 +1,273 @@
+//! `rondel standby`: the members of a group, and the handover to a standby.
+
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, mpsc};
+use std::time::{Duration, Instant};
+
+use clap::{Args, Subcommand};
+use rondel_event::{Timestamp, TopicId};
+use rondel_net::adapter::{Publisher, Sample, Subscription};
+use serde_json::json;
+
+use crate::deployment::{self, Deployment, GroupSettings};
+use crate::live::networks::{self, Networks};
+use crate::live::signals::End;
+use crate::live::standby::election::{MemberId, Role, Sign};
+use crate::live::standby::message::{self, About, Message};
+use crate::live::standby::network_of;
+use crate::output::Format;
+use crate::output::time_text::TimeText;
+use crate::{complain, exit, say};
+
+/// Time limit for the first sign of a member, beside three leases.
+const FIRST: Duration = Duration::from_secs(5);
+/// Time limit for a handover, beside five leases.
+const HANDOVER: Duration = Duration::from_secs(3);
+/// Time limit for leaving the network.
+const LEAVE: Duration = Duration::from_secs(1);
+
+/// Show the members of a group, or hand over to a standby
+#[derive(Debug, Args)]
+pub struct Standby {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Debug, Subcommand)]
+enum Task {
+    Status(Status),
+    Promote(Promote),
+}
+
+/// Show which member of a group is active, and which stand by
+#[derive(Debug, Args)]
+#[command(after_help = STATUS_EXIT)]
+struct Status {
+    /// The deployment, with the section `group`
+    #[arg(value_name = "FILE", default_value_os_t = deployment::default_file())]
+    file: PathBuf,
+    /// The format of the result
+    #[arg(long, value_enum, default_value = "text")]
+    format: Format,
+}
+
+const STATUS_EXIT: &str = "\
+Exit status:
+  0  a member is active, and another one stands by
+  2  the deployment has mistakes or no group
+  4  no member is active, or none stands by
+  5  no member is there";
+
+/// Let a standby take over, as for an update of the active member
+///
+/// The active member publishes everything that it received so far, and hands over.
+#[derive(Debug, Args)]
+#[command(after_help = PROMOTE_EXIT)]
+struct Promote {
+    /// The deployment, with the section `group`
+    #[arg(value_name = "FILE", default_value_os_t = deployment::default_file())]
+    file: PathBuf,
+    /// The member that takes over (default: the standby with the largest `prefer`)
+    #[arg(long, value_name = "MEMBER", value_parser = member)]
+    member: Option<MemberId>,
+}
+
+const PROMOTE_EXIT: &str = "\
+Exit status:
+  0  another member is active
+  2  the deployment has mistakes or no group
+  4  there is no standby, or it did not take over
+  5  no member is active";
+
+fn member(text: &str) -> Result<MemberId, &'static str> {
+    message::id(text).ok_or("must be 16 hexadecimal digits, as `rondel standby status` shows them")
+}
+
+impl Standby {
+    /// Carries out the command, and returns the exit status.
+    pub fn run(self) -> u8 {
+        match self.task {
+            Task::Status(status) => status.run().unwrap_or_else(|status| status),
+            Task::Promote(promote) => promote.run().unwrap_or_else(|status| status),
+        }
+    }
+}
+
+/// A group as somebody who is no member sees it.
+struct Watching {
+    settings: GroupSettings,
+    networks: Networks,
+    publisher: Box<dyn Publisher>,
+    subscription: Box<dyn Subscription>,
+    incoming: mpsc::Receiver<(Sign, About)>,
+    members: BTreeMap<MemberId, (Sign, About)>,
+}
+
+impl Watching {
+    /// Joins the network of the group of a deployment.
+    ///
+    /// # Errors
+    /// The exit status, after the reason was shown.
+    fn join(file: &Path) -> Result<Watching, u8> {
+        let deployment = Deployment::from_file(file).map_err(|_| exit::USAGE)?;
+        let Some(settings) = deployment.group.clone() else {
+            complain(&format!("{}: there is no group: add `group: NAME`", file.display()));
+            return Err(exit::USAGE);
+        };
+        let end = End::on_signal().map_err(networks::failed)?;
+        let joined = network_of(&settings.address, &deployment.networks);
+        let networks = networks::open(&joined, true, &end.interrupted)?;
+        let (sender, incoming) = mpsc::sync_channel(1_024);
+        let group = settings.name.clone();
+        let receive = move |_: TopicId, samples: &[Sample<'_>]| {
+            for sample in samples {
+                if let Some(Message::Sign(sign, about)) = message::read(&group, sample.payload) {
+                    // Signs are repeated.
+                    let _ = sender.try_send((sign, about));
+                }
+            }
+        };
+        let publisher = networks.publisher(&settings.address, false).map_err(networks::failed)?;
+        let subscription = networks.subscribe(&settings.address, TopicId(u32::MAX), Arc::new(receive));
+        let subscription = subscription.map_err(networks::failed)?;
+        networks.begin();
+        Ok(Watching { settings, networks, publisher, subscription, incoming, members: BTreeMap::new() })
+    }
+
+    /// Receives signs until the condition holds, up to `limit`. Returns whether it holds.
+    fn receive(
+        &mut self,
+        limit: Duration,
+        mut is_met: impl FnMut(&BTreeMap<MemberId, (Sign, About)>) -> bool,
+    ) -> bool {
+        let deadline = Instant::now() + limit;
+        loop {
+            if is_met(&self.members) {
+                return true;
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.incoming.recv_timeout(left) {
+                Ok((sign, about)) if !sign.ends => _ = self.members.insert(sign.from, (sign, about)),
+                Ok((sign, _)) => _ = self.members.remove(&sign.from),
+                Err(_) => return false,
+            }
+        }
+    }
+
+    /// Leaves the network.
+    fn leave(self) {
+        self.publisher.flush(LEAVE);
+        self.subscription.close(LEAVE);
+        drop((self.publisher, self.subscription));
+        self.networks.close_within(LEAVE);
+    }
+}
+
+/// The member that is active with the latest epoch.
+fn active(members: &BTreeMap<MemberId, (Sign, About)>) -> Option<&Sign> {
+    let signs = members.values().map(|(sign, _)| sign);
+    signs.filter(|sign| sign.role == Role::Active).max_by_key(|sign| sign.epoch)
+}
+
+impl Status {
+    fn run(&self) -> Result<u8, u8> {
+        let mut watching = Watching::join(&self.file)?;
+        let lease = watching.settings.lease;
+        if !watching.receive(FIRST + lease * 3, |members| !members.is_empty()) {
+            complain(&format!("no member of group '{}' is there", watching.settings.name));
+            watching.leave();
+            return Err(exit::NETWORK);
+        }
+        // Each member sends a sign every third of the lease.
+        watching.receive(lease * 2, |_| false);
+        self.print(&watching.members);
+        let has_active = active(&watching.members).is_some();
+        let has_standby = watching.members.values().any(|(sign, _)| sign.role == Role::Standby);
+        watching.leave();
+        Ok(if has_active && has_standby { exit::SATISFIED } else { exit::INCONCLUSIVE })
+    }
+
+    fn print(&self, members: &BTreeMap<MemberId, (Sign, About)>) {
+        let mut out = std::io::stdout().lock();
+        let mut times = TimeText::default();
+        for (id, (sign, about)) in members {
+            let line = match self.format {
+                Format::Json => json!({
+                    "member": id.to_string(),
+                    "process": about.process,
+                    "state": sign.role.as_str(),
+                    "epoch": sign.epoch,
+                    "prefer": sign.prefer,
+                    "since": about.since as f64 / 1e9,
+                })
+                .to_string(),
+                Format::Text => format!(
+                    "{:<8}  member {id}  process {}  epoch {}  prefer {}  receives since {}",
+                    sign.role.as_str(),
+                    about.process,
+                    sign.epoch,
+                    sign.prefer,
+                    times.text(Timestamp::from_nanos(about.since)),
+                ),
+            };
+            // With standard output closed, the exit status still carries the result.
+            let _ = writeln!(out, "{line}");
+        }
+    }
+}
+
+impl Promote {
+    fn run(&self) -> Result<u8, u8> {
+        let mut watching = Watching::join(&self.file)?;
+        let status = self.promote(&mut watching);
+        watching.leave();
+        Ok(status)
+    }
+
+    fn promote(&self, watching: &mut Watching) -> u8 {
+        let (lease, name) = (watching.settings.lease, watching.settings.name.clone());
+        if !watching.receive(FIRST + lease * 3, |members| active(members).is_some()) {
+            complain(&format!("no member of group '{name}' is active"));
+            return exit::NETWORK;
+        }
+        watching.receive(lease, |_| false);
+        let Some(before) = active(&watching.members).copied() else { return exit::NETWORK };
+        if self.member == Some(before.from) {
+            say(&format!("member {} is active already, in epoch {}", before.from, before.epoch));
+            return exit::SATISFIED;
+        }
+        let is_standby =
+            |id: MemberId| watching.members.get(&id).is_some_and(|(sign, _)| sign.role == Role::Standby);
+        match self.member {
+            Some(id) if !is_standby(id) => {
+                complain(&format!("member {id} is no standby of group '{name}'"));
+                return exit::INCONCLUSIVE;
+            }
+            None if !watching.members.keys().any(|id| is_standby(*id)) => {
+                complain(&format!("there is no standby in group '{name}': member {} is alone", before.from));
+                return exit::INCONCLUSIVE;
+            }
+            _ => {}
+        }
+        let began = Instant::now();
+        if let Err(error) = watching.publisher.publish(&message::write_promote(&name, self.member)) {
+            complain(&format!("cannot send the request: {error}"));
+            return exit::NETWORK;
+        }
+        watching.publisher.release();
+        let is_other = |members: &BTreeMap<MemberId, (Sign, About)>| {
+            active(members).is_some_and(|now| now.epoch > before.epoch && now.from != before.from)
+        };
+        if !watching.receive(HANDOVER + lease * 5, is_other) {
+            complain(&format!("member {} has not handed over in time", before.from));
+            return exit::INCONCLUSIVE;
+        }
+        if let Some(now) = active(&watching.members) {
+            let lasted = began.elapsed().as_millis();
+            say(&format!("member {} is active in epoch {}, after {lasted} ms", now.from, now.epoch));
+        }
+        exit::SATISFIED
+    }
+}

@@ -1,0 +1,80 @@
+//! A pipeline of a member of a group, whose verdicts are withheld while it is a standby.
+
+use std::time::Duration;
+
+use rondel_event::{Timestamp, TopicId};
+
+use super::{Pipeline, State, Unresponsive};
+
+impl Pipeline {
+    /// Evaluates all messages, publishes their verdicts if the member may, and publishes nothing more. Returns whether the
+    /// evaluating thread let that happen within `limit`.
+    pub fn stop_publishing(&self, limit: Duration) -> bool {
+        let Some(mut state) = self.state_within(limit) else { return false };
+        self.flush(&mut state);
+        state.sinks.stop_publishing();
+        if self.batches() {
+            state.release();
+        }
+        true
+    }
+
+    /// Begins to publish in an epoch: first the withheld verdicts, by calls of [`Pipeline::publish_withheld`]. Returns their
+    /// number; `None` if the evaluating thread holds the lock for longer than `limit`.
+    pub fn begin_publishing(&self, epoch: u64, limit: Duration) -> Option<usize> {
+        self.state_within(limit).map(|mut state| state.sinks.begin_publishing(epoch))
+    }
+
+    /// Publishes up to `most` withheld verdicts. Returns whether there may be more; `None` if the evaluating thread holds the
+    /// lock for longer than `limit`.
+    pub fn publish_withheld(&self, most: usize, limit: Duration) -> Option<bool> {
+        let mut state = self.state_within(limit)?;
+        let has_more = state.sinks.publish_withheld(most);
+        if self.batches() {
+            state.release();
+        }
+        Some(has_more)
+    }
+
+    /// Returns the time of day of the first message.
+    ///
+    /// # Errors
+    /// The evaluating thread holds the lock for longer than `limit`.
+    pub fn first_received(&self, limit: Duration) -> Result<Option<Timestamp>, Unresponsive> {
+        self.state_within(limit).map(|state| state.traffic.first).ok_or(Unresponsive)
+    }
+
+    /// Marks messages of these subscriptions between two times of day as not received, since this member began later than
+    /// the active one: verdicts that depend on them are inconclusive. Verdicts withheld so far are forgotten.
+    pub fn began_late(&self, slots: &[TopicId], from: Timestamp, until: Timestamp) {
+        let state = &mut *self.state();
+        let topics: Vec<TopicId> = slots.iter().filter_map(|slot| state.slots.topic(*slot)).collect();
+        if topics.is_empty() {
+            return;
+        }
+        self.flush(state);
+        state.sinks.forget_withheld();
+        state.session.not_received(&topics, (from, Some(until)), "before the start of this standby");
+        state.emit();
+    }
+}
+
+impl State {
+    /// Withholds the reports of the session. Recordings and metrics are those of each member.
+    #[cold]
+    pub(super) fn withhold(&mut self) {
+        for kept in self.session.kept_reports() {
+            if let Some(recorder) = &mut self.recorder {
+                recorder.take(&kept.report());
+            }
+            if let Some(meter) = &mut self.meter {
+                meter.see(&kept.report());
+            }
+            self.sinks.withhold(kept, false);
+        }
+        for kept in self.session.kept_unmuted() {
+            self.sinks.withhold(kept, true);
+        }
+        self.send_others();
+    }
+}

@@ -1,0 +1,451 @@
+//! The election of the active member of a group. Pure: times and messages are arguments, so that tests simulate networks.
+//!
+//! An active member sends a sign of life every third of the lease, and may publish until nine tenths of the lease after the
+//! last one that it sent. Another member claims no sooner than a whole lease after the last one that it received: while
+//! signs arrive, at most one member publishes, also after a pause of either process.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// A time on the monotonic clock of a process, in nanoseconds.
+pub type Nanos = i64;
+
+/// Number of members that are remembered. Further ones are ignored.
+const MEMBERS: usize = 64;
+/// Number of leases after which a silent member is forgotten.
+const FORGOTTEN: Nanos = 30;
+
+/// A member: a random number of its process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct MemberId(pub u64);
+
+impl fmt::Display for MemberId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+/// The state of a member.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Role {
+    /// It has just begun, and waits for signs of an active member.
+    #[default]
+    Starting,
+    /// Another member is active, or was until now.
+    Standby,
+    /// It publishes its verdicts.
+    Active,
+    /// It was active, has stopped to publish, and knows no other active member yet.
+    Fenced,
+}
+
+impl Role {
+    /// All of them.
+    pub const ALL: [Role; 4] = [Role::Starting, Role::Standby, Role::Active, Role::Fenced];
+
+    /// Its name in messages, summaries and metrics.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Role::Starting => "starting",
+            Role::Standby => "standby",
+            Role::Active => "active",
+            Role::Fenced => "fenced",
+        }
+    }
+
+    /// Reads a name.
+    pub fn parse(text: &str) -> Option<Role> {
+        Role::ALL.into_iter().find(|role| role.as_str() == text)
+    }
+}
+
+/// The sign of life of a member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sign {
+    /// The sender.
+    pub from: MemberId,
+    /// Its number among those of the sender.
+    pub number: u64,
+    /// The largest epoch that the sender knows; of an active member its own.
+    pub epoch: u64,
+    /// The preference of the sender: of two members that can claim, the larger one does.
+    pub prefer: i64,
+    /// The state of the sender.
+    pub role: Role,
+    /// Time of event up to which all verdicts were published; `None` while that is unknown.
+    pub position: Option<i64>,
+    /// Whether it is the last one, as the process ends.
+    pub ends: bool,
+    /// The member to which an active one has handed over.
+    pub successor: Option<MemberId>,
+}
+
+/// Reason for a claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Claim {
+    /// No member was active.
+    Vacant,
+    /// The active member sent no sign of life for a lease.
+    Silent(MemberId),
+    /// The active member has ended.
+    Ended(MemberId),
+    /// The active member has handed over.
+    HandedOver(MemberId),
+}
+
+/// Reason why an active member stopped to publish.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fence {
+    /// It did not run for this time.
+    StoodStill(Nanos),
+    /// It sent no sign of life for almost a lease, though it ran.
+    Unsent,
+    /// Another member is active with this epoch.
+    Superseded(MemberId, u64),
+}
+
+/// A change of the state of a member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// It is active.
+    Claimed(Claim),
+    /// It is the standby of this member.
+    Follows(MemberId),
+    /// It is no longer active.
+    Fenced(Fence),
+}
+
+/// Reason why a member cannot hand over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// It is not active.
+    NotActive,
+    /// No standby is there.
+    NoStandby,
+    /// The member to hand over to is no standby.
+    Unknown(MemberId),
+}
+
+/// The settings of a member.
+#[derive(Clone, Copy, Debug)]
+pub struct Member {
+    /// Its number.
+    pub id: MemberId,
+    /// Its preference.
+    pub prefer: i64,
+    /// The lease, in nanoseconds.
+    pub lease: Nanos,
+}
+
+/// The election as one member sees it.
+#[derive(Debug)]
+pub struct Election {
+    own: Member,
+    role: Role,
+    /// The largest epoch so far; while active the own one.
+    epoch: u64,
+    /// The active member, if it is another one.
+    active: Option<Active>,
+    /// Reason for a claim at the deadline.
+    vacancy: Claim,
+    /// Time from which this member may claim, if no better one does.
+    deadline: Nanos,
+    /// Time until which an active member may publish.
+    until: Nanos,
+    /// Time of the last look.
+    looked: Nanos,
+    /// Time before which a member that stood still claims nothing: signs of that time have still to be received.
+    rests: Nanos,
+    others: BTreeMap<MemberId, Other>,
+    /// Time of event up to which an active member has published.
+    position: Option<i64>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Active {
+    id: MemberId,
+    prefer: i64,
+}
+
+/// Another member.
+#[derive(Clone, Copy, Debug)]
+struct Other {
+    number: u64,
+    prefer: i64,
+    role: Role,
+    has_ended: bool,
+    received: Nanos,
+}
+
+impl Election {
+    /// Begins: the member waits for one lease before it claims.
+    pub fn new(own: Member, now: Nanos) -> Election {
+        Election {
+            own,
+            role: Role::Starting,
+            epoch: 0,
+            active: None,
+            vacancy: Claim::Vacant,
+            deadline: now + own.lease,
+            until: now,
+            looked: now,
+            rests: now,
+            others: BTreeMap::new(),
+            position: None,
+        }
+    }
+
+    /// The state.
+    pub fn role(&self) -> Role {
+        self.role
+    }
+
+    /// The largest epoch so far; while active the own one.
+    pub fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// The active member.
+    pub fn active(&self) -> Option<MemberId> {
+        if self.role == Role::Active { Some(self.own.id) } else { self.active.map(|active| active.id) }
+    }
+
+    /// Time of event up to which another active member has published, as far as it is known.
+    pub fn position(&self) -> Option<i64> {
+        self.position
+    }
+
+    /// The other members that live, with their states.
+    pub fn others(&self, now: Nanos) -> impl Iterator<Item = (MemberId, Role)> {
+        self.living(now).map(|(id, other)| (id, other.role))
+    }
+
+    fn living(&self, now: Nanos) -> impl Iterator<Item = (MemberId, &Other)> {
+        let since = now - self.own.lease;
+        let lives = move |(_, other): &(&MemberId, &Other)| !other.has_ended && other.received >= since;
+        self.others.iter().filter(lives).map(|(id, other)| (*id, other))
+    }
+
+    /// Time until which the member may publish.
+    pub fn until(&self) -> Nanos {
+        self.until
+    }
+
+    /// The time of the next look that can change something.
+    pub fn next(&self, now: Nanos) -> Nanos {
+        if self.role == Role::Active { self.until } else { self.claims_at(now) }
+    }
+
+    /// Looks at the clock: claims if no member is active, and stops to publish if no sign was sent in time.
+    pub fn look(&mut self, now: Nanos) -> Option<Change> {
+        if self.role == Role::Active {
+            if now >= self.until {
+                return self.lapse(now);
+            }
+            self.looked = now;
+            return None;
+        }
+        self.note_pause(now);
+        self.looked = now;
+        (now >= self.claims_at(now)).then(|| self.claim(now, self.vacancy))
+    }
+
+    /// Notes that a member that is not active stood still, if it did.
+    fn note_pause(&mut self, now: Nanos) {
+        if now - self.looked > self.own.lease / 2 {
+            (self.looked, self.rests) = (now, now + self.own.lease);
+        }
+    }
+
+    /// Marks a sign as sent. `at` is the time before it was handed to the network.
+    pub fn sent(&mut self, at: Nanos) {
+        if self.role == Role::Active {
+            self.until = at + self.own.lease / 10 * 9;
+        }
+    }
+
+    /// Stops to publish, since the evaluating thread found that no sign was sent in time.
+    pub fn lapse(&mut self, now: Nanos) -> Option<Change> {
+        let gap = now - std::mem::replace(&mut self.looked, now);
+        let why = if gap > self.own.lease { Fence::StoodStill(gap) } else { Fence::Unsent };
+        (self.role == Role::Active).then(|| self.fence(now, why))
+    }
+
+    /// Claims nothing before a time, until which signs of others may not arrive.
+    pub fn rest_until(&mut self, time: Nanos) {
+        self.rests = self.rests.max(time);
+    }
+
+    /// Postpones a claim: the member can neither evaluate messages nor send signs at present.
+    pub fn postpone(&mut self, now: Nanos) {
+        self.rest_until(now + self.own.lease);
+    }
+
+    /// Receives a sign of life.
+    pub fn receive(&mut self, now: Nanos, sign: &Sign) -> Option<Change> {
+        if self.role != Role::Active {
+            self.note_pause(now);
+        }
+        if sign.from == self.own.id || !self.note(now, sign) {
+            return None;
+        }
+        let known = self.epoch;
+        self.epoch = if self.role == Role::Active { known } else { known.max(sign.epoch) };
+        if let Some(successor) = sign.successor {
+            return self.receive_handover(now, sign, successor, known);
+        }
+        if sign.ends {
+            return self.receive_end(now, sign);
+        }
+        if sign.role != Role::Active {
+            if self.role == Role::Active {
+                // Another member was active with a later epoch.
+                self.epoch = known.max(sign.epoch);
+                let is_later = sign.epoch > known;
+                return is_later.then(|| self.fence(now, Fence::Superseded(sign.from, sign.epoch)));
+            }
+            return None;
+        }
+        let order = (sign.epoch, sign.prefer, Reverse(sign.from));
+        match (self.role, self.active) {
+            (Role::Active, _) if order > (known, self.own.prefer, Reverse(self.own.id)) => {
+                let change = self.fence(now, Fence::Superseded(sign.from, sign.epoch));
+                self.epoch = sign.epoch;
+                self.follow(now, sign);
+                Some(change)
+            }
+            (Role::Active, _) => None,
+            _ if sign.epoch < known => None,
+            // Of two active members with one epoch, the other one is about to stop.
+            (_, Some(active))
+                if active.id != sign.from
+                    && sign.epoch == known
+                    && order < (known, active.prefer, Reverse(active.id))
+                    && now < self.deadline =>
+            {
+                None
+            }
+            (_, active) => {
+                let is_known = active.is_some_and(|active| active.id == sign.from);
+                self.follow(now, sign);
+                (!is_known).then_some(Change::Follows(sign.from))
+            }
+        }
+    }
+
+    /// Hands over to a standby: to the given one, or to the best. It stops to publish now.
+    ///
+    /// # Errors
+    /// The reason why it does not.
+    pub fn hand_over(&mut self, now: Nanos, to: Option<MemberId>) -> Result<MemberId, Refusal> {
+        if self.role != Role::Active {
+            return Err(Refusal::NotActive);
+        }
+        let standbys = self.living(now).filter(|(_, other)| other.role == Role::Standby);
+        let to = match to {
+            Some(to) => standbys.map(|(id, _)| id).find(|id| *id == to).ok_or(Refusal::Unknown(to))?,
+            None => {
+                let best = standbys.max_by_key(|(id, other)| (other.prefer, Reverse(*id)));
+                best.map(|(id, _)| id).ok_or(Refusal::NoStandby)?
+            }
+        };
+        (self.role, self.position) = (Role::Standby, None);
+        self.vacate(Claim::Silent(to), now + self.own.lease);
+        Ok(to)
+    }
+
+    /// Notes a member and the number of its sign. Returns whether the sign is a new one.
+    fn note(&mut self, now: Nanos, sign: &Sign) -> bool {
+        let is_new = self.others.get(&sign.from).is_none_or(|known| sign.number > known.number);
+        if !is_new {
+            return false;
+        }
+        if self.others.len() >= MEMBERS && !self.others.contains_key(&sign.from) {
+            let oldest = now - FORGOTTEN * self.own.lease;
+            self.others.retain(|_, other| other.received >= oldest);
+            if self.others.len() >= MEMBERS {
+                return false;
+            }
+        }
+        let role = if sign.successor.is_some() { Role::Standby } else { sign.role };
+        let other =
+            Other { number: sign.number, prefer: sign.prefer, role, has_ended: sign.ends, received: now };
+        self.others.insert(sign.from, other);
+        true
+    }
+
+    /// The active member has handed over.
+    fn receive_handover(
+        &mut self,
+        now: Nanos,
+        sign: &Sign,
+        successor: MemberId,
+        known: u64,
+    ) -> Option<Change> {
+        if self.role == Role::Active || sign.epoch < known {
+            return None;
+        }
+        self.position = sign.position.or(self.position);
+        // The sender may have taken an old handover back.
+        if successor == self.own.id && now >= self.rests {
+            return Some(self.claim(now, Claim::HandedOver(sign.from)));
+        }
+        self.vacate(Claim::Silent(successor), now + self.own.lease);
+        None
+    }
+
+    /// A member has ended.
+    fn receive_end(&mut self, now: Nanos, sign: &Sign) -> Option<Change> {
+        let was_active = self.active.is_some_and(|active| active.id == sign.from);
+        if self.role == Role::Active || !was_active {
+            return None;
+        }
+        self.position = sign.position.or(self.position);
+        self.vacate(Claim::Ended(sign.from), now);
+        self.look(now)
+    }
+
+    fn follow(&mut self, now: Nanos, sign: &Sign) {
+        self.role = Role::Standby;
+        self.active = Some(Active { id: sign.from, prefer: sign.prefer });
+        self.vacancy = Claim::Silent(sign.from);
+        self.deadline = now + self.own.lease;
+        self.position = sign.position.or(self.position);
+    }
+
+    fn vacate(&mut self, vacancy: Claim, deadline: Nanos) {
+        (self.active, self.vacancy, self.deadline) = (None, vacancy, deadline);
+        self.until = Nanos::MIN;
+    }
+
+    fn claim(&mut self, now: Nanos, why: Claim) -> Change {
+        self.role = Role::Active;
+        self.epoch = self.epoch.saturating_add(1);
+        self.active = None;
+        self.until = now + self.own.lease / 10 * 9;
+        Change::Claimed(why)
+    }
+
+    fn fence(&mut self, now: Nanos, why: Fence) -> Change {
+        self.role = Role::Fenced;
+        // Only what was withheld from here on has to be published.
+        self.position = None;
+        self.vacate(Claim::Vacant, now + self.own.lease);
+        Change::Fenced(why)
+    }
+
+    /// The time at which this member claims: each better one has a third of the lease before it.
+    fn claims_at(&self, now: Nanos) -> Nanos {
+        let order = |role: Role, prefer: i64, id: MemberId| (role != Role::Starting, prefer, Reverse(id));
+        let own = order(self.role, self.own.prefer, self.own.id);
+        let is_better = |(id, other): &(MemberId, &Other)| {
+            other.role != Role::Active && order(other.role, other.prefer, *id) > own
+        };
+        let better = self.living(now).filter(is_better).count() as Nanos;
+        self.rests.max(self.deadline) + better * (self.own.lease / 3)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,151 @@
+use super::*;
+
+const LEASE: Nanos = 90;
+
+fn member(id: u64, prefer: i64) -> Election {
+    Election::new(Member { id: MemberId(id), prefer, lease: LEASE }, 0)
+}
+
+fn sign(from: u64, number: u64, epoch: u64, role: Role) -> Sign {
+    let (from, prefer, position) = (MemberId(from), 0, None);
+    Sign { from, number, epoch, prefer, role, position, ends: false, successor: None }
+}
+
+/// Looks every tenth of a lease until the time, and returns the last change.
+fn look_until(member: &mut Election, end: Nanos) -> Option<(Nanos, Change)> {
+    let mut last = None;
+    while member.looked + 9 <= end {
+        let now = member.looked + 9;
+        if let Some(change) = member.look(now) {
+            last = Some((now, change));
+        }
+        member.sent(now);
+    }
+    last
+}
+
+/// Receives a sign, after looks until then.
+fn at(member: &mut Election, now: Nanos, sign: &Sign) -> Option<Change> {
+    look_until(member, now);
+    member.receive(now, sign)
+}
+
+#[test]
+fn lone_member_is_active_after_a_lease() {
+    let mut a = member(1, 0);
+    assert_eq!(look_until(&mut a, 500), Some((90, Change::Claimed(Claim::Vacant))));
+    assert_eq!((a.role(), a.epoch(), a.active()), (Role::Active, 1, Some(MemberId(1))));
+}
+
+#[test]
+fn silent_active_member_is_replaced_after_a_lease() {
+    let mut b = member(2, 0);
+    assert_eq!(at(&mut b, 10, &sign(1, 0, 7, Role::Active)), Some(Change::Follows(MemberId(1))));
+    assert_eq!(at(&mut b, 40, &sign(1, 1, 7, Role::Active)), None);
+    assert_eq!(at(&mut b, 80, &sign(1, 1, 7, Role::Active)), None, "a repeated sign extends nothing");
+    let claimed = Change::Claimed(Claim::Silent(MemberId(1)));
+    assert_eq!(look_until(&mut b, 500), Some((135, claimed)));
+    assert_eq!(b.epoch(), 8);
+    // The first one is back, and does not know it yet.
+    assert_eq!(at(&mut b, 505, &sign(1, 2, 7, Role::Active)), None);
+    assert_eq!(b.role(), Role::Active);
+}
+
+#[test]
+fn better_members_claim_first() {
+    let (mut a, mut b) = (member(1, 0), member(2, 5));
+    at(&mut a, 20, &Sign { prefer: 5, ..sign(2, 0, 0, Role::Starting) });
+    at(&mut b, 20, &sign(1, 0, 0, Role::Starting));
+    at(&mut a, 70, &Sign { prefer: 5, ..sign(2, 1, 0, Role::Starting) });
+    at(&mut b, 70, &sign(1, 1, 0, Role::Starting));
+    assert_eq!(look_until(&mut b, 99), Some((90, Change::Claimed(Claim::Vacant))));
+    assert_eq!(look_until(&mut a, 110), None, "it waits for the better one");
+    let of_b = Sign { prefer: 5, ..sign(2, 2, 1, Role::Active) };
+    assert_eq!(at(&mut a, 112, &of_b), Some(Change::Follows(MemberId(2))));
+}
+
+#[test]
+fn one_of_two_active_members_stops() {
+    let (mut a, mut b) = (member(1, 0), member(2, 0));
+    look_until(&mut a, 99);
+    look_until(&mut b, 99);
+    assert_eq!(at(&mut a, 100, &sign(2, 0, 1, Role::Active)), None, "the smaller id stays");
+    let fenced = Some(Change::Fenced(Fence::Superseded(MemberId(1), 1)));
+    assert_eq!(at(&mut b, 100, &sign(1, 0, 1, Role::Active)), fenced);
+    assert_eq!((b.role(), b.active()), (Role::Standby, Some(MemberId(1))));
+    // A later epoch wins, whatever the ids.
+    let fenced = Some(Change::Fenced(Fence::Superseded(MemberId(2), 2)));
+    assert_eq!(at(&mut a, 101, &sign(2, 1, 2, Role::Active)), fenced);
+}
+
+#[test]
+fn pause_of_an_active_member_fences_it() {
+    let mut a = member(1, 0);
+    look_until(&mut a, 99);
+    let stopped = a.looked;
+    assert_eq!(
+        a.look(stopped + 1000),
+        Some(Change::Fenced(Fence::StoodStill(1000))),
+        "before any message of the other one"
+    );
+    assert!(a.until() < stopped);
+    assert_eq!(a.receive(1100, &sign(2, 0, 2, Role::Active)), Some(Change::Follows(MemberId(2))));
+}
+
+#[test]
+fn pause_of_a_standby_postpones_its_claim() {
+    let mut b = member(2, 0);
+    at(&mut b, 10, &sign(1, 0, 1, Role::Active));
+    assert_eq!(b.look(2000), None, "signs of that time are still in the queue");
+    assert_eq!(b.receive(2001, &sign(1, 1, 1, Role::Active)), None);
+    assert_eq!(look_until(&mut b, 2080), None);
+}
+
+#[test]
+fn active_member_without_signs_stops() {
+    let mut a = member(1, 0);
+    look_until(&mut a, 99);
+    let sent = a.looked;
+    for now in (sent + 9..sent + 81).step_by(9) {
+        assert_eq!(a.look(now), None);
+    }
+    assert_eq!(a.look(sent + 81), Some(Change::Fenced(Fence::Unsent)), "before others may claim");
+}
+
+#[test]
+fn member_hands_over_to_a_standby() {
+    let (mut a, mut b) = (member(1, 0), member(2, 0));
+    look_until(&mut a, 99);
+    assert_eq!(a.hand_over(100, None), Err(Refusal::NoStandby));
+    assert_eq!(b.hand_over(100, None), Err(Refusal::NotActive));
+    at(&mut b, 50, &sign(1, 0, 1, Role::Active));
+    at(&mut a, 100, &sign(2, 0, 1, Role::Standby));
+    assert_eq!(a.hand_over(101, Some(MemberId(3))), Err(Refusal::Unknown(MemberId(3))));
+    assert_eq!(a.hand_over(101, None), Ok(MemberId(2)));
+    assert_eq!(a.role(), Role::Standby);
+    let over = Sign { successor: Some(MemberId(2)), position: Some(5), ..sign(1, 1, 1, Role::Standby) };
+    assert_eq!(at(&mut b, 102, &over), Some(Change::Claimed(Claim::HandedOver(MemberId(1)))));
+    assert_eq!((b.epoch(), b.position()), (2, Some(5)));
+    assert_eq!(at(&mut b, 103, &over), None, "it comes twice");
+    assert_eq!(at(&mut a, 103, &sign(2, 1, 2, Role::Active)), Some(Change::Follows(MemberId(2))));
+}
+
+#[test]
+fn handover_to_a_member_that_is_gone_is_taken_back() {
+    let mut a = member(1, 0);
+    look_until(&mut a, 99);
+    at(&mut a, 100, &sign(2, 0, 1, Role::Standby));
+    assert_eq!(a.hand_over(101, None), Ok(MemberId(2)));
+    let claimed = Change::Claimed(Claim::Silent(MemberId(2)));
+    assert_eq!(look_until(&mut a, 400).map(|(_, change)| change), Some(claimed));
+}
+
+#[test]
+fn end_of_the_active_member_is_a_claim_at_once() {
+    let mut b = member(2, 0);
+    at(&mut b, 10, &sign(1, 0, 1, Role::Active));
+    look_until(&mut b, 30);
+    let end = Sign { ends: true, position: Some(8), ..sign(1, 1, 1, Role::Active) };
+    assert_eq!(at(&mut b, 31, &end), Some(Change::Claimed(Claim::Ended(MemberId(1)))));
+    assert_eq!(b.position(), Some(8));
+}

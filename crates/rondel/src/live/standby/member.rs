@@ -1,0 +1,500 @@
+//! The thread of a member: sends and receives signs of life, and lets the pipeline publish or withhold.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
+
+use rondel_event::Timestamp;
+use rondel_net::adapter::Publisher;
+use rondel_runtime::text::counted;
+
+use super::Joining;
+use super::election::{Change, Claim, Election, Fence, MemberId, Nanos, Refusal, Role, Sign};
+use super::message::{About, Message, write_sign};
+use crate::deployment::GroupSettings;
+use crate::live::networks::Networks;
+use crate::live::pipeline::Unresponsive;
+use crate::output::time_text::TimeText;
+use crate::{say, warn};
+
+/// Number of withheld verdicts that are published between two looks at the clock.
+const PORTION: usize = 256;
+/// Time limit for the network to accept a sign of life. On Zenoh it waits for members alone, and not for slow consumers of
+/// verdicts, from this limit on.
+const OFFER: Duration = Duration::from_millis(10);
+/// Longest wait for the evaluating thread, between two signs.
+const LOOK: Duration = Duration::from_millis(20);
+/// The least time after which an evaluating thread that does not move makes its member silent.
+const STUCK: Nanos = 1_000_000_000;
+/// The same in leases, if that is longer.
+const STUCK_LEASES: Nanos = 10;
+/// The least time after which an active member without a standby warns.
+const ALONE: Nanos = 10_000_000_000;
+/// Time limit for delivering the last sign.
+const LAST: Duration = Duration::from_millis(200);
+
+/// An event for the thread.
+pub(super) enum Event {
+    /// A message of the group.
+    Received(Message),
+    /// The run ends.
+    End,
+}
+
+/// The thread of a member.
+pub(super) struct Worker {
+    group: String,
+    lease: Nanos,
+    prefer: i64,
+    id: MemberId,
+    about: About,
+    election: Election,
+    run: Joining,
+    publisher: Box<dyn Publisher>,
+    /// The connection for signs of life alone, if there is one.
+    connection: Option<Arc<Networks>>,
+    /// Number of the next sign.
+    number: u64,
+    /// The time of the next sign.
+    next_sign: Nanos,
+    /// Whether the last sign was accepted.
+    is_sending: bool,
+    /// Position of the sign before: verdicts before it have left the process.
+    reached: Option<i64>,
+    /// The epoch in which to begin to publish, until the pipeline has begun.
+    begins: Option<u64>,
+    /// Whether withheld verdicts have still to be published.
+    is_releasing: bool,
+    /// Time of day of the first message that the active member had received before this one began, until the session knows
+    /// that. It is marked after a message of this member: until then the session has no time of event.
+    late: Option<i64>,
+    /// Time since which the evaluating thread has not moved.
+    stuck: Option<Nanos>,
+    /// Facts about other members.
+    others: BTreeMap<MemberId, About>,
+    /// The standbys, as last shown.
+    standbys: Vec<MemberId>,
+    /// Time since which an active member has no standby, until that is shown.
+    alone: Option<Nanos>,
+}
+
+impl Worker {
+    /// The thread of a member that has just begun.
+    pub(super) fn new(
+        settings: &GroupSettings,
+        about: About,
+        election: Election,
+        run: Joining,
+        (publisher, connection): (Box<dyn Publisher>, Option<Arc<Networks>>),
+    ) -> Worker {
+        Worker {
+            group: settings.name.clone(),
+            lease: about.lease,
+            prefer: settings.prefer,
+            id: run.handle.state().member,
+            about,
+            election,
+            run,
+            publisher,
+            connection,
+            number: 0,
+            next_sign: Nanos::MIN,
+            is_sending: true,
+            reached: None,
+            begins: None,
+            is_releasing: false,
+            late: None,
+            stuck: None,
+            others: BTreeMap::new(),
+            standbys: Vec::new(),
+            alone: None,
+        }
+    }
+
+    fn now(&self) -> Nanos {
+        self.run.permit.now()
+    }
+
+    fn say(&self, text: &str) {
+        say(&format!("group '{}': {text}", self.group));
+    }
+
+    fn warn(&self, text: &str) {
+        warn(&format!("group '{}': {text}", self.group));
+    }
+
+    /// Runs until the end of the run.
+    pub(super) fn run(mut self, incoming: &mpsc::Receiver<Event>) {
+        let (now, process) = (self.now(), self.about.process);
+        let wait = in_ms(self.election.next(now) - now);
+        self.say(&format!("member {} (process {process}) waits {wait} for an active one", self.id));
+        loop {
+            let mut next = match incoming.recv_timeout(self.pause()) {
+                Ok(event) => Some(event),
+                Err(RecvTimeoutError::Timeout) => None,
+                Err(RecvTimeoutError::Disconnected) => return self.finish(),
+            };
+            // After a pause of the process, an active member stops first, and another one first receives what has come.
+            if self.election.role() == Role::Active {
+                self.look();
+            }
+            while let Some(event) = next {
+                match event {
+                    Event::Received(message) => self.receive(message),
+                    Event::End => return self.finish(),
+                }
+                next = incoming.try_recv().ok();
+            }
+            self.look();
+            self.publish_withheld();
+            if self.now() >= self.next_sign {
+                self.sign();
+            }
+            self.look_at_standbys();
+            self.show();
+        }
+    }
+
+    /// Time until the next sign or look.
+    fn pause(&self) -> Duration {
+        if self.begins.is_some() || self.is_releasing {
+            return Duration::ZERO;
+        }
+        let now = self.now();
+        let next = self.next_sign.min(self.election.next(now));
+        Duration::from_nanos(u64::try_from(next.saturating_sub(now)).unwrap_or(0))
+    }
+
+    fn look(&mut self) {
+        let now = self.now();
+        if self.run.permit.take_lapsed()
+            && let Some(change) = self.election.lapse(now)
+        {
+            self.apply(change);
+        }
+        if let Some(change) = self.election.look(now) {
+            self.apply(change);
+        }
+    }
+
+    fn receive(&mut self, message: Message) {
+        let (sign, about) = match message {
+            Message::Promote(to) => return self.hand_over(to),
+            Message::Sign(sign, _) if sign.from == self.id => return,
+            Message::Sign(sign, about) => (sign, about),
+        };
+        self.compare(sign.from, about);
+        let was_starting = self.election.role() == Role::Starting;
+        let was_active = self.election.active() == Some(sign.from);
+        let change = self.election.receive(self.now(), &sign);
+        if was_active || sign.successor.is_some() || self.election.active() == Some(sign.from) {
+            self.run.permit.set_published(self.election.position());
+        }
+        if let Some(change) = change {
+            if was_starting && matches!(change, Change::Follows(_)) {
+                self.begin_late(about);
+            }
+            self.apply(change);
+        }
+        if self.election.role() == Role::Active && sign.role == Role::Active && !sign.ends {
+            // It stops once it receives a sign of this one.
+            self.sign();
+        }
+    }
+
+    /// Warns of a member with another specification or another lease.
+    fn compare(&mut self, id: MemberId, about: About) {
+        if let Some(known) = self.others.get_mut(&id) {
+            *known = about;
+            return;
+        }
+        if about.specification != self.about.specification {
+            self.warn(&format!(
+                "member {id} checks another specification: after a take-over, verdicts differ, also in their ids"
+            ));
+        }
+        if about.lease != self.lease {
+            let (other, own) = (in_ms(about.lease), in_ms(self.lease));
+            self.warn(&format!(
+                "member {id} has a `lease` of {other} and this one of {own}: use one for all"
+            ));
+        }
+        if self.others.len() >= 64 {
+            self.others.clear();
+        }
+        self.others.insert(id, about);
+    }
+
+    /// Notes that the active member received messages before this one began.
+    fn begin_late(&mut self, active: About) {
+        let Some(first) = active.first.filter(|first| *first < self.about.since && !self.run.resumes) else {
+            return;
+        };
+        self.late = Some(first);
+        self.run.handle.change(|state| state.is_late = true);
+        let since = TimeText::default().text(Timestamp::from_nanos(self.about.since));
+        self.warn(&format!(
+            "this member receives messages since {since} only: verdicts that depend on earlier ones are inconclusive"
+        ));
+    }
+
+    /// Marks the messages before the start of a late member as not received.
+    fn mark_late(&self, first: i64) {
+        let (from, until) = (Timestamp::from_nanos(first), Timestamp::from_nanos(self.about.since));
+        if let Some(pipeline) = self.run.pipeline.upgrade() {
+            pipeline.began_late(&self.run.slots, from, until);
+        }
+    }
+
+    fn apply(&mut self, change: Change) {
+        match change {
+            Change::Claimed(why) => self.take_over(why),
+            Change::Follows(id) => {
+                let process = self.others.get(&id).map_or(0, |about| about.process);
+                let epoch = self.election.epoch();
+                self.say(&format!(
+                    "standby: member {id} (process {process}) is active in epoch {epoch}; verdicts are withheld"
+                ));
+            }
+            Change::Fenced(why) => {
+                self.run.permit.revoke();
+                self.run.permit.set_published(self.election.position());
+                self.stop();
+                self.run.handle.change(|state| state.fenced += 1);
+                let why = match why {
+                    Fence::StoodStill(lasted) => format!("this process stood still for {}", in_ms(lasted)),
+                    Fence::Unsent => "no sign of life could be sent in time".to_owned(),
+                    Fence::Superseded(id, epoch) => format!("member {id} is active in epoch {epoch}"),
+                };
+                self.warn(&format!("fenced: {why}; verdicts are withheld"));
+            }
+        }
+        self.next_sign = Nanos::MIN;
+        self.show();
+    }
+
+    /// Becomes the active member.
+    fn take_over(&mut self, why: Claim) {
+        let epoch = self.election.epoch();
+        (self.begins, self.is_releasing) = (Some(epoch), false);
+        (self.reached, self.alone) = (self.election.position(), Some(self.now()));
+        self.standbys.clear();
+        self.run.handle.change(|state| state.take_overs += 1);
+        if let Some(first) = self.late {
+            self.mark_late(first);
+        }
+        // The sign is also the permission to publish.
+        self.sign();
+        let why = match why {
+            Claim::Vacant => "no other member is".to_owned(),
+            Claim::Silent(id) => format!("no sign of life of member {id} for {}", in_ms(self.lease)),
+            Claim::Ended(id) => format!("member {id} has ended"),
+            Claim::HandedOver(id) => format!("member {id} has handed over"),
+        };
+        self.say(&format!("active in epoch {epoch}: {why}"));
+        self.publish_withheld();
+    }
+
+    /// Publishes a portion of the withheld verdicts.
+    fn publish_withheld(&mut self) {
+        let Some(pipeline) = self.run.pipeline.upgrade() else { return };
+        if let Some(epoch) = self.begins {
+            let Some(count) = pipeline.begin_publishing(epoch, self.patience()) else { return };
+            // Of the time before.
+            self.run.permit.take_lapsed();
+            (self.begins, self.is_releasing) = (None, true);
+            if count > 0 {
+                let verdicts = counted(count as u64, "withheld verdict", "withheld verdicts");
+                let from = self.election.position().map_or_else(String::new, |position| {
+                    format!(", from time {} on", TimeText::default().text(Timestamp::from_nanos(position)))
+                });
+                self.say(&format!("publishes {verdicts}{from}"));
+            }
+            let dropped = self.run.permit.dropped();
+            if dropped > 0 {
+                let verdicts = counted(dropped, "withheld verdict was", "withheld verdicts were");
+                self.warn(&format!("{verdicts} dropped so far, since there were too many"));
+            }
+        }
+        if self.is_releasing
+            && let Some(has_more) = pipeline.publish_withheld(PORTION, self.patience())
+        {
+            self.is_releasing = has_more;
+        }
+    }
+
+    /// Lets the pipeline withhold its verdicts from now on.
+    fn stop(&mut self) {
+        (self.begins, self.is_releasing, self.alone) = (None, false, None);
+        if let Some(pipeline) = self.run.pipeline.upgrade() {
+            // Without the permit, nothing is published even if the evaluating thread does not answer.
+            pipeline.stop_publishing(self.patience());
+        }
+    }
+
+    /// Hands over, if this member is the active one.
+    fn hand_over(&mut self, to: Option<MemberId>) {
+        match self.election.hand_over(self.now(), to) {
+            Ok(to) => {
+                // Still with the permit, so that everything received so far is published.
+                self.stop();
+                self.run.permit.revoke();
+                self.run.permit.set_published(None);
+                self.send(self.run.permit.position(), false, Some(to));
+                self.say(&format!("handed over to member {to}; verdicts are withheld"));
+                self.show();
+            }
+            Err(Refusal::NotActive) => {}
+            Err(Refusal::NoStandby) => self.warn("cannot hand over: there is no standby"),
+            Err(Refusal::Unknown(id)) => self.warn(&format!("cannot hand over: member {id} is no standby")),
+        }
+    }
+
+    /// Sends a sign of life, which permits an active member to publish for almost a lease.
+    fn sign(&mut self) {
+        // The permission begins before the sign leaves, and only if the one before has not ended.
+        let at = self.now();
+        self.next_sign = at + self.lease / 3;
+        if !self.is_moving(at) {
+            return self.election.postpone(at);
+        }
+        if let Some(change) = self.election.look(at) {
+            return self.apply(change);
+        }
+        let position = if self.election.role() == Role::Active { self.settled_position() } else { None };
+        if !self.send(position, false, None) {
+            return self.election.postpone(at);
+        }
+        self.election.sent(at);
+        if self.election.role() == Role::Active {
+            self.run.permit.extend(self.election.until());
+        }
+    }
+
+    /// Whether the evaluating thread moves. Reads the time of the first message from it.
+    fn is_moving(&mut self, now: Nanos) -> bool {
+        let Some(pipeline) = self.run.pipeline.upgrade() else { return true };
+        match pipeline.first_received(self.patience()) {
+            Ok(first) => {
+                self.about.first = first.map(Timestamp::as_nanos);
+                self.stuck = None;
+                if self.about.first.is_some()
+                    && let Some(first) = self.late.take()
+                {
+                    self.mark_late(first);
+                }
+                true
+            }
+            Err(Unresponsive) => {
+                let since = *self.stuck.get_or_insert(now);
+                now - since < STUCK.max(STUCK_LEASES * self.lease)
+            }
+        }
+    }
+
+    /// Returns the position of the sign before, once no verdict waits in a queue: the last ones may still be lost.
+    fn settled_position(&mut self) -> Option<i64> {
+        let is_behind =
+            self.run.senders.iter().filter_map(|sender| sender.upgrade()).any(|sender| sender.is_behind());
+        let settled = self.reached;
+        if !is_behind {
+            self.reached = self.run.permit.position();
+        }
+        settled
+    }
+
+    /// Sends a sign. Returns whether the network has accepted it.
+    fn send(&mut self, position: Option<i64>, ends: bool, successor: Option<MemberId>) -> bool {
+        self.number += 1;
+        let sign = Sign {
+            from: self.id,
+            number: self.number,
+            epoch: self.election.epoch(),
+            prefer: self.prefer,
+            role: self.election.role(),
+            position,
+            ends,
+            successor,
+        };
+        let text = write_sign(&self.group, &sign, &self.about);
+        // A connection that is lost accepts signs that no member receives.
+        let sent = match self.is_connected() {
+            true => self.publisher.offer(&text, OFFER).map_err(|error| error.to_string()),
+            false => Err("the connection is lost".to_owned()),
+        };
+        self.publisher.release();
+        if let Err(error) = &sent
+            && self.is_sending
+        {
+            self.warn(&format!("cannot send a sign of life: {error}"));
+        }
+        self.is_sending = sent.is_ok();
+        self.is_sending
+    }
+
+    /// Whether the broker or the router of the group is reached, where a connection has one.
+    fn is_connected(&self) -> bool {
+        let is_lost = |networks: &Arc<Networks>| networks.connected().iter().any(|(_, is)| !is);
+        !self.connection.as_ref().is_some_and(is_lost)
+    }
+
+    /// Shows standbys that come and go, and that none is there.
+    fn look_at_standbys(&mut self) {
+        if self.election.role() != Role::Active {
+            return;
+        }
+        let now = self.now();
+        let standby = |(id, role): (MemberId, Role)| (role != Role::Active).then_some(id);
+        let standbys: Vec<MemberId> = self.election.others(now).filter_map(standby).collect();
+        for id in standbys.iter().filter(|id| !self.standbys.contains(id)) {
+            let process = self.others.get(id).map_or(0, |about| about.process);
+            self.say(&format!("member {id} (process {process}) stands by"));
+        }
+        for id in self.standbys.iter().filter(|id| !standbys.contains(id)) {
+            self.warn(&format!("member {id} no longer stands by"));
+        }
+        if !standbys.is_empty() {
+            self.alone = None;
+        } else if !self.standbys.is_empty() {
+            self.alone = Some(now);
+        }
+        if self.alone.is_some_and(|since| now - since >= ALONE.max(STUCK_LEASES * self.lease)) {
+            self.alone = None;
+            self.warn("no member stands by: no other one takes over if this process ends");
+        }
+        self.standbys = standbys;
+    }
+
+    fn show(&self) {
+        let now = self.now();
+        let (role, epoch, active) = (self.election.role(), self.election.epoch(), self.election.active());
+        let others = self.election.others(now).filter(|(_, role)| *role != Role::Active);
+        let (withheld, dropped) = (self.run.permit.withheld(), self.run.permit.dropped());
+        self.run.handle.change(|state| {
+            (state.role, state.epoch, state.active) = (role, epoch, active);
+            (state.withheld, state.dropped) = (withheld, dropped);
+            state.standbys.clear();
+            state.standbys.extend(others.map(|(id, _)| id));
+        });
+    }
+
+    /// Sends the last sign: the verdicts of the run have been published.
+    fn finish(mut self) {
+        self.show();
+        let position = if self.election.role() == Role::Active { self.run.permit.position() } else { None };
+        self.run.permit.revoke();
+        self.send(position, true, None);
+        self.publisher.flush(LAST);
+    }
+
+    /// Time limit for the evaluating thread.
+    fn patience(&self) -> Duration {
+        Duration::from_nanos(u64::try_from(self.lease / 6).unwrap_or(0)).min(LOOK)
+    }
+}
+
+/// A time in milliseconds, for messages.
+fn in_ms(nanos: Nanos) -> String {
+    format!("{} ms", (nanos + 500_000) / 1_000_000)
+}

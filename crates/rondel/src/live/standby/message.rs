@@ -1,0 +1,140 @@
+//! Messages of a group: signs of life of its members, and requests of operators, as JSON on one topic.
+
+use serde_json::{Value, json};
+
+use super::election::{MemberId, Nanos, Role, Sign};
+
+/// Facts about a member that the election does not need.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct About {
+    /// The number of its process.
+    pub process: u32,
+    /// Time of day since which it receives messages, in nanoseconds since 1970.
+    pub since: i64,
+    /// Time of day of its first message, if it has received any.
+    pub first: Option<i64>,
+    /// A hash of its specification.
+    pub specification: u64,
+    /// Its lease.
+    pub lease: Nanos,
+}
+
+/// A message of a group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Message {
+    /// The sign of life of a member.
+    Sign(Sign, About),
+    /// A request to hand over to a member, or to the best standby.
+    Promote(Option<MemberId>),
+}
+
+/// Writes a sign of life.
+pub fn write_sign(group: &str, sign: &Sign, about: &About) -> Vec<u8> {
+    let Sign { from, number, epoch, prefer, role, position, ends, successor } = sign;
+    let About { process, since, first, specification, lease } = about;
+    let sign = json!({
+        "group": group,
+        "member": from.to_string(),
+        "number": number,
+        "epoch": epoch,
+        "prefer": prefer,
+        "state": role.as_str(),
+        "position": position,
+        "ends": ends,
+        "successor": successor.map(|id| id.to_string()),
+        "process": process,
+        "since": since,
+        "first": first,
+        "specification": format!("{specification:016x}"),
+        "lease": lease,
+    });
+    sign.to_string().into_bytes()
+}
+
+/// Writes a request to hand over.
+pub fn write_promote(group: &str, to: Option<MemberId>) -> Vec<u8> {
+    json!({ "group": group, "promote": to.map(|id| id.to_string()) }).to_string().into_bytes()
+}
+
+/// Reads a message of this group; `None` for anything else.
+pub fn read(group: &str, payload: &[u8]) -> Option<Message> {
+    let value: Value = serde_json::from_slice(payload).ok()?;
+    if value.get("group")?.as_str()? != group {
+        return None;
+    }
+    if let Some(to) = value.get("promote") {
+        return match to {
+            Value::Null => Some(Message::Promote(None)),
+            Value::String(text) => Some(Message::Promote(Some(id(text)?))),
+            _ => None,
+        };
+    }
+    let text = |name: &str| value.get(name)?.as_str();
+    let number = |name: &str| value.get(name)?.as_u64();
+    let integer = |name: &str| value.get(name)?.as_i64();
+    let sign = Sign {
+        from: id(text("member")?)?,
+        number: number("number")?,
+        epoch: number("epoch")?,
+        prefer: integer("prefer")?,
+        role: Role::parse(text("state")?)?,
+        position: integer("position"),
+        ends: value.get("ends")?.as_bool()?,
+        successor: match text("successor") {
+            Some(text) => Some(id(text)?),
+            None => None,
+        },
+    };
+    let about = About {
+        process: u32::try_from(number("process")?).ok()?,
+        since: integer("since")?,
+        first: integer("first"),
+        specification: u64::from_str_radix(text("specification")?, 16).ok()?,
+        lease: integer("lease")?,
+    };
+    Some(Message::Sign(sign, about))
+}
+
+/// Reads the number of a member.
+pub fn id(text: &str) -> Option<MemberId> {
+    let is_id = text.len() == 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if is_id { u64::from_str_radix(text, 16).ok().map(MemberId) } else { None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_read_as_written() {
+        let sign = Sign {
+            from: MemberId(0x3f),
+            number: 7,
+            epoch: 3,
+            prefer: -2,
+            role: Role::Active,
+            position: Some(1_500_000_000),
+            ends: false,
+            successor: Some(MemberId(u64::MAX)),
+        };
+        let (since, first) = (5, Some(6));
+        let about = About { process: 12, since, first, specification: u64::MAX, lease: 30_000_000 };
+        for sign in [sign, Sign { position: None, successor: None, ends: true, ..sign }] {
+            let written = write_sign("a", &sign, &about);
+            assert_eq!(read("a", &written), Some(Message::Sign(sign, about)));
+            assert_eq!(read("b", &written), None, "it belongs to another group");
+        }
+        for to in [None, Some(MemberId(9))] {
+            assert_eq!(read("a", &write_promote("a", to)), Some(Message::Promote(to)));
+        }
+    }
+
+    #[test]
+    fn other_messages_are_ignored() {
+        for text in ["", "1", "{}", "{\"group\":\"a\"}", "{\"group\":\"a\",\"promote\":1}"] {
+            assert_eq!(read("a", text.as_bytes()), None, "{text}");
+        }
+        assert_eq!(read("a", b"{\"group\":\"a\",\"promote\":\"12\"}"), None, "no number of a member");
+        assert_eq!(id("+00000000000003f"), None);
+    }
+}

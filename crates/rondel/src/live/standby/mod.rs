@@ -1,0 +1,221 @@
+//! Groups: several runs of one specification, of which one publishes its verdicts, and the others stand by.
+//!
+//! | module | contents |
+//! |---|---|
+//! | [`election`] | which member is active: pure, with times as arguments |
+//! | [`message`] | signs of life and requests |
+//! | [`state`] | the state of a member, for summaries and metrics |
+//! | `member` | the thread of a member |
+
+pub mod election;
+mod member;
+pub mod message;
+#[cfg(test)]
+mod simulation;
+pub mod state;
+
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
+use std::sync::{Arc, Weak, mpsc};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use rondel_event::TopicId;
+use rondel_net::adapter::{Publisher, Sample, Subscription, now};
+use rondel_net::zenoh::Mode;
+
+use self::election::{Election, Member, MemberId, Role};
+use self::member::{Event, Worker};
+use self::message::About;
+use self::state::{GroupHandle, GroupState};
+use crate::deployment::{Address, Deployment, GroupSettings};
+use crate::live::networks::{NetworkSettings, Networks};
+use crate::live::pipeline::Pipeline;
+use crate::live::signals::StopFlag;
+use crate::sinks::withheld::Permit;
+use crate::warn;
+
+/// Number of messages of the group that wait for its thread. Further ones are dropped: signs of life are repeated.
+const QUEUE: usize = 1_024;
+/// The least wait of a member that begins, for the discovery of others.
+const START: i64 = 500_000_000;
+/// Time limit for opening a connection of the group.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Time limit for closing the subscription, and the connection.
+const LEAVE: Duration = Duration::from_millis(500);
+
+/// A member of a group.
+pub struct Membership {
+    events: mpsc::SyncSender<Event>,
+    thread: JoinHandle<()>,
+    subscription: Box<dyn Subscription>,
+    /// The connection for signs of life alone, if there is one.
+    connection: Option<Arc<Networks>>,
+    handle: GroupHandle,
+}
+
+/// Everything of a run that its membership needs.
+pub struct Joining {
+    /// The pipeline, whose sinks have the permit.
+    pub pipeline: Weak<Pipeline>,
+    /// The permit to publish.
+    pub permit: Arc<Permit>,
+    /// The publishers of verdicts.
+    pub senders: Vec<Weak<dyn Publisher>>,
+    /// The subscriptions to all topics.
+    pub slots: Vec<TopicId>,
+    /// Whether the run continues from a snapshot.
+    pub resumes: bool,
+    /// The handle that others have.
+    pub handle: GroupHandle,
+}
+
+/// The state of a member before it has joined.
+pub fn begin(settings: &GroupSettings) -> GroupHandle {
+    GroupHandle::new(GroupState {
+        group: settings.name.clone(),
+        member: random_id(),
+        role: Role::Starting,
+        epoch: 0,
+        active: None,
+        standbys: Vec::new(),
+        take_overs: 0,
+        fenced: 0,
+        withheld: 0,
+        dropped: 0,
+        since: now().as_nanos(),
+        is_late: false,
+    })
+}
+
+/// A number that no other process has.
+fn random_id() -> MemberId {
+    // `RandomState` is seeded by the operating system.
+    let mut hasher = RandomState::new().build_hasher();
+    hasher.write_i64(now().as_nanos());
+    hasher.write_u32(std::process::id());
+    MemberId(hasher.finish())
+}
+
+/// The lease of a group in nanoseconds.
+pub fn lease(settings: &GroupSettings) -> i64 {
+    i64::try_from(settings.lease.as_nanos()).unwrap_or(i64::MAX)
+}
+
+/// The settings to join the network of a group beside its members: without the endpoints and the session of the run.
+pub fn network_of(address: &Address, all: &NetworkSettings) -> NetworkSettings {
+    let mut joined = NetworkSettings::default();
+    match address {
+        Address::Zenoh(..) => {
+            joined.zenoh = all.zenoh.clone().map(|mut zenoh| {
+                let here = std::mem::take(&mut zenoh.listen);
+                let here = here
+                    .iter()
+                    .map(|endpoint| endpoint.replace("0.0.0.0", "127.0.0.1").replace("[::]", "[::1]"));
+                zenoh.connect.extend(here);
+                if !zenoh.connect.is_empty() || zenoh.mode == Some(Mode::Router) {
+                    zenoh.mode = Some(Mode::Client);
+                }
+                zenoh
+            });
+        }
+        Address::Mqtt(..) => {
+            joined.mqtt = all.mqtt.clone().map(|mut mqtt| {
+                // The broker would end the session of the run.
+                (mqtt.settings.client_id, mqtt.settings.clean_start) = (None, true);
+                mqtt
+            });
+        }
+        _ => joined.dds.clone_from(&all.dds),
+    }
+    joined
+}
+
+/// Opens a connection for signs of life alone, where that of the run has one broker or router: a consumer of verdicts that
+/// accepts nothing can hold back everything on it.
+fn own_connection(address: &Address, all: &NetworkSettings, interrupted: &StopFlag) -> Option<Arc<Networks>> {
+    let is_shared = match address {
+        Address::Zenoh(..) => all.zenoh.as_ref().is_some_and(|zenoh| zenoh.mode == Some(Mode::Client)),
+        Address::Mqtt(..) => true,
+        _ => false,
+    };
+    if !is_shared {
+        return None;
+    }
+    let joined = network_of(address, all);
+    match Networks::open(&joined, Some(PATIENCE), || interrupted.is_set(), |_| {}) {
+        Ok(networks) => Some(Arc::new(networks)),
+        Err(error) => {
+            warn(&format!("signs of life of the group share the connection of the run: {error}"));
+            None
+        }
+    }
+}
+
+impl Membership {
+    /// Joins the group of a deployment, if it has one, once its topics are subscribed to.
+    ///
+    /// # Errors
+    /// The topic that cannot be used, or the thread that cannot be started, and the reason.
+    pub fn join(
+        deployment: &Deployment,
+        networks: &Networks,
+        joining: Option<Joining>,
+        interrupted: &StopFlag,
+    ) -> Result<Option<Membership>, String> {
+        let Some((settings, joining)) = deployment.group.as_ref().zip(joining) else { return Ok(None) };
+        let handle = joining.handle.clone();
+        // The topics have been subscribed to.
+        handle.change(|state| state.since = now().as_nanos());
+        let (events, incoming) = mpsc::sync_channel(QUEUE);
+        let connection = own_connection(&settings.address, &deployment.networks, interrupted);
+        let networks = connection.as_deref().unwrap_or(networks);
+        let publisher = networks.publisher(&settings.address, false)?;
+        let (group, received) = (settings.name.clone(), events.clone());
+        let receive = move |_: TopicId, samples: &[Sample<'_>]| {
+            for message in samples.iter().filter_map(|sample| message::read(&group, sample.payload)) {
+                // A full queue means that the thread does not run: it finds out by itself.
+                let _ = received.try_send(Event::Received(message));
+            }
+        };
+        let subscription = networks.subscribe(&settings.address, TopicId(u32::MAX), Arc::new(receive))?;
+        if let Some(own) = &connection {
+            own.begin();
+        }
+        let state = handle.state();
+        let about = About {
+            process: std::process::id(),
+            since: state.since,
+            first: None,
+            specification: crc32fast::hash(deployment.specification.sources.text().as_bytes()).into(),
+            lease: lease(settings),
+        };
+        let own = Member { id: state.member, prefer: settings.prefer, lease: lease(settings) };
+        let begins = joining.permit.now();
+        let mut election = Election::new(own, begins);
+        election.rest_until(begins + START);
+        let worker = Worker::new(settings, about, election, joining, (publisher, connection.clone()));
+        let thread = thread::Builder::new().name("group".into());
+        let thread = thread
+            .spawn(move || worker.run(&incoming))
+            .map_err(|error| format!("cannot start a thread: {error}"))?;
+        Ok(Some(Membership { events, thread, subscription, connection, handle }))
+    }
+
+    /// Whether this member is active.
+    pub fn is_active(&self) -> bool {
+        self.handle.is_active()
+    }
+
+    /// Leaves the group, so that a standby takes over at once. Returns the last state.
+    pub fn end(self) -> GroupState {
+        let _ = self.events.send(Event::End);
+        // A panic of the thread has been reported.
+        let _ = self.thread.join();
+        self.subscription.close(LEAVE);
+        drop(self.subscription);
+        if let Some(networks) = self.connection.and_then(Arc::into_inner) {
+            networks.close_within(LEAVE);
+        }
+        self.handle.state()
+    }
+}

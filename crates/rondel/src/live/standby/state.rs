@@ -1,0 +1,108 @@
+//! The state of a member of a group, for summaries, heartbeats, queries and metrics.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rondel_runtime::text::counted;
+use serde_json::{Value, json};
+
+use super::election::{MemberId, Role};
+
+/// The state of a member.
+#[derive(Clone, Debug)]
+pub struct GroupState {
+    /// The name of the group.
+    pub group: String,
+    /// The member.
+    pub member: MemberId,
+    /// Its role.
+    pub role: Role,
+    /// The largest epoch that it knows; while active the own one.
+    pub epoch: u64,
+    /// The active member, as far as it is known.
+    pub active: Option<MemberId>,
+    /// The other members that live and are not active.
+    pub standbys: Vec<MemberId>,
+    /// Number of times that it became active.
+    pub take_overs: u64,
+    /// Number of times that it stopped to publish, other than at a handover.
+    pub fenced: u64,
+    /// Verdicts that are withheld now.
+    pub withheld: u64,
+    /// Withheld verdicts that were dropped, since there were too many.
+    pub dropped: u64,
+    /// Time of day since which it receives messages, in nanoseconds since 1970.
+    pub since: i64,
+    /// Whether messages came before, which the active member then had received.
+    pub is_late: bool,
+}
+
+impl GroupState {
+    /// As JSON.
+    pub fn json(&self) -> Value {
+        json!({
+            "group": self.group,
+            "member": self.member.to_string(),
+            "state": self.role.as_str(),
+            "epoch": self.epoch,
+            "active": self.active.map(|id| id.to_string()),
+            "standbys": self.standbys.iter().map(MemberId::to_string).collect::<Vec<_>>(),
+            "take_overs": self.take_overs,
+            "fenced": self.fenced,
+            "withheld": self.withheld,
+            "dropped": self.dropped,
+            "since": self.since as f64 / 1e9,
+            "late": self.is_late,
+        })
+    }
+
+    /// One sentence.
+    pub fn sentence(&self) -> String {
+        let mut text = format!(
+            "group '{}': {} at the end, in epoch {}; active {}",
+            self.group,
+            self.role.as_str(),
+            self.epoch,
+            counted(self.take_overs, "time", "times"),
+        );
+        if self.fenced > 0 {
+            text += &format!(", fenced {}", counted(self.fenced, "time", "times"));
+        }
+        if self.dropped > 0 {
+            text += &format!(", {} dropped", counted(self.dropped, "withheld verdict", "withheld verdicts"));
+        }
+        if self.is_late {
+            text += "; earlier messages were not received";
+        }
+        text
+    }
+}
+
+/// The state of a member, which its thread changes.
+#[derive(Clone, Debug)]
+pub struct GroupHandle(Arc<Mutex<GroupState>>);
+
+impl GroupHandle {
+    /// A handle of this state.
+    pub fn new(state: GroupState) -> GroupHandle {
+        GroupHandle(Arc::new(Mutex::new(state)))
+    }
+
+    /// A copy of the state.
+    pub fn state(&self) -> GroupState {
+        self.lock().clone()
+    }
+
+    /// Whether the member is active.
+    pub fn is_active(&self) -> bool {
+        self.lock().role == Role::Active
+    }
+
+    /// Changes the state.
+    pub(super) fn change(&self, change: impl FnOnce(&mut GroupState)) {
+        change(&mut self.lock());
+    }
+
+    fn lock(&self) -> MutexGuard<'_, GroupState> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
