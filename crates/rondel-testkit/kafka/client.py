@@ -4,7 +4,8 @@ where the broker demands them. Actions:
     create   a topic; settings: partitions, and those of the topic
     delete   a topic
     read     prints all records as lines of JSON
-    publish  lines of JSON from standard input: value (null: a tombstone), key, partition, timestamp in ms
+    publish  lines of JSON from standard input: value (null: a tombstone), key, headers, partition,
+             timestamp in ms
     expire   removes the records before an offset of each partition; settings: partition=offset
 """
 
@@ -62,6 +63,7 @@ def publish():
                 topic,
                 value=None if value is None else value.encode(),
                 key=None if key is None else key.encode(),
+                headers=[(name, value.encode()) for name, value in record.get("headers", {}).items()],
                 partition=record.get("partition"),
                 timestamp_ms=record.get("timestamp"),
             )

@@ -147,7 +147,7 @@ super.users=User:admin;User:ANONYMOUS
         self.client(&["expire", topic, &format!("{partition}={offset}")], b"");
     }
 
-    /// Publishes records, each a line of JSON with `value`, and possibly `key`, `partition` and `timestamp` in
+    /// Publishes records, each a line of JSON with `value`, and possibly `key`, `headers`, `partition` and `timestamp` in
     /// milliseconds.
     #[track_caller]
     pub fn publish(&self, topic: &str, lines: &str) {

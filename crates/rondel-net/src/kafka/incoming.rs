@@ -6,7 +6,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rdkafka::consumer::{BaseConsumer, Consumer as _};
-use rdkafka::message::BorrowedMessage;
+use rdkafka::message::{BorrowedMessage, Headers as _};
 use rdkafka::{Message as _, Offset, TopicPartitionList};
 use rondel_event::Timestamp;
 
@@ -295,8 +295,8 @@ impl Incoming {
         let source_time = message.timestamp().to_millis().and_then(|ms| ms.checked_mul(1_000_000));
         let source_time = source_time.map(Timestamp::from_nanos);
         for route in routes.all.iter_mut().filter(|route| route.place.topic == topic) {
-            route
-                .take(payload.map(|payload| Sample::new(payload, source_time, Some(arrival))), message.key());
+            let sample = payload.map(|payload| Sample::new(payload, source_time, Some(arrival)));
+            route.take(sample, message.key(), |name| header(message, name));
         }
     }
 
@@ -344,4 +344,11 @@ impl Incoming {
         let waited = self.changed.wait_timeout_while(ended, limit, |ended| !*ended);
         *waited.unwrap_or_else(PoisonError::into_inner).0
     }
+}
+
+/// Returns the value of the last header of a record with a name.
+fn header<'m>(message: &'m BorrowedMessage<'_>, name: &str) -> Option<&'m [u8]> {
+    let headers = message.headers()?;
+    let named = |at: usize| headers.try_get(at).filter(|header| header.key == name);
+    (0..headers.count()).rev().find_map(named)?.value
 }

@@ -9,6 +9,7 @@ use rdkafka::error::RDKafkaErrorCode;
 use rondel_event::{Timestamp, TopicId};
 
 use super::Place;
+use super::place::has_parameter;
 use super::positions::{Mark, Marks};
 use super::subscription::{Counts, Deliver};
 use crate::adapter::{Sample, now};
@@ -38,9 +39,9 @@ pub(super) struct Route {
     pub(super) topic: TopicId,
     pub(super) deliver: Box<dyn Deliver>,
     pub(super) counts: Arc<Counts>,
-    /// Whether the key has parameters.
+    /// Whether the key or a header has parameters.
     has_parameters: bool,
-    /// Name of the last record: the topic, and the key if it has parameters.
+    /// Name of the last record: the topic, with key and headers if the address has parameters.
     name: String,
     /// Whether the receiver got a record since its last `idle`.
     pub(super) touched: bool,
@@ -163,13 +164,24 @@ impl Routes {
 }
 
 impl Route {
-    /// Delivers a sample to the receiver, if its key is that of the address; counts a tombstone, which has none.
-    pub(super) fn take(&mut self, sample: Option<Sample<'_>>, key: Option<&[u8]>) {
+    /// Delivers a sample to the receiver, if its key and headers are those of the address; counts a tombstone, which has no
+    /// sample. `header` returns the value of the header of the record with a name.
+    pub(super) fn take<'m>(
+        &mut self,
+        sample: Option<Sample<'_>>,
+        key: Option<&[u8]>,
+        header: impl Fn(&str) -> Option<&'m [u8]>,
+    ) {
         let Route { place, topic, deliver, counts, has_parameters, name, touched, .. } = self;
         if let Some(own) = &place.key
-            && !*has_parameters
+            && !has_parameter(own)
             && key != Some(own.as_bytes())
         {
+            return;
+        }
+        let is_other =
+            |own: &str, value: &str| !has_parameter(value) && header(own) != Some(value.as_bytes());
+        if place.headers.iter().any(|(own, value)| is_other(own, value)) {
             return;
         }
         // Only the first of each kind is logged.
@@ -184,24 +196,111 @@ impl Route {
             return;
         };
         if *has_parameters {
-            let text = key.and_then(|key| std::str::from_utf8(key).ok()).filter(|key| !key.is_empty());
-            let Some(text) = text else {
+            name.truncate(place.topic.len());
+            if !append(name, place, key, header) {
                 if first(&counts.malformed) {
+                    let part = if place.headers.is_empty() { "a key" } else { "a key or headers" };
                     tracing::warn!(
                         topic = %place.topic,
-                        "a record without a key in UTF-8, whose parts are parameters here, is ignored; further ones are \
+                        "a record without {part} in UTF-8, whose parts are parameters here, is ignored; further ones are \
                          only counted"
                     );
                 }
                 return;
-            };
-            name.truncate(place.topic.len());
-            name.push('/');
-            name.push_str(text);
+            }
         }
         if deliver.receive(*topic, name, sample) {
             counts.received.fetch_add(1, Ordering::Relaxed);
             *touched = true;
         }
+    }
+}
+
+/// Appends the key and the headers of a record to its topic, as far as the address has them. Returns false if one of them is
+/// no text for a parameter.
+fn append<'m>(
+    name: &mut String,
+    place: &Place,
+    key: Option<&[u8]>,
+    header: impl Fn(&str) -> Option<&'m [u8]>,
+) -> bool {
+    fn text(bytes: Option<&[u8]>) -> Option<&str> {
+        bytes.and_then(|bytes| std::str::from_utf8(bytes).ok()).filter(|text| !text.is_empty())
+    }
+    if place.key.is_some() {
+        // A semicolon would begin a header.
+        let is_clear = |key: &&str| place.headers.is_empty() || !key.contains(';');
+        let Some(key) = text(key).filter(is_clear) else { return false };
+        name.push('/');
+        name.push_str(key);
+    }
+    for (own, value) in &place.headers {
+        let is_clear = |text: &&str| !has_parameter(value) || !text.contains([';', '/']);
+        let Some(text) = text(header(own)).filter(is_clear) else { return false };
+        name.push(';');
+        name.push_str(own);
+        name.push('=');
+        name.push_str(text);
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+
+    /// Names of delivered records.
+    struct Names(Arc<Mutex<Vec<String>>>);
+
+    impl Deliver for Names {
+        fn receive(&self, _topic: TopicId, name: &str, _sample: Sample<'_>) -> bool {
+            self.0.lock().unwrap().push(name.to_owned());
+            true
+        }
+
+        fn idle(&self) {}
+
+        fn missed(&self, _topic: TopicId, _from: Timestamp, _until: Option<Timestamp>) {}
+    }
+
+    /// Key and headers of a record.
+    type Record = (Option<&'static [u8]>, &'static [(&'static str, &'static [u8])]);
+
+    /// The names of records that an address delivers, and the number of malformed ones.
+    fn delivered(address: &str, records: &[Record]) -> (Vec<String>, u64) {
+        let names = Arc::<Mutex<Vec<String>>>::default();
+        let (deliver, counts) = (Box::new(Names(Arc::clone(&names))), Arc::<Counts>::default());
+        let place = Place::parse(address).unwrap();
+        let mut route = Route::new(place, TopicId(0), deliver, Arc::clone(&counts));
+        for (key, headers) in records {
+            let header = |name: &str| headers.iter().find(|(own, _)| *own == name).map(|(_, value)| *value);
+            route.take(Some(Sample::new(b"1", None, Some(Timestamp::ZERO))), *key, header);
+        }
+        let names = names.lock().unwrap().clone();
+        (names, counts.malformed.load(Ordering::Relaxed))
+    }
+
+    #[test]
+    fn headers_select_records_and_are_parameters() {
+        let records: [Record; 7] = [
+            (Some(b"a"), &[("type", b"order"), ("tenant", b"north")]),
+            (Some(b"b"), &[("tenant", b"south")]),
+            (None, &[("type", b"order"), ("tenant", b"north")]),
+            (Some(b"c"), &[("type", b"order"), ("tenant", b"\xff")]),
+            (Some(b"d"), &[("type", b"order"), ("tenant", b"x;y=z")]),
+            (Some(b"e;tenant=y"), &[("type", b"order"), ("tenant", b"z")]),
+            (Some(b"f"), &[("type", b"order")]),
+        ];
+        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        // The key is not named: a record without one is read.
+        assert_eq!(delivered("t;type=order", &records), (vec!["t".to_owned(); 6], 0));
+        let all = delivered("t/{k};tenant={tenant}", &records);
+        assert_eq!(all, (names(&["t/a;tenant=north", "t/b;tenant=south"]), 5));
+        let of_type = delivered("t/{k};type=order;tenant={tenant}", &records);
+        assert_eq!(of_type, (names(&["t/a;type=order;tenant=north"]), 5));
+        assert_eq!(delivered("t/b;tenant={tenant}", &records), (names(&["t/b;tenant=south"]), 0));
+        assert_eq!(delivered("t/{k}", &records[1..2]), (names(&["t/b"]), 0));
     }
 }

@@ -6,6 +6,7 @@ use super::*;
 fn records_are_checked_and_verdicts_published() {
     let Some(broker) = KafkaBroker::start("records_are_checked_and_verdicts_published", "") else { return };
     keys_are_parameters(&broker);
+    headers_are_parameters(&broker);
     unreadable_records_are_counted(&broker);
     compressed_records_are_read(&broker);
     topics_are_listed_and_printed(&broker);
@@ -55,6 +56,55 @@ fn keys_are_parameters(broker: &KafkaBroker) {
     run.terminate();
     let summary = summary(run.finish().expect_status(0));
     assert_eq!((&summary["received"], &summary["undecodable"]), (&json!(3), &json!(1)), "{summary}");
+}
+
+fn headers_are_parameters(broker: &KafkaBroker) {
+    broker.create("orders", &["partitions=1"]);
+    let folder = Folder::new();
+    folder.file(
+        "p.rondel",
+        "topic order \"orders/{id}/{tenant}\" { v: float }\n\
+         property small for each tenant in order.tenant = order.v < 10\n",
+    );
+    let deployment = folder.file(
+        "rondel.yaml",
+        format!(
+            "specification: p.rondel\nkafka: {{ brokers: [\"{}\"], start: earliest }}\n\
+             topics: {{ order: {{ source: \"kafka:orders/{{id}};type=order;tenant={{tenant}}\", time: source }} }}\n\
+             verdicts: {{ emit: every }}\n",
+            broker.address()
+        ),
+    );
+    let mut lines = String::new();
+    for (kind, tenant, v) in [("order", "north", 5), ("order", "south", 50), ("offer", "west", 99)] {
+        let value = json!({"v": v}).to_string();
+        let line = json!({"value": value, "key": "k", "headers": {"type": kind, "tenant": tenant}});
+        let _ = writeln!(lines, "{line}");
+    }
+    broker.publish("orders", &lines);
+    let publish = ["publish", "--to", "kafka:orders/k;type=order;tenant=east"];
+    support::rondel_with_input(arguments(&publish, &joining(broker)), b"{\"v\":60}\n").expect_status(0);
+    // Without the header that is a parameter.
+    let bare = json!({"value": "{\"v\":99}", "key": "k", "headers": {"type": "order"}}).to_string();
+    broker.publish("orders", &bare);
+    let finished = rondel(["run", &deployment, "--count", "3", "--format", "json"]);
+    let violated: Vec<Value> =
+        finished.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let violated = violated.iter().filter(|verdict| verdict["verdict"] == "violated");
+    let tenants: Vec<&Value> = violated.map(|verdict| &verdict["key"]["tenant"]).collect();
+    assert_eq!(tenants, [&json!("south"), &json!("east")], "{}", finished.stdout);
+    // A recording has the headers in the names of its topics.
+    let file = folder.path("orders.mcap");
+    let address = "kafka:orders/{id};type=order;tenant={tenant}";
+    let own = ["record", address, "-o", &file, "--count", "3", "--kafka-start", "earliest"];
+    rondel(arguments(&own, &joining(broker))).expect_status(0);
+    let checked = rondel(["check", &deployment, &file, "--format", "json"]);
+    assert_eq!(
+        checked.expect_status(1).stdout.matches("\"verdict\":\"violated\"").count(),
+        2,
+        "{}",
+        checked.stdout
+    );
 }
 
 fn unreadable_records_are_counted(broker: &KafkaBroker) {
