@@ -34,3 +34,4 @@ pub use recording::{
     WantedField, shown,
 };
 pub use table::{TableOptions, TableRecording, check_time_format, is_table};
+pub use temporary::Temporary;

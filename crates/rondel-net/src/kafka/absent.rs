@@ -6,8 +6,22 @@ use std::time::Duration;
 
 use rondel_event::TopicId;
 
-use super::{DeclareError, OpenError, Settings, UNAVAILABLE};
+use super::{DeclareError, OpenError, SelectedRecord, Selection, SelectionCounts, Settings, UNAVAILABLE};
 use crate::adapter::{self, Outage, Receiver};
+
+/// Returns the error that there is no Kafka.
+///
+/// # Errors
+/// Always.
+pub fn read_selection(
+    _settings: &Settings,
+    _place: &str,
+    _selection: &Selection,
+    _is_stopped: &dyn Fn() -> bool,
+    _take: &mut dyn FnMut(SelectedRecord<'_>) -> Result<(), String>,
+) -> Result<SelectionCounts, String> {
+    Err(UNAVAILABLE.to_owned())
+}
 
 /// A session with the brokers of a cluster; there is none without the feature `kafka`.
 #[derive(Debug)]

@@ -84,7 +84,7 @@ impl Incoming {
     /// # Errors
     /// The user may not read the topic.
     pub(super) fn subscribe(&self, mut route: Route) -> Result<u64, String> {
-        let topic = route.place.topic.clone();
+        let topic = route.filter.place.topic.clone();
         let is_known = self.routes_soon().1.topics.get(&topic).is_some_and(|topic| topic.is_known);
         // Outside of the lock: requests take time.
         let found = (!is_known)
@@ -214,8 +214,8 @@ impl Incoming {
         let Some(mut routes) = lock_until(&self.routes, Instant::now() + limit) else { return false };
         let Some(index) = routes.all.iter().position(|route| route.key == key) else { return true };
         let route = routes.all.remove(index);
-        let topic = &route.place.topic;
-        if routes.all.iter().all(|other| other.place.topic != *topic)
+        let topic = &route.filter.place.topic;
+        if routes.all.iter().all(|other| other.filter.place.topic != *topic)
             && let Some(read) = routes.topics.remove(topic)
         {
             self.stop(&mut routes, topic, &read.partitions);
@@ -223,7 +223,7 @@ impl Incoming {
         drop(routes);
         route.deliver.idle();
         let received = route.counts.received.load(Ordering::Relaxed);
-        tracing::info!(topic = %route.place.topic, received, "closed the subscription");
+        tracing::info!(topic = %route.filter.place.topic, received, "closed the subscription");
         true
     }
 
@@ -294,7 +294,7 @@ impl Incoming {
         trace_message("received", topic, payload.unwrap_or_default());
         let source_time = message.timestamp().to_millis().and_then(|ms| ms.checked_mul(1_000_000));
         let source_time = source_time.map(Timestamp::from_nanos);
-        for route in routes.all.iter_mut().filter(|route| route.place.topic == topic) {
+        for route in routes.all.iter_mut().filter(|route| route.filter.place.topic == topic) {
             let sample = payload.map(|payload| Sample::new(payload, source_time, Some(arrival)));
             route.take(sample, message.key(), |name| header(message, name));
         }
@@ -347,7 +347,7 @@ impl Incoming {
 }
 
 /// Returns the value of the last header of a record with a name.
-fn header<'m>(message: &'m BorrowedMessage<'_>, name: &str) -> Option<&'m [u8]> {
+pub(super) fn header<'m>(message: &'m BorrowedMessage<'_>, name: &str) -> Option<&'m [u8]> {
     let headers = message.headers()?;
     let named = |at: usize| headers.try_get(at).filter(|header| header.key == name);
     (0..headers.count()).rev().find_map(named)?.value

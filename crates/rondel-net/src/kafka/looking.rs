@@ -189,7 +189,7 @@ impl Incoming {
                     self.stop(&mut routes, &name, &partitions);
                 }
                 Err(Unknown::Refused(reason)) => {
-                    for route in routes.all.iter().filter(|route| route.place.topic == name) {
+                    for route in routes.all.iter().filter(|route| route.filter.place.topic == name) {
                         if route.counts.refused.swap(1, Ordering::Relaxed) == 0 {
                             tracing::warn!("Kafka at {}: {reason}", self.settings.place());
                         }

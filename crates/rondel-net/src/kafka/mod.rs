@@ -13,6 +13,8 @@ mod absent;
 #[cfg(feature = "kafka")]
 mod client;
 #[cfg(feature = "kafka")]
+mod filter;
+#[cfg(feature = "kafka")]
 mod flight;
 #[cfg(feature = "kafka")]
 mod incoming;
@@ -27,7 +29,10 @@ mod place;
 #[cfg(feature = "kafka")]
 mod positions;
 #[cfg(feature = "kafka")]
+mod reading;
+#[cfg(feature = "kafka")]
 mod routes;
+mod selection;
 #[cfg(feature = "kafka")]
 mod session;
 mod settings;
@@ -39,9 +44,12 @@ mod tests;
 mod watch;
 
 #[cfg(not(feature = "kafka"))]
-pub use absent::Session;
+pub use absent::{Session, read_selection};
 pub use marks::{join, split};
 pub use place::{Place, check_topic, places_meet, without_key};
+#[cfg(feature = "kafka")]
+pub use reading::read_selection;
+pub use selection::{SelectedRecord, Selection, SelectionCounts, parse_offsets};
 #[cfg(feature = "kafka")]
 pub use session::Session;
 pub use settings::{Settings, Start, read_settings};

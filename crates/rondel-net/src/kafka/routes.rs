@@ -9,7 +9,7 @@ use rdkafka::error::RDKafkaErrorCode;
 use rondel_event::{Timestamp, TopicId};
 
 use super::Place;
-use super::place::has_parameter;
+use super::filter::{Filter, Selected};
 use super::positions::{Mark, Marks};
 use super::subscription::{Counts, Deliver};
 use crate::adapter::{Sample, now};
@@ -35,14 +35,10 @@ pub(super) struct Routes {
 /// A subscription.
 pub(super) struct Route {
     pub(super) key: u64,
-    pub(super) place: Place,
+    pub(super) filter: Filter,
     pub(super) topic: TopicId,
     pub(super) deliver: Box<dyn Deliver>,
     pub(super) counts: Arc<Counts>,
-    /// Whether the key or a header has parameters.
-    has_parameters: bool,
-    /// Name of the last record: the topic, with key and headers if the address has parameters.
-    name: String,
     /// Whether the receiver got a record since its last `idle`.
     pub(super) touched: bool,
     /// Whether the receiver knows that records could not be read.
@@ -51,9 +47,8 @@ pub(super) struct Route {
 
 impl Route {
     pub(super) fn new(place: Place, topic: TopicId, deliver: Box<dyn Deliver>, counts: Arc<Counts>) -> Route {
-        let (name, has_parameters) = (place.topic.clone(), place.has_parameters());
         let (key, touched, is_cut_off) = (0, false, false);
-        Route { key, place, topic, deliver, counts, has_parameters, name, touched, is_cut_off }
+        Route { key, filter: Filter::new(place), topic, deliver, counts, touched, is_cut_off }
     }
 }
 
@@ -124,7 +119,7 @@ impl Routes {
             "the topic `{topic}` of Kafka has lost {count} records of its partition {number} before they were read: they \
              have expired; raise `retention.ms` or `retention.bytes` of the topic"
         );
-        for route in self.all.iter().filter(|route| route.place.topic == topic) {
+        for route in self.all.iter().filter(|route| route.filter.place.topic == topic) {
             route.counts.lost.fetch_add(count, Ordering::Relaxed);
         }
         self.missed(topic, since, Some(now()));
@@ -132,7 +127,7 @@ impl Routes {
 
     /// Informs the receivers of a topic that records may have been missed.
     pub(super) fn missed(&self, topic: &str, from: Timestamp, until: Option<Timestamp>) {
-        for route in self.all.iter().filter(|route| route.place.topic == topic) {
+        for route in self.all.iter().filter(|route| route.filter.place.topic == topic) {
             route.deliver.missed(route.topic, from, until);
         }
     }
@@ -156,7 +151,7 @@ impl Routes {
             "the partition {number} of the topic `{topic}` of Kafka was cut off or created again: it is read from its \
              begin, and records may come twice"
         );
-        for route in self.all.iter().filter(|route| route.place.topic == topic) {
+        for route in self.all.iter().filter(|route| route.filter.place.topic == topic) {
             route.counts.duplicates.fetch_add(1, Ordering::Relaxed);
         }
         self.missed(topic, since, Some(now()));
@@ -172,16 +167,10 @@ impl Route {
         key: Option<&[u8]>,
         header: impl Fn(&str) -> Option<&'m [u8]>,
     ) {
-        let Route { place, topic, deliver, counts, has_parameters, name, touched, .. } = self;
-        if let Some(own) = &place.key
-            && !has_parameter(own)
-            && key != Some(own.as_bytes())
-        {
-            return;
-        }
-        let is_other =
-            |own: &str, value: &str| !has_parameter(value) && header(own) != Some(value.as_bytes());
-        if place.headers.iter().any(|(own, value)| is_other(own, value)) {
+        let Route { filter, topic, deliver, counts, touched, .. } = self;
+        let part = filter.missing_part();
+        let selected = filter.select(key, header);
+        if selected == Selected::Other {
             return;
         }
         // Only the first of each kind is logged.
@@ -189,118 +178,25 @@ impl Route {
         let Some(sample) = sample else {
             if first(&counts.empty) {
                 tracing::warn!(
-                    topic = %place.topic,
+                    topic = %filter.place.topic,
                     "a record without a value (a tombstone) was received and is ignored; further ones are only counted"
                 );
             }
             return;
         };
-        if *has_parameters {
-            name.truncate(place.topic.len());
-            if !append(name, place, key, header) {
-                if first(&counts.malformed) {
-                    let part = if place.headers.is_empty() { "a key" } else { "a key or headers" };
-                    tracing::warn!(
-                        topic = %place.topic,
-                        "a record without {part} in UTF-8, whose parts are parameters here, is ignored; further ones are \
-                         only counted"
-                    );
-                }
-                return;
+        let Selected::Named(name) = selected else {
+            if first(&counts.malformed) {
+                tracing::warn!(
+                    topic = %filter.place.topic,
+                    "a record without {part} in UTF-8, whose parts are parameters here, is ignored; further ones are \
+                     only counted"
+                );
             }
-        }
+            return;
+        };
         if deliver.receive(*topic, name, sample) {
             counts.received.fetch_add(1, Ordering::Relaxed);
             *touched = true;
         }
-    }
-}
-
-/// Appends the key and the headers of a record to its topic, as far as the address has them. Returns false if one of them is
-/// no text for a parameter.
-fn append<'m>(
-    name: &mut String,
-    place: &Place,
-    key: Option<&[u8]>,
-    header: impl Fn(&str) -> Option<&'m [u8]>,
-) -> bool {
-    fn text(bytes: Option<&[u8]>) -> Option<&str> {
-        bytes.and_then(|bytes| std::str::from_utf8(bytes).ok()).filter(|text| !text.is_empty())
-    }
-    if place.key.is_some() {
-        // A semicolon would begin a header.
-        let is_clear = |key: &&str| place.headers.is_empty() || !key.contains(';');
-        let Some(key) = text(key).filter(is_clear) else { return false };
-        name.push('/');
-        name.push_str(key);
-    }
-    for (own, value) in &place.headers {
-        let is_clear = |text: &&str| !has_parameter(value) || !text.contains([';', '/']);
-        let Some(text) = text(header(own)).filter(is_clear) else { return false };
-        name.push(';');
-        name.push_str(own);
-        name.push('=');
-        name.push_str(text);
-    }
-    true
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::Mutex;
-
-    use super::*;
-
-    /// Names of delivered records.
-    struct Names(Arc<Mutex<Vec<String>>>);
-
-    impl Deliver for Names {
-        fn receive(&self, _topic: TopicId, name: &str, _sample: Sample<'_>) -> bool {
-            self.0.lock().unwrap().push(name.to_owned());
-            true
-        }
-
-        fn idle(&self) {}
-
-        fn missed(&self, _topic: TopicId, _from: Timestamp, _until: Option<Timestamp>) {}
-    }
-
-    /// Key and headers of a record.
-    type Record = (Option<&'static [u8]>, &'static [(&'static str, &'static [u8])]);
-
-    /// The names of records that an address delivers, and the number of malformed ones.
-    fn delivered(address: &str, records: &[Record]) -> (Vec<String>, u64) {
-        let names = Arc::<Mutex<Vec<String>>>::default();
-        let (deliver, counts) = (Box::new(Names(Arc::clone(&names))), Arc::<Counts>::default());
-        let place = Place::parse(address).unwrap();
-        let mut route = Route::new(place, TopicId(0), deliver, Arc::clone(&counts));
-        for (key, headers) in records {
-            let header = |name: &str| headers.iter().find(|(own, _)| *own == name).map(|(_, value)| *value);
-            route.take(Some(Sample::new(b"1", None, Some(Timestamp::ZERO))), *key, header);
-        }
-        let names = names.lock().unwrap().clone();
-        (names, counts.malformed.load(Ordering::Relaxed))
-    }
-
-    #[test]
-    fn headers_select_records_and_are_parameters() {
-        let records: [Record; 7] = [
-            (Some(b"a"), &[("type", b"order"), ("tenant", b"north")]),
-            (Some(b"b"), &[("tenant", b"south")]),
-            (None, &[("type", b"order"), ("tenant", b"north")]),
-            (Some(b"c"), &[("type", b"order"), ("tenant", b"\xff")]),
-            (Some(b"d"), &[("type", b"order"), ("tenant", b"x;y=z")]),
-            (Some(b"e;tenant=y"), &[("type", b"order"), ("tenant", b"z")]),
-            (Some(b"f"), &[("type", b"order")]),
-        ];
-        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
-        // The key is not named: a record without one is read.
-        assert_eq!(delivered("t;type=order", &records), (vec!["t".to_owned(); 6], 0));
-        let all = delivered("t/{k};tenant={tenant}", &records);
-        assert_eq!(all, (names(&["t/a;tenant=north", "t/b;tenant=south"]), 5));
-        let of_type = delivered("t/{k};type=order;tenant={tenant}", &records);
-        assert_eq!(of_type, (names(&["t/a;type=order;tenant=north"]), 5));
-        assert_eq!(delivered("t/b;tenant={tenant}", &records), (names(&["t/b;tenant=south"]), 0));
-        assert_eq!(delivered("t/{k}", &records[1..2]), (names(&["t/b"]), 0));
     }
 }

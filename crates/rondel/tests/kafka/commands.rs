@@ -11,6 +11,7 @@ fn records_are_checked_and_verdicts_published() {
     compressed_records_are_read(&broker);
     topics_are_listed_and_printed(&broker);
     recordings_are_made_and_replayed(&broker);
+    ranges_of_records_are_checked(&broker);
 }
 
 fn keys_are_parameters(broker: &KafkaBroker) {
@@ -171,6 +172,44 @@ fn recordings_are_made_and_replayed(broker: &KafkaBroker) {
     let value = |line: &String| -> Value { serde_json::from_str::<Value>(line).unwrap()["data"].clone() };
     let read = |topic: &str| -> Vec<Value> { broker.records(topic).iter().map(value).collect() };
     assert_eq!(read("again.recorded"), read("recorded"));
+}
+
+fn ranges_of_records_are_checked(broker: &KafkaBroker) {
+    broker.create("ranged", &["partitions=2"]);
+    let mut lines = String::new();
+    for n in 0..20 {
+        let (value, time) = (json!({"n": n}).to_string(), 1_700_000_000_000_i64 + n * 1000);
+        let _ = writeln!(lines, "{}", json!({"value": value, "partition": n % 2, "timestamp": time}));
+    }
+    broker.publish("ranged", &lines);
+    let check = |address: &str, options: &[&str]| {
+        let own = ["check", "-f", "n % 7 != 3", address, "--emit", "every", "--format", "json"];
+        rondel(arguments(&[&own[..], options].concat(), &joining(broker)))
+    };
+    // The numbers of all messages, and of those that violate the formula: of the seconds at which they were published.
+    let checked = |options: &[&str]| {
+        let finished = check("kafka:ranged", options);
+        let verdicts = finished.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let (mut all, mut violated) = (Vec::new(), Vec::new());
+        for verdict in verdicts {
+            let n = verdict["time"].as_f64().unwrap() - 1_700_000_000.0;
+            all.push(n);
+            violated.extend((verdict["verdict"] == "violated").then_some(n));
+        }
+        assert!(all.is_sorted(), "partitions are merged by time: {all:?}");
+        (all.len(), violated)
+    };
+    assert_eq!(checked(&[]), (20, vec![3.0, 10.0, 17.0]));
+    assert_eq!(checked(&["--from", "1700000005", "--to", "1700000012"]), (8, vec![10.0]));
+    assert_eq!(checked(&["--from", "+15"]), (5, vec![17.0]));
+    assert_eq!(checked(&["--kafka-offsets", "0:2..4"]), (2, vec![]));
+    assert_eq!(checked(&["--kafka-offsets", "0:9..", "--kafka-offsets", "1:..2"]), (3, vec![3.0]));
+    check("kafka:ranged", &["--kafka-offsets", "7:0.."]).expect_status(3).expect_stderr(&["no partition 7"]);
+    check("kafka:ranged", &["--kafka-offsets", "7"]).expect_status(2).expect_stderr(&["PARTITION:FROM..TO"]);
+    check("kafka:nowhere", &[]).expect_status(3).expect_stderr(&["has no topic `nowhere`"]);
+    broker.expire("ranged", 0, 4);
+    check("kafka:ranged", &["--kafka-offsets", "0:2..6"])
+        .expect_stderr(&["2 records of the selected ones have expired"]);
 }
 
 #[test]
