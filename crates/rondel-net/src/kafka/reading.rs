@@ -43,7 +43,7 @@ pub fn read_selection(
     let mut config = client::consumer(settings);
     // The end of a partition, behind which a transaction may have records that are never delivered.
     config.set("enable.partition.eof", "true");
-    let context = client::Watched { watch: Watch::new(settings.place(), Arc::<Breaks>::default()) };
+    let context = client::Watched::new(Watch::new(settings.place(), Arc::<Breaks>::default()));
     let consumer: BaseConsumer<client::Watched> =
         config.create_with_context(context).map_err(|error| unusable(&error))?;
     let consumer = Arc::new(consumer);

@@ -28,6 +28,10 @@ pub(super) struct Routes {
     pub(super) waits: bool,
     /// Whether all subscriptions exist.
     pub(super) is_begun: bool,
+    /// Partitions of a member of a group whose states cannot be used so far.
+    pub(super) unread: Vec<(String, i32)>,
+    /// The reasons.
+    pub(super) unread_reasons: BTreeMap<(String, i32), String>,
     /// Errors that were logged.
     pub(super) logged: Vec<RDKafkaErrorCode>,
 }
@@ -78,12 +82,19 @@ pub(super) struct Partition {
     pub(super) queried: Option<Instant>,
     /// Greatest gap between two offsets in which no record had expired.
     pub(super) harmless: i64,
+    /// Offset in the last call of [`freeze`](super::incoming::Incoming::freeze), and the last committed one, of a member of a
+    /// group.
+    pub(super) captured: i64,
+    pub(super) committed: i64,
+    /// Offset behind its last record, when it was last looked for.
+    pub(super) end: Option<i64>,
 }
 
 impl Partition {
     pub(super) fn new(mark: Mark, is_saved: bool) -> Partition {
         let (is_assigned, is_captured, queried, harmless) = (false, false, None, 0);
-        Partition { mark, is_assigned, is_captured, is_saved, queried, harmless }
+        let (captured, committed, end) = (0, 0, None);
+        Partition { mark, is_assigned, is_captured, is_saved, queried, harmless, captured, committed, end }
     }
 
     /// Whether to query for expired records in a gap between two offsets. Compacted topics and transactions have many
