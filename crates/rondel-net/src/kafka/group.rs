@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use rdkafka::consumer::{CommitMode, Consumer as _};
 use rdkafka::{Offset, TopicPartitionList};
-use rondel_event::Timestamp;
 
 use super::changes::Change;
 use super::incoming::Incoming;
@@ -109,7 +108,6 @@ impl Incoming {
         let known = states.take_over(number)?.map(|mark| Mark { next: mark.next, last: mark.last });
         let committed = if known.is_none() { self.committed(topic, number)? } else { None };
         let Begin { mark, lost, is_new } = match committed {
-            // Its records before this offset are in no state.
             Some(next) => Begin {
                 mark: Mark { next: next.clamp(range.low, range.high), last: now() },
                 lost: 0,
@@ -129,11 +127,10 @@ impl Incoming {
         read.partitions.insert(number, partition);
         if committed.is_some() {
             tracing::warn!(
-                "the partition {number} of the topic `{topic}` has a committed offset and no state: verdicts that depend on \
-                 its records before offset {} are inconclusive",
+                "the partition {number} of the topic `{topic}` of Kafka has a committed offset and no state: its properties \
+                 begin again at offset {}",
                 mark.next
             );
-            routes.missed(topic, Timestamp::ZERO, Some(now()));
         }
         if is_new {
             routes.was_reset(topic, number, mark.last);

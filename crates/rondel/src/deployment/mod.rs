@@ -8,6 +8,7 @@ mod dds_security;
 mod durability;
 mod events;
 mod gates;
+mod group;
 mod heartbeat;
 mod kafka;
 mod limits;
@@ -204,6 +205,11 @@ impl Deployment {
             watch: false,
             specification,
         }
+    }
+
+    /// Returns the consumer group of Kafka that it joins, if there is one.
+    pub fn group(&self) -> Option<&rondel_net::kafka::Group> {
+        self.networks.kafka.as_ref()?.group.as_ref()
     }
 
     /// Returns all addresses that it reads or publishes on.

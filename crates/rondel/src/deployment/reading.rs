@@ -14,6 +14,7 @@ use super::audit::audit;
 use super::durability::{self, durability};
 use super::events::{Unheard, unheard};
 use super::gates::{self, GateSettings, Surroundings};
+use super::group;
 use super::heartbeat::heartbeat;
 use super::kafka::kafka_settings;
 use super::limits::limits;
@@ -201,6 +202,10 @@ pub(super) fn deployment(
     }
     networks.limit_slow_consumers(slow_consumer);
     networks.resend(deployment.limits.resend);
+    let is_member = networks.kafka.as_ref().is_some_and(|kafka| kafka.group.is_some());
+    if let Some(item) = sections.kafka.filter(|_| is_member) {
+        group::divide(item, &networks, &mut deployment, mistakes);
+    }
     deployment.networks = networks;
     Some(deployment)
 }

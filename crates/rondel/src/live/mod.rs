@@ -7,6 +7,7 @@
 //! | [`running`], [`publishers`] | a run of a deployment: its start, sinks, subscriptions, end and summary |
 //! | [`pipeline`] | messages of the networks into a session, reports to their sinks |
 //! | [`gate`] | gates, which pass messages on while properties hold |
+//! | [`group`] | the partitions of a member of a consumer group, each with its state |
 //! | [`outgoing`] | messages from a file to networks, by a schedule |
 //! | [`metrics`] | metrics for Prometheus, and probes of the health of a run |
 //! | [`page`], [`tap`] | the page of a run; copies of messages while a viewer watches |
@@ -22,6 +23,7 @@ pub mod acting;
 pub mod audited;
 pub mod discover;
 pub mod gate;
+pub mod group;
 pub mod health;
 #[cfg(any(feature = "metrics", feature = "page"))]
 pub mod http;

@@ -180,6 +180,12 @@ fn unchangeable(before: &Deployment, after: &Deployment) -> Vec<String> {
     if !before.gates.is_empty() {
         return vec!["a run with `gates` cannot be reloaded, as they must not stop: restart it".to_owned()];
     }
+    if before.group().is_some() || after.group().is_some() {
+        return vec![
+            "the member of a group cannot be reloaded, as its partitions have states each: restart it"
+                .to_owned(),
+        ];
+    }
     if before.synchronized.is_some() || after.synchronized.is_some() {
         return vec!["a synchronizer cannot be reloaded: restart it".to_owned()];
     }

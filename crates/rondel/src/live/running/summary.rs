@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use rondel_event::Verdict;
-use rondel_net::adapter::{Outage, Problems};
-use rondel_runtime::text::grouped;
+use rondel_net::adapter::{Outage, PartitionStatus, Problems};
+use rondel_runtime::text::{counted, grouped};
 use rondel_runtime::{AlignmentStatistics, Cause, ChainStatistics, Omission, Pause, Summary};
 use rondel_spec::Spec;
 use serde_json::json;
@@ -50,6 +50,8 @@ pub struct RunSummary {
     pub(super) spools: Spools,
     /// Recordings around violations.
     pub(super) recorded: Option<FlightSummary>,
+    /// The partitions that a member of a consumer group has at the end.
+    pub(super) partitions: Vec<PartitionStatus>,
     /// The connections that were lost.
     pub(super) outages: Vec<Outage>,
     /// Whether every network was reached.
@@ -185,6 +187,11 @@ impl RunSummary {
         whole["gates"] = self.gates.iter().map(GateFigures::json).collect();
         whole["actions"] = json!(self.acted.as_ref().map(ActionSummary::json));
         whole["violated_before_reload"] = self.past.json();
+        let partition = |status: &PartitionStatus| {
+            let PartitionStatus { topic, partition, next, lag } = status;
+            json!({"topic": topic, "partition": partition, "next": next, "lag": lag})
+        };
+        whole["partitions"] = self.partitions.iter().map(partition).collect();
         whole.to_string()
     }
 
@@ -281,6 +288,11 @@ impl RunSummary {
         let pauses = pauses.map(|pause| pause.sentence(&mut |time| at.text(time)));
         let verdicts = [self.undelivered.sentences(), self.unconfirmed.sentences(), self.spools.sentences()];
         sentences.extend(verdicts.into_iter().flatten().chain(outages).chain(clock).chain(pauses));
+        sentences.extend(self.partitions.iter().map(|PartitionStatus { topic, partition, next, lag }| {
+            let lag =
+                lag.map_or_else(String::new, |lag| format!(", {} waited", counted(lag, "record", "records")));
+            format!("partition {partition} of {topic} up to offset {next}{lag}")
+        }));
         sentences.extend(self.reloads.sentence());
         sentences.extend(self.past.sentences());
         sentences.extend(self.recorded.iter().flat_map(FlightSummary::sentences));
