@@ -237,7 +237,8 @@ fn users_and_wrong_settings_are_refused_with_the_reason() {
         rondel(["validate", &folder.file("wrong.yaml", text)])
     };
     for (section, reason) in [
-        ("{ group: monitors }", "properties would not see all messages"),
+        ("{ group: monitors }", "needs `state: FOLDER`"),
+        ("{ settings: { group.id: monitors } }", "write `group: NAME`"),
         ("{ start: middle }", "`start` must be latest or earliest"),
         ("{ brokers: [kafka] }", "HOST:PORT"),
         ("{ settings: { fetch.max.bites: 5 } }", "there is no setting `fetch.max.bites`"),
