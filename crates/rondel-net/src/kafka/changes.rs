@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use rdkafka::TopicPartitionList;
-use rdkafka::consumer::{BaseConsumer, Consumer as _};
+use rdkafka::consumer::{BaseConsumer, Consumer as _, RebalanceProtocol};
 use rdkafka::types::RDKafkaRespErr;
 
 use super::client::Watched;
@@ -21,8 +21,8 @@ pub(super) enum Change {
 #[derive(Debug, Default)]
 pub(super) struct Changes {
     waiting: Mutex<VecDeque<Change>>,
-    /// Whether the reading thread has ended.
-    are_unanswered: AtomicBool,
+    /// Whether the reading thread answers them.
+    are_awaited: AtomicBool,
 }
 
 impl Changes {
@@ -33,15 +33,24 @@ impl Changes {
         kind: RDKafkaRespErr,
         list: &TopicPartitionList,
     ) {
-        let elements = list.elements();
-        let all = elements.iter().map(|element| (element.topic().to_owned(), element.partition())).collect();
         let is_assigned = kind == RDKafkaRespErr::RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS;
-        if !self.are_unanswered.load(Ordering::SeqCst) {
+        if self.are_awaited.load(Ordering::SeqCst) {
+            let elements = list.elements();
+            let all =
+                elements.iter().map(|element| (element.topic().to_owned(), element.partition())).collect();
             let change = if is_assigned { Change::Assigned(all) } else { Change::Revoked(all) };
             self.waiting.lock().unwrap_or_else(PoisonError::into_inner).push_back(change);
-        } else if !is_assigned && let Err(error) = consumer.incremental_unassign(list) {
-            // The member leaves the group without it, later.
-            tracing::debug!("cannot give up partitions of Kafka: {error}");
+            return;
+        }
+        // Nothing is received any more.
+        let answered = match (is_assigned, consumer.rebalance_protocol()) {
+            (true, RebalanceProtocol::Cooperative) => consumer.incremental_assign(list),
+            (true, _) => consumer.assign(list),
+            (false, RebalanceProtocol::Cooperative) => consumer.incremental_unassign(list),
+            (false, _) => consumer.unassign(),
+        };
+        if let Err(error) = answered {
+            tracing::debug!("cannot answer a change of partitions of Kafka: {error}");
         }
     }
 
@@ -50,8 +59,8 @@ impl Changes {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
     }
 
-    /// Records that [`next`](Changes::next) is not called any more.
-    pub(super) fn end(&self) {
-        self.are_unanswered.store(true, Ordering::SeqCst);
+    /// Sets whether changes wait for [`next`](Changes::next).
+    pub(super) fn wait(&self, are_awaited: bool) {
+        self.are_awaited.store(are_awaited, Ordering::SeqCst);
     }
 }

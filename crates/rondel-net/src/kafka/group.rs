@@ -41,6 +41,7 @@ impl Incoming {
         if topics.is_empty() {
             return;
         }
+        self.consumer.context().changes.wait(true);
         if let Err(error) = self.consumer.subscribe(&topics) {
             tracing::warn!("cannot join the group of Kafka at {}: {error}", self.settings.place());
         }
@@ -61,6 +62,23 @@ impl Incoming {
             is_added |= self.take_over(unread, false);
         }
         is_added
+    }
+
+    /// Answers the last changes, when nothing is read any more.
+    pub(super) fn leave_group(&self) {
+        let changes = &self.consumer.context().changes;
+        changes.wait(false);
+        while let Some(change) = changes.next() {
+            match change {
+                Change::Revoked(partitions) => self.give_up(&partitions),
+                // Their states stay as they are.
+                Change::Assigned(_) => {
+                    if let Err(error) = self.consumer.incremental_assign(&TopicPartitionList::new()) {
+                        tracing::debug!("cannot refuse partitions of Kafka: {error}");
+                    }
+                }
+            }
+        }
     }
 
     /// Takes over the states of partitions, and reads these. Returns whether any is read.

@@ -361,7 +361,7 @@ impl Incoming {
 
     /// Records that the reading thread has ended, and releases the receivers.
     pub(super) fn end(&self) {
-        self.consumer.context().changes.end();
+        self.leave_group();
         *self.states.lock().unwrap_or_else(PoisonError::into_inner) = None;
         self.routes().all.clear();
         *self.ended.lock().unwrap_or_else(PoisonError::into_inner) = true;

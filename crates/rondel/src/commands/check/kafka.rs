@@ -106,18 +106,15 @@ impl Check {
         }
         let settings = self.kafka.settings().map_err(|reason| fail(&reason, exit::USAGE))?;
         let selection = self.kafka_selection().map_err(|reason| fail(&reason, exit::USAGE))?;
-        for at in 0..self.traces.len() {
-            if !is_address(&self.traces[at]) {
-                continue;
-            }
-            let name = self.traces[at].to_string_lossy().into_owned();
+        for trace in self.traces.iter_mut().filter(|trace| is_address(trace)) {
+            let name = trace.to_string_lossy().into_owned();
             let address = Address::parse(&name).map_err(|reason| fail(&reason, exit::USAGE))?;
             let Address::Kafka(place, encoding) = address else { continue };
             let interrupted = Arc::clone(&self.interrupted);
             let is_stopped = move || interrupted.load(Ordering::Relaxed);
             let fetched = fetch(&settings, (&name, &place, encoding), &selection, &is_stopped);
             let fetched = fetched.map_err(|reason| fail(&reason, exit::TRACE))?;
-            self.traces[at].clone_from(&fetched.path);
+            trace.clone_from(&fetched.path);
             self.fetched.push(fetched);
         }
         Ok(())
