@@ -225,6 +225,7 @@ pub(super) fn create_consumer(
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::kafka::Group;
 
     fn with(name: &str, value: &str) -> Result<(), String> {
         let settings =
@@ -257,6 +258,28 @@ mod tests {
         let (consumer, producer) = (consumer(&settings), producer(&settings));
         assert_eq!((producer.get("acks"), producer.get("client.id")), (Some("all"), Some("x")));
         assert_eq!(consumer.get("enable.auto.commit"), Some("false"));
+        assert_eq!(consumer.get("group.id"), Some("rondel"));
         create_consumer(&Settings::default(), &Arc::default()).map(drop).unwrap();
+    }
+
+    #[test]
+    fn members_of_a_group_have_its_name_and_strategy() {
+        let (name, state, member) = ("monitors".to_owned(), "states".into(), Some("one".to_owned()));
+        let group = Some(Group { name, state, member });
+        let settings = Settings { group, ..Settings::default() };
+        let config = consumer(&settings);
+        let set =
+            ["group.id", "group.instance.id", "partition.assignment.strategy"].map(|name| config.get(name));
+        assert_eq!(set, [Some("monitors"), Some("one"), Some("cooperative-sticky")]);
+        assert_eq!(producer(&settings).get("group.id"), None);
+        create_consumer(&settings, &Arc::default()).map(drop).unwrap();
+        let wrong = |name: &str, member: Option<&str>| {
+            let (state, member) = ("states".into(), member.map(str::to_owned));
+            let group = Some(Group { name: name.to_owned(), state, member });
+            Settings { group, ..Settings::default() }.check().map_err(|error| error.to_string())
+        };
+        assert!(wrong("", None).unwrap_err().contains("`group`"));
+        assert!(wrong("a", Some("\n")).unwrap_err().contains("`member`"));
+        assert_eq!(wrong("a", Some("b")), Ok(()));
     }
 }
