@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use rondel_event::Timestamp;
@@ -27,8 +27,8 @@ pub struct GroupStates {
     pipeline: Arc<Pipeline>,
     folder: StateFolder,
     topic: String,
-    /// Publishers of verdicts.
-    publishers: Vec<Arc<dyn Publisher>>,
+    /// Publishers of verdicts. They end before the client, which holds the states.
+    publishers: Vec<Weak<dyn Publisher>>,
     owned: Mutex<BTreeMap<i32, Owned>>,
     /// Whether a greater number of partitions was reported.
     is_grown: AtomicBool,
@@ -52,13 +52,14 @@ impl GroupStates {
         group: &kafka::Group,
         topic: &str,
         pipeline: Arc<Pipeline>,
-        publishers: Vec<Arc<dyn Publisher>>,
+        publishers: &[Arc<dyn Publisher>],
     ) -> Result<Arc<GroupStates>, String> {
         let folder = StateFolder::open(&group.state, &group.name, topic).map_err(|error| {
             format!("cannot write states of the group to {}: {error}", group.state.display())
         })?;
         let (owned, is_grown) = Default::default();
         let topic = topic.to_owned();
+        let publishers = publishers.iter().map(Arc::downgrade).collect();
         Ok(Arc::new(GroupStates { pipeline, folder, topic, publishers, owned, is_grown }))
     }
 
@@ -175,7 +176,8 @@ impl PartitionStates for GroupStates {
         let snapshot = |mark: &PartitionMark| Some((*mark, self.snapshot(mark)?));
         let states: Vec<(PartitionMark, Vec<u8>)> = marks.iter().filter_map(snapshot).collect();
         // An undelivered verdict would be lost once the state is written.
-        let is_settled = self.publishers.iter().all(|publisher| publisher.settle(SETTLE));
+        let mut publishers = self.publishers.iter().filter_map(Weak::upgrade);
+        let is_settled = publishers.all(|publisher| publisher.settle(SETTLE));
         let saved = match self.save(if is_settled { states } else { Vec::new() }) {
             Ok(saved) => saved,
             Err(error) => {

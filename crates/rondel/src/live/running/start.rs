@@ -243,7 +243,7 @@ fn divide(
     });
     let Some(topic) = topic else { return Ok(None) };
     pipeline.divide(plan.clone());
-    let states = GroupStates::open(group, topic, Arc::clone(pipeline), senders.to_vec())?;
+    let states = GroupStates::open(group, topic, Arc::clone(pipeline), senders)?;
     networks.divide(Arc::clone(&states) as Arc<dyn PartitionStates>);
     let kept: Box<dyn State> = Box::new(KeptStates::new(states));
     Ok(Some((Schedule { every, exactly: true }, kept)))
