@@ -258,14 +258,9 @@ impl Check {
             complain(&why);
             return exit::USAGE;
         }
-        if self.formula.is_some() {
-            // The first argument is then the first recording.
-            self.traces.splice(0..0, self.first.take());
-        }
-        if let Err(status) = self.fetch() {
+        if let Err(status) = self.gather() {
             return status;
         }
-        self.expand();
         if self.traces.is_empty() && !self.unreadable.is_empty() {
             return exit::TRACE;
         }
@@ -397,6 +392,20 @@ impl Check {
     /// The recordings to check, each from its own beginning.
     fn recordings(&self) -> &[PathBuf] {
         if self.merge { &self.traces[..1] } else { &self.traces }
+    }
+
+    /// Finds all recordings: those on the command line, of Kafka and of folders.
+    ///
+    /// # Errors
+    /// The exit status, after the reason was shown.
+    fn gather(&mut self) -> Result<(), u8> {
+        if self.formula.is_some() {
+            // The first argument is then the first recording.
+            self.traces.splice(0..0, self.first.take());
+        }
+        self.fetch()?;
+        self.expand();
+        Ok(())
     }
 
     /// Puts the recordings of folders in the place of these.

@@ -13,14 +13,16 @@ use super::{Address, Binding, Deployment, Durability, NetworkSettings, durabilit
 /// Interval of states, if the deployment has none.
 const EVERY: Duration = Duration::from_millis(100);
 
-/// Completes the deployment of a member of a group, and refuses settings and properties that need all partitions. `item` is
-/// the section `kafka:`.
+/// Completes the deployment of a member of a group, and refuses settings and properties that need all partitions. `section` is
+/// `kafka:`; nothing changes without a group.
 pub(super) fn divide(
-    item: Item<'_>,
+    section: Option<Item<'_>>,
     networks: &NetworkSettings,
     deployment: &mut Deployment,
     mistakes: &mut Mistakes,
 ) {
+    let is_member = networks.kafka.as_ref().is_some_and(|kafka| kafka.group.is_some());
+    let Some(item) = section.filter(|_| is_member) else { return };
     let (spec, sources) = (Arc::clone(&deployment.specification.spec), &deployment.sources);
     let sections = [
         (!deployment.gates.is_empty(), "gates"),

@@ -202,10 +202,7 @@ pub(super) fn deployment(
     }
     networks.limit_slow_consumers(slow_consumer);
     networks.resend(deployment.limits.resend);
-    let is_member = networks.kafka.as_ref().is_some_and(|kafka| kafka.group.is_some());
-    if let Some(item) = sections.kafka.filter(|_| is_member) {
-        group::divide(item, &networks, &mut deployment, mistakes);
-    }
+    group::divide(sections.kafka, &networks, &mut deployment, mistakes);
     deployment.networks = networks;
     Some(deployment)
 }
