@@ -2,6 +2,8 @@
 //! through publishers. Both directions block instead of losing a message; publishing blocks for a limited
 //! time if a limit is set, and then counts dropped messages.
 
+mod partitions;
+
 use std::ops::AddAssign;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -9,6 +11,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rondel_decode::schema::Schema;
 use rondel_event::{NameId, Origin, Timestamp, TopicEvent, TopicId, TypeIndex};
+
+pub use partitions::{PartitionMark, PartitionStates, PartitionStatus};
 
 /// An endpoint that accepts connections or messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,6 +47,8 @@ pub struct Sample<'a> {
     pub name: Option<NameId>,
     /// Type of the message, where its publisher has [another](Receiver::further_type) than the subscription.
     pub of_type: TypeIndex,
+    /// Partition of its topic, on Kafka.
+    pub partition: Option<i32>,
     arrival: Option<Timestamp>,
 }
 
@@ -50,7 +56,8 @@ impl<'a> Sample<'a> {
     /// Creates a sample; without `arrival`, [`Sample::arrival`] reads the clock.
     #[inline]
     pub fn new(payload: &'a [u8], source_time: Option<Timestamp>, arrival: Option<Timestamp>) -> Sample<'a> {
-        Sample { payload, source_time, origin: None, name: None, of_type: TypeIndex::default(), arrival }
+        let (origin, name, of_type, partition) = (None, None, TypeIndex::default(), None);
+        Sample { payload, source_time, origin, name, of_type, partition, arrival }
     }
 
     /// Returns the sample with this origin.
@@ -69,6 +76,12 @@ impl<'a> Sample<'a> {
     #[inline]
     pub fn with_type(self, of_type: TypeIndex) -> Sample<'a> {
         Sample { of_type, ..self }
+    }
+
+    /// Returns the sample with the partition of its topic.
+    #[inline]
+    pub fn with_partition(self, partition: Option<i32>) -> Sample<'a> {
+        Sample { partition, ..self }
     }
 
     /// Returns the sample with another payload.

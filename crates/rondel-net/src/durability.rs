@@ -33,6 +33,24 @@ pub trait State: Send + Sync + 'static {
     fn report(&self, failure: Option<&io::Error>);
 }
 
+impl<S: State + ?Sized> State for Box<S> {
+    fn snapshot(&self, marks: Vec<u8>) -> Vec<u8> {
+        (**self).snapshot(marks)
+    }
+
+    fn received(&self) -> u64 {
+        (**self).received()
+    }
+
+    fn save(&self, snapshot: &[u8]) -> io::Result<()> {
+        (**self).save(snapshot)
+    }
+
+    fn report(&self, failure: Option<&io::Error>) {
+        (**self).report(failure);
+    }
+}
+
 /// Schedule of snapshots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Schedule {

@@ -7,13 +7,14 @@ mod publishing;
 mod settings;
 mod subscribing;
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rondel_event::TopicId;
 
 pub use self::joining::Joining;
 pub use self::settings::{Mqtt, NetworkSettings};
-use crate::adapter::{Listener, Outage, Recovered};
+use crate::adapter::{Listener, Outage, PartitionStates, PartitionStatus, Recovered};
 use crate::address::Address;
 use crate::{dds, kafka, mqtt, zenoh};
 
@@ -115,6 +116,19 @@ impl Networks {
         if let Some(session) = &self.kafka {
             session.begin();
         }
+    }
+
+    /// Sets the states of the partitions that a member of a consumer group of Kafka receives, before
+    /// [`begin`](Networks::begin).
+    pub fn divide(&self, states: Arc<dyn PartitionStates>) {
+        if let Some(session) = &self.kafka {
+            session.divide(states);
+        }
+    }
+
+    /// Returns the partitions that a member of a consumer group of Kafka has.
+    pub fn partitions(&self) -> Vec<PartitionStatus> {
+        self.kafka.as_ref().map(kafka::Session::partitions).unwrap_or_default()
     }
 
     /// Waits up to `limit`, or until a network may stop sending because too many acknowledgements are held back.

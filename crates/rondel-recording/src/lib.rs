@@ -36,4 +36,5 @@ pub use recording::{
     WantedField, shown,
 };
 pub use table::{TableOptions, TableRecording, check_time_format, is_table};
+pub use temporary::Temporary;
 pub use xml::{XmlRecording, is_xml};

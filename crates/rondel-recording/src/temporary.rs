@@ -45,7 +45,7 @@ impl Drop for Space {
 
 /// A folder for temporary files, removed when it is dropped. Open files stay readable.
 #[derive(Debug)]
-pub(crate) struct Temporary {
+pub struct Temporary {
     folder: PathBuf,
     /// Disk space of its files.
     pub(crate) space: Space,
@@ -53,7 +53,10 @@ pub(crate) struct Temporary {
 
 impl Temporary {
     /// Creates a folder in `TMPDIR` that only its owner can read.
-    pub(crate) fn new() -> io::Result<Temporary> {
+    ///
+    /// # Errors
+    /// The folder cannot be created.
+    pub fn new() -> io::Result<Temporary> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let mut tries = 0;
         loop {
@@ -69,7 +72,7 @@ impl Temporary {
     }
 
     /// Returns the path of a file of this name.
-    pub(crate) fn path(&self, name: &str) -> PathBuf {
+    pub fn path(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
 

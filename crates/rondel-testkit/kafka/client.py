@@ -4,7 +4,9 @@ where the broker demands them. Actions:
     create   a topic; settings: partitions, and those of the topic
     delete   a topic
     read     prints all records as lines of JSON
-    publish  lines of JSON from standard input: value (null: a tombstone), key, partition, timestamp in ms
+    publish  lines of JSON from standard input: value (null: a tombstone), key (or key_hex), headers,
+             partition, timestamp in ms
+    grow     adds partitions up to a number; settings: partitions
     expire   removes the records before an offset of each partition; settings: partition=offset
 """
 
@@ -61,7 +63,8 @@ def publish():
             producer.send(
                 topic,
                 value=None if value is None else value.encode(),
-                key=None if key is None else key.encode(),
+                key=bytes.fromhex(record["key_hex"]) if "key_hex" in record else None if key is None else key.encode(),
+                headers=[(name, value.encode()) for name, value in record.get("headers", {}).items()],
                 partition=record.get("partition"),
                 timestamp_ms=record.get("timestamp"),
             )
@@ -78,6 +81,8 @@ def administer():
         partitions = int(settings.pop("partitions", 3))
         options = {"num_partitions": partitions, "replication_factor": 1, "configs": settings}
         admin.create_topics({topic: options}, wait_for_metadata=True)
+    elif action == "grow":
+        admin.create_partitions({topic: int(settings["partitions"])})
     elif action == "delete":
         admin.delete_topics([topic])
     else:

@@ -141,14 +141,20 @@ super.users=User:admin;User:ANONYMOUS
         self.client(&["delete", topic], b"");
     }
 
+    /// Adds partitions to a topic, up to this number.
+    #[track_caller]
+    pub fn grow(&self, topic: &str, partitions: u32) {
+        self.client(&["grow", topic, &format!("partitions={partitions}")], b"");
+    }
+
     /// Removes the records before an offset of a partition, as if they had expired.
     #[track_caller]
     pub fn expire(&self, topic: &str, partition: u32, offset: u64) {
         self.client(&["expire", topic, &format!("{partition}={offset}")], b"");
     }
 
-    /// Publishes records, each a line of JSON with `value`, and possibly `key`, `partition` and `timestamp` in
-    /// milliseconds.
+    /// Publishes records, each a line of JSON with `value`, and possibly `key` (or `key_hex`), `headers`, `partition` and
+    /// `timestamp` in milliseconds.
     #[track_caller]
     pub fn publish(&self, topic: &str, lines: &str) {
         self.client(&["publish", topic], lines.as_bytes());

@@ -6,8 +6,27 @@ use std::time::Duration;
 
 use rondel_event::TopicId;
 
-use super::{DeclareError, OpenError, Settings, UNAVAILABLE};
-use crate::adapter::{self, Outage, Receiver};
+use super::{DeclareError, OpenError, SelectedRecord, Selection, SelectionCounts, Settings, UNAVAILABLE};
+use crate::adapter::{self, Outage, PartitionMark, PartitionStates, PartitionStatus, Receiver};
+
+/// Returns the error that there is no Kafka.
+///
+/// # Errors
+/// Always.
+pub fn read_selection(
+    _settings: &Settings,
+    _place: &str,
+    _selection: &Selection,
+    _is_stopped: &dyn Fn() -> bool,
+    _take: &mut dyn FnMut(SelectedRecord<'_>) -> Result<(), String>,
+) -> Result<SelectionCounts, String> {
+    Err(UNAVAILABLE.to_owned())
+}
+
+/// Returns no marks.
+pub fn partition_marks(_marks: &[u8]) -> Vec<PartitionMark> {
+    Vec::new()
+}
 
 /// A session with the brokers of a cluster; there is none without the feature `kafka`.
 #[derive(Debug)]
@@ -77,6 +96,16 @@ impl Session {
 
     /// Begins to receive.
     pub fn begin(&self) {
+        match *self {}
+    }
+
+    /// Sets the states of partitions.
+    pub fn divide(&self, _states: Arc<dyn PartitionStates>) {
+        match *self {}
+    }
+
+    /// Returns the partitions of a member.
+    pub fn partitions(&self) -> Vec<PartitionStatus> {
         match *self {}
     }
 

@@ -4,10 +4,13 @@ use std::sync::Arc;
 
 use rdkafka::ClientConfig;
 use rdkafka::ClientContext;
+use rdkafka::TopicPartitionList;
 use rdkafka::config::RDKafkaLogLevel;
 use rdkafka::consumer::{BaseConsumer, ConsumerContext};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::types::RDKafkaRespErr;
 
+use super::changes::Changes;
 use super::watch::{Breaks, ClientError, Watch};
 use super::{OpenError, Settings};
 
@@ -40,7 +43,7 @@ const OF_PRODUCER: [(&str, &str); 4] = [
     ("linger.ms", "1"),
 ];
 
-/// Settings on which the guarantees of subscriptions depend. The group has no members: the client needs its name only.
+/// Settings on which the guarantees of subscriptions depend. Without a group in the settings, the client needs its name only.
 const FIXED_OF_CONSUMER: [(&str, &str); 6] = [
     ("group.id", "rondel"),
     ("enable.auto.commit", "false"),
@@ -55,9 +58,25 @@ const FIXED_OF_CONSUMER: [(&str, &str); 6] = [
 const FIXED_OF_PRODUCER: [(&str, &str); 3] =
     [("enable.idempotence", "true"), ("acks", "all"), ("message.timeout.ms", "0")];
 
+/// The same of the member of a group. Further partitions of its topics are found within seconds.
+const FIXED_OF_MEMBER: [(&str, &str); 2] = [
+    ("partition.assignment.strategy", "cooperative-sticky"),
+    ("topic.metadata.refresh.interval.ms", "10000"),
+];
+
 /// Returns the configuration of a consumer.
 pub(super) fn consumer(settings: &Settings) -> ClientConfig {
-    configuration(settings, &OF_CONSUMER, &FIXED_OF_CONSUMER)
+    let mut config = configuration(settings, &OF_CONSUMER, &FIXED_OF_CONSUMER);
+    if let Some(group) = &settings.group {
+        for (name, value) in FIXED_OF_MEMBER {
+            config.set(name, value);
+        }
+        config.set("group.id", group.name.as_str());
+        if let Some(member) = &group.member {
+            config.set("group.instance.id", member.as_str());
+        }
+    }
+    config
 }
 
 /// Returns the configuration of a producer.
@@ -158,9 +177,16 @@ pub(super) fn unreadable(error: &KafkaError) -> Option<&'static str> {
     }
 }
 
-/// Receiver of the errors of a consumer.
+/// Receiver of the errors of a consumer, and of changes of its assignment.
 pub(super) struct Watched {
     pub(super) watch: Watch,
+    pub(super) changes: Changes,
+}
+
+impl Watched {
+    pub(super) fn new(watch: Watch) -> Watched {
+        Watched { watch, changes: Changes::default() }
+    }
 }
 
 impl ClientContext for Watched {
@@ -173,7 +199,17 @@ impl ClientContext for Watched {
     }
 }
 
-impl ConsumerContext for Watched {}
+impl ConsumerContext for Watched {
+    /// Keeps the change for the reading thread, which answers it once the states of the partitions are read or written.
+    fn rebalance(
+        &self,
+        consumer: &BaseConsumer<Watched>,
+        kind: RDKafkaRespErr,
+        list: &mut TopicPartitionList,
+    ) {
+        self.changes.take(consumer, kind, list);
+    }
+}
 
 /// Creates a consumer. Does not wait for a connection.
 pub(super) fn create_consumer(
@@ -181,7 +217,7 @@ pub(super) fn create_consumer(
     breaks: &Arc<Breaks>,
 ) -> Result<BaseConsumer<Watched>, OpenError> {
     let name = format!("{} (subscriptions)", settings.place());
-    let context = Watched { watch: Watch::new(name, Arc::clone(breaks)) };
+    let context = Watched::new(Watch::new(name, Arc::clone(breaks)));
     consumer(settings).create_with_context(context).map_err(|error| OpenError::Setting(unusable(&error)))
 }
 
@@ -189,6 +225,7 @@ pub(super) fn create_consumer(
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::kafka::Group;
 
     fn with(name: &str, value: &str) -> Result<(), String> {
         let settings =
@@ -221,6 +258,28 @@ mod tests {
         let (consumer, producer) = (consumer(&settings), producer(&settings));
         assert_eq!((producer.get("acks"), producer.get("client.id")), (Some("all"), Some("x")));
         assert_eq!(consumer.get("enable.auto.commit"), Some("false"));
+        assert_eq!(consumer.get("group.id"), Some("rondel"));
         create_consumer(&Settings::default(), &Arc::default()).map(drop).unwrap();
+    }
+
+    #[test]
+    fn members_of_a_group_have_its_name_and_strategy() {
+        let (name, state, member) = ("monitors".to_owned(), "states".into(), Some("one".to_owned()));
+        let group = Some(Group { name, state, member });
+        let settings = Settings { group, ..Settings::default() };
+        let config = consumer(&settings);
+        let set =
+            ["group.id", "group.instance.id", "partition.assignment.strategy"].map(|name| config.get(name));
+        assert_eq!(set, [Some("monitors"), Some("one"), Some("cooperative-sticky")]);
+        assert_eq!(producer(&settings).get("group.id"), None);
+        create_consumer(&settings, &Arc::default()).map(drop).unwrap();
+        let wrong = |name: &str, member: Option<&str>| {
+            let (state, member) = ("states".into(), member.map(str::to_owned));
+            let group = Some(Group { name: name.to_owned(), state, member });
+            Settings { group, ..Settings::default() }.check().map_err(|error| error.to_string())
+        };
+        assert!(wrong("", None).unwrap_err().contains("`group`"));
+        assert!(wrong("a", Some("\n")).unwrap_err().contains("`member`"));
+        assert_eq!(wrong("a", Some("b")), Ok(()));
     }
 }

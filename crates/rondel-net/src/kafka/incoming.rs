@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rdkafka::consumer::{BaseConsumer, Consumer as _};
-use rdkafka::message::BorrowedMessage;
+use rdkafka::message::{BorrowedMessage, Headers as _};
 use rdkafka::{Message as _, Offset, TopicPartitionList};
 use rondel_event::Timestamp;
 
@@ -15,7 +15,7 @@ use super::client::Watched;
 use super::partitions::{self, Begin, First, Partitions, Unknown};
 use super::positions::{self, Mark, Marks};
 use super::routes::{Partition, Route, Routes, Topic};
-use crate::adapter::{Sample, now, trace_message};
+use crate::adapter::{PartitionStates, Sample, now, trace_message};
 use crate::attempts::lock_until;
 
 /// Time limit of a query for the oldest record of a partition.
@@ -33,6 +33,8 @@ pub(super) struct Incoming {
     /// Whether the reading thread has ended.
     ended: Mutex<bool>,
     changed: Condvar,
+    /// States of partitions, of the member of a group.
+    pub(super) states: Mutex<Option<Arc<dyn PartitionStates>>>,
     /// Whether a broker was ever reached.
     pub(super) is_reached: AtomicBool,
     /// Whether records that waited at the brokers during an outage may not have been received yet.
@@ -50,6 +52,8 @@ impl Incoming {
             marks,
             waits: settings.waits,
             is_begun: false,
+            unread: Vec::new(),
+            unread_reasons: BTreeMap::new(),
             logged: Vec::new(),
         };
         Incoming {
@@ -60,6 +64,7 @@ impl Incoming {
             closing: AtomicBool::new(false),
             ended: Mutex::new(false),
             changed: Condvar::new(),
+            states: Mutex::new(None),
             is_reached: AtomicBool::new(false),
             is_behind,
         }
@@ -70,7 +75,7 @@ impl Incoming {
     }
 
     /// Takes the lock of the routes before the reading thread takes it again.
-    fn routes_soon(&self) -> (MutexGuard<'_, ()>, MutexGuard<'_, Routes>) {
+    pub(super) fn routes_soon(&self) -> (MutexGuard<'_, ()>, MutexGuard<'_, Routes>) {
         let gate = self.gate.lock().unwrap_or_else(PoisonError::into_inner);
         (gate, self.routes())
     }
@@ -84,7 +89,10 @@ impl Incoming {
     /// # Errors
     /// The user may not read the topic.
     pub(super) fn subscribe(&self, mut route: Route) -> Result<u64, String> {
-        let topic = route.place.topic.clone();
+        let topic = route.filter.place.topic.clone();
+        if self.settings.group.is_some() {
+            return Ok(self.subscribe_member(topic, route));
+        }
         let is_known = self.routes_soon().1.topics.get(&topic).is_some_and(|topic| topic.is_known);
         // Outside of the lock: requests take time.
         let found = (!is_known)
@@ -128,6 +136,17 @@ impl Incoming {
             None => _ = routes.topics.entry(topic).or_default(),
         }
         Ok(key)
+    }
+
+    /// Adds the subscription of a member of a group. Returns its key.
+    fn subscribe_member(&self, topic: String, mut route: Route) -> u64 {
+        let (_gate, mut routes) = self.routes_soon();
+        routes.next += 1;
+        route.key = routes.next;
+        routes.all.push(route);
+        // The group names its partitions.
+        routes.topics.entry(topic).or_default().is_known = true;
+        routes.next
     }
 
     /// Begins to read partitions of a topic, or further ones.
@@ -199,7 +218,9 @@ impl Incoming {
             routes.marks.insert(topic.to_owned(), marks.collect());
         }
         let mut list = TopicPartitionList::new();
-        for (number, _) in partitions.iter().filter(|(_, partition)| partition.is_assigned) {
+        // Those of a member are given up when the group revokes them, or at the end.
+        let own = partitions.iter().filter(|_| self.settings.group.is_none());
+        for (number, _) in own.filter(|(_, partition)| partition.is_assigned) {
             list.add_partition(topic, *number);
         }
         if list.count() > 0
@@ -214,8 +235,8 @@ impl Incoming {
         let Some(mut routes) = lock_until(&self.routes, Instant::now() + limit) else { return false };
         let Some(index) = routes.all.iter().position(|route| route.key == key) else { return true };
         let route = routes.all.remove(index);
-        let topic = &route.place.topic;
-        if routes.all.iter().all(|other| other.place.topic != *topic)
+        let topic = &route.filter.place.topic;
+        if routes.all.iter().all(|other| other.filter.place.topic != *topic)
             && let Some(read) = routes.topics.remove(topic)
         {
             self.stop(&mut routes, topic, &read.partitions);
@@ -223,7 +244,7 @@ impl Incoming {
         drop(routes);
         route.deliver.idle();
         let received = route.counts.received.load(Ordering::Relaxed);
-        tracing::info!(topic = %route.place.topic, received, "closed the subscription");
+        tracing::info!(topic = %route.filter.place.topic, received, "closed the subscription");
         true
     }
 
@@ -231,14 +252,16 @@ impl Incoming {
     pub(super) fn begin(&self) {
         let (_gate, mut routes) = self.routes_soon();
         routes.is_begun = true;
-        if std::mem::take(&mut routes.waits) {
+        if self.settings.group.is_some() {
+            self.join_group(&routes);
+        } else if std::mem::take(&mut routes.waits) {
             self.assign(&mut routes);
         }
     }
 
     /// Passes partitions to the consumer that it refused before.
     pub(super) fn assign_rest(&self, routes: &mut Routes) {
-        if !routes.waits {
+        if !routes.waits && self.settings.group.is_none() {
             self.assign(routes);
         }
     }
@@ -246,7 +269,9 @@ impl Incoming {
     /// Calls `capture` with marks of all received records, while none is received.
     pub(super) fn freeze<T>(&self, capture: impl FnOnce(Vec<u8>) -> T) -> T {
         let (_gate, mut routes) = self.routes_soon();
-        routes.partitions().for_each(|partition| partition.is_captured = true);
+        for partition in routes.partitions() {
+            (partition.is_captured, partition.captured) = (true, partition.mark.next);
+        }
         let read = routes.topics.iter().filter(|(_, topic)| !topic.partitions.is_empty());
         let read = read.map(|(name, topic)| {
             let marks = topic.partitions.iter().map(|(number, partition)| (*number, partition.mark));
@@ -265,6 +290,9 @@ impl Incoming {
         let (_gate, mut routes) = self.routes_soon();
         routes.partitions().for_each(|partition| partition.is_saved |= partition.is_captured);
         self.assign_rest(&mut routes);
+        if self.settings.group.is_some() {
+            self.commit_captured(&mut routes);
+        }
     }
 
     /// Whether partitions wait until a snapshot with their first mark is durable.
@@ -294,9 +322,10 @@ impl Incoming {
         trace_message("received", topic, payload.unwrap_or_default());
         let source_time = message.timestamp().to_millis().and_then(|ms| ms.checked_mul(1_000_000));
         let source_time = source_time.map(Timestamp::from_nanos);
-        for route in routes.all.iter_mut().filter(|route| route.place.topic == topic) {
-            route
-                .take(payload.map(|payload| Sample::new(payload, source_time, Some(arrival))), message.key());
+        for route in routes.all.iter_mut().filter(|route| route.filter.place.topic == topic) {
+            let sample = payload
+                .map(|payload| Sample::new(payload, source_time, Some(arrival)).with_partition(Some(number)));
+            route.take(sample, message.key(), |name| header(message, name));
         }
     }
 
@@ -332,6 +361,8 @@ impl Incoming {
 
     /// Records that the reading thread has ended, and releases the receivers.
     pub(super) fn end(&self) {
+        self.leave_group();
+        *self.states.lock().unwrap_or_else(PoisonError::into_inner) = None;
         self.routes().all.clear();
         *self.ended.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.changed.notify_all();
@@ -344,4 +375,11 @@ impl Incoming {
         let waited = self.changed.wait_timeout_while(ended, limit, |ended| !*ended);
         *waited.unwrap_or_else(PoisonError::into_inner).0
     }
+}
+
+/// Returns the value of the last header of a record with a name.
+pub(super) fn header<'m>(message: &'m BorrowedMessage<'_>, name: &str) -> Option<&'m [u8]> {
+    let headers = message.headers()?;
+    let named = |at: usize| headers.try_get(at).filter(|header| header.key == name);
+    (0..headers.count()).rev().find_map(named)?.value
 }

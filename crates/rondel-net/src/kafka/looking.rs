@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use rdkafka::consumer::Consumer as _;
-use rdkafka::error::{KafkaError, KafkaResult};
+use rdkafka::error::{KafkaError, KafkaResult, RDKafkaErrorCode};
 use rdkafka::message::BorrowedMessage;
 
 use super::client::{is_unknown_topic, unreadable};
@@ -24,6 +24,8 @@ const ONCE: Duration = Duration::from_millis(1);
 const BATCH: usize = 256;
 /// Interval of looking for new partitions.
 const PARTITIONS: Duration = Duration::from_secs(30);
+/// Interval of looking for the ends of the partitions of a member of a group.
+const ENDS: Duration = Duration::from_secs(10);
 /// Interval of looking for topics whose partitions are unknown.
 const TOPICS: Duration = Duration::from_secs(1);
 /// Time limit of looking for one topic, while nothing is received.
@@ -62,6 +64,7 @@ impl Incoming {
         let (mut looked, mut searched) = (Instant::now(), Instant::now());
         let watch = &self.consumer.context().watch;
         let mut fetches = Fetches::default();
+        let is_member = self.settings.group.is_some();
         while !self.is_closing() {
             if fetches.since.is_none() && self.routes().are_found() {
                 fetches.begin();
@@ -77,16 +80,25 @@ impl Incoming {
             if watch.is_suspected() && self.look_after_connection() {
                 fetches.restore();
             }
+            if is_member && self.rebalance(searched.elapsed() >= TOPICS) {
+                fetches.begin();
+            }
             if searched.elapsed() >= TOPICS {
                 // A session that only publishes has no topics.
                 let is_reached = self.is_reached.load(Ordering::Relaxed);
                 if !is_reached && self.consumer.client().fetch_cluster_id(ONCE).is_some() {
                     self.is_reached.store(true, Ordering::Relaxed);
                 }
-                self.look_for_topics();
+                if !is_member {
+                    self.look_for_topics();
+                }
                 searched = Instant::now();
             }
-            if looked.elapsed() >= PARTITIONS {
+            if is_member && looked.elapsed() >= ENDS {
+                self.look_for_ends();
+                looked = Instant::now();
+            }
+            if !is_member && looked.elapsed() >= PARTITIONS {
                 self.look_for_partitions();
                 looked = Instant::now();
             }
@@ -132,6 +144,15 @@ impl Incoming {
             match advice {
                 Some(advice) => tracing::warn!(
                     "cannot read records of Kafka at {place}: {error}; {advice}; further such errors are only counted"
+                ),
+                None if self.settings.group.is_some() && is_unknown_topic(code) => tracing::warn!(
+                    "Kafka at {place} does not have the topic of the group; it is read once it exists"
+                ),
+                None if code == RDKafkaErrorCode::GroupAuthorizationFailed => tracing::warn!(
+                    "the user may not join the group of Kafka at {place}; add an ACL for the operation Read on the group"
+                ),
+                None if code == RDKafkaErrorCode::FencedInstanceId => tracing::warn!(
+                    "another process has joined the group of Kafka at {place} as the same `member`: this one reads nothing"
                 ),
                 None => tracing::debug!("Kafka at {place}: {error}"),
             }
@@ -189,7 +210,7 @@ impl Incoming {
                     self.stop(&mut routes, &name, &partitions);
                 }
                 Err(Unknown::Refused(reason)) => {
-                    for route in routes.all.iter().filter(|route| route.place.topic == name) {
+                    for route in routes.all.iter().filter(|route| route.filter.place.topic == name) {
                         if route.counts.refused.swap(1, Ordering::Relaxed) == 0 {
                             tracing::warn!("Kafka at {}: {reason}", self.settings.place());
                         }

@@ -5,6 +5,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::message::{Header, OwnedHeaders};
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer as _};
 
 use super::client::{self, unusable};
@@ -116,6 +117,8 @@ fn create(settings: &Settings, flights: &Arc<Flights>) -> Result<Arc<BaseProduce
 pub(super) struct Publisher {
     outgoing: Arc<Outgoing>,
     place: Place,
+    /// Headers of each record; `None` without any.
+    headers: Option<OwnedHeaders>,
     index: u32,
     flight: Arc<Flight>,
     drops: Arc<Drops>,
@@ -129,7 +132,12 @@ impl Publisher {
     pub(super) fn new(outgoing: Arc<Outgoing>, place: Place) -> Publisher {
         let (index, flight) = outgoing.flights.add(&place.topic);
         let (drops, hands_back, is_stalled) = Default::default();
-        Publisher { outgoing, place, index, flight, drops, hands_back, is_stalled }
+        let headers = (!place.headers.is_empty()).then(|| {
+            place.headers.iter().fold(OwnedHeaders::new(), |headers, (name, value)| {
+                headers.insert(Header { key: name, value: Some(value.as_str()) })
+            })
+        });
+        Publisher { outgoing, place, headers, index, flight, drops, hands_back, is_stalled }
     }
 
     /// Passes a message to the producer. Returns whether its queue has room.
@@ -141,6 +149,9 @@ impl Publisher {
         let own = self.place.key.as_deref().map(str::as_bytes);
         if let Some(key) = own.or_else(|| id(payload)) {
             record = record.key(key);
+        }
+        if let Some(headers) = &self.headers {
+            record = record.headers(headers.clone());
         }
         let producer = self.outgoing.producer();
         let error = match producer.send(record) {

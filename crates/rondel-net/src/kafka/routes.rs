@@ -9,6 +9,7 @@ use rdkafka::error::RDKafkaErrorCode;
 use rondel_event::{Timestamp, TopicId};
 
 use super::Place;
+use super::filter::{Filter, Selected};
 use super::positions::{Mark, Marks};
 use super::subscription::{Counts, Deliver};
 use crate::adapter::{Sample, now};
@@ -27,6 +28,10 @@ pub(super) struct Routes {
     pub(super) waits: bool,
     /// Whether all subscriptions exist.
     pub(super) is_begun: bool,
+    /// Partitions of a member of a group whose states cannot be used so far.
+    pub(super) unread: Vec<(String, i32)>,
+    /// The reasons.
+    pub(super) unread_reasons: BTreeMap<(String, i32), String>,
     /// Errors that were logged.
     pub(super) logged: Vec<RDKafkaErrorCode>,
 }
@@ -34,14 +39,10 @@ pub(super) struct Routes {
 /// A subscription.
 pub(super) struct Route {
     pub(super) key: u64,
-    pub(super) place: Place,
+    pub(super) filter: Filter,
     pub(super) topic: TopicId,
     pub(super) deliver: Box<dyn Deliver>,
     pub(super) counts: Arc<Counts>,
-    /// Whether the key has parameters.
-    has_parameters: bool,
-    /// Name of the last record: the topic, and the key if it has parameters.
-    name: String,
     /// Whether the receiver got a record since its last `idle`.
     pub(super) touched: bool,
     /// Whether the receiver knows that records could not be read.
@@ -50,9 +51,8 @@ pub(super) struct Route {
 
 impl Route {
     pub(super) fn new(place: Place, topic: TopicId, deliver: Box<dyn Deliver>, counts: Arc<Counts>) -> Route {
-        let (name, has_parameters) = (place.topic.clone(), place.has_parameters());
         let (key, touched, is_cut_off) = (0, false, false);
-        Route { key, place, topic, deliver, counts, has_parameters, name, touched, is_cut_off }
+        Route { key, filter: Filter::new(place), topic, deliver, counts, touched, is_cut_off }
     }
 }
 
@@ -82,12 +82,19 @@ pub(super) struct Partition {
     pub(super) queried: Option<Instant>,
     /// Greatest gap between two offsets in which no record had expired.
     pub(super) harmless: i64,
+    /// Offset in the last call of [`freeze`](super::incoming::Incoming::freeze), and the last committed one, of a member of a
+    /// group.
+    pub(super) captured: i64,
+    pub(super) committed: i64,
+    /// Offset behind its last record, when it was last looked for.
+    pub(super) end: Option<i64>,
 }
 
 impl Partition {
     pub(super) fn new(mark: Mark, is_saved: bool) -> Partition {
         let (is_assigned, is_captured, queried, harmless) = (false, false, None, 0);
-        Partition { mark, is_assigned, is_captured, is_saved, queried, harmless }
+        let (captured, committed, end) = (0, 0, None);
+        Partition { mark, is_assigned, is_captured, is_saved, queried, harmless, captured, committed, end }
     }
 
     /// Whether to query for expired records in a gap between two offsets. Compacted topics and transactions have many
@@ -123,7 +130,7 @@ impl Routes {
             "the topic `{topic}` of Kafka has lost {count} records of its partition {number} before they were read: they \
              have expired; raise `retention.ms` or `retention.bytes` of the topic"
         );
-        for route in self.all.iter().filter(|route| route.place.topic == topic) {
+        for route in self.all.iter().filter(|route| route.filter.place.topic == topic) {
             route.counts.lost.fetch_add(count, Ordering::Relaxed);
         }
         self.missed(topic, since, Some(now()));
@@ -131,7 +138,7 @@ impl Routes {
 
     /// Informs the receivers of a topic that records may have been missed.
     pub(super) fn missed(&self, topic: &str, from: Timestamp, until: Option<Timestamp>) {
-        for route in self.all.iter().filter(|route| route.place.topic == topic) {
+        for route in self.all.iter().filter(|route| route.filter.place.topic == topic) {
             route.deliver.missed(route.topic, from, until);
         }
     }
@@ -155,7 +162,7 @@ impl Routes {
             "the partition {number} of the topic `{topic}` of Kafka was cut off or created again: it is read from its \
              begin, and records may come twice"
         );
-        for route in self.all.iter().filter(|route| route.place.topic == topic) {
+        for route in self.all.iter().filter(|route| route.filter.place.topic == topic) {
             route.counts.duplicates.fetch_add(1, Ordering::Relaxed);
         }
         self.missed(topic, since, Some(now()));
@@ -163,13 +170,18 @@ impl Routes {
 }
 
 impl Route {
-    /// Delivers a sample to the receiver, if its key is that of the address; counts a tombstone, which has none.
-    pub(super) fn take(&mut self, sample: Option<Sample<'_>>, key: Option<&[u8]>) {
-        let Route { place, topic, deliver, counts, has_parameters, name, touched, .. } = self;
-        if let Some(own) = &place.key
-            && !*has_parameters
-            && key != Some(own.as_bytes())
-        {
+    /// Delivers a sample to the receiver, if its key and headers are those of the address; counts a tombstone, which has no
+    /// sample. `header` returns the value of the header of the record with a name.
+    pub(super) fn take<'m>(
+        &mut self,
+        sample: Option<Sample<'_>>,
+        key: Option<&[u8]>,
+        header: impl Fn(&str) -> Option<&'m [u8]>,
+    ) {
+        let Route { filter, topic, deliver, counts, touched, .. } = self;
+        let part = filter.missing_part();
+        let selected = filter.select(key, header);
+        if selected == Selected::Other {
             return;
         }
         // Only the first of each kind is logged.
@@ -177,28 +189,22 @@ impl Route {
         let Some(sample) = sample else {
             if first(&counts.empty) {
                 tracing::warn!(
-                    topic = %place.topic,
+                    topic = %filter.place.topic,
                     "a record without a value (a tombstone) was received and is ignored; further ones are only counted"
                 );
             }
             return;
         };
-        if *has_parameters {
-            let text = key.and_then(|key| std::str::from_utf8(key).ok()).filter(|key| !key.is_empty());
-            let Some(text) = text else {
-                if first(&counts.malformed) {
-                    tracing::warn!(
-                        topic = %place.topic,
-                        "a record without a key in UTF-8, whose parts are parameters here, is ignored; further ones are \
-                         only counted"
-                    );
-                }
-                return;
-            };
-            name.truncate(place.topic.len());
-            name.push('/');
-            name.push_str(text);
-        }
+        let Selected::Named(name) = selected else {
+            if first(&counts.malformed) {
+                tracing::warn!(
+                    topic = %filter.place.topic,
+                    "a record without {part} in UTF-8, whose parts are parameters here, is ignored; further ones are \
+                     only counted"
+                );
+            }
+            return;
+        };
         if deliver.receive(*topic, name, sample) {
             counts.received.fetch_add(1, Ordering::Relaxed);
             *touched = true;

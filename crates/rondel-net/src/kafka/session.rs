@@ -16,7 +16,7 @@ use super::routes::Route;
 use super::subscription::{Counts, Deliver, DeliverTo, Subscription};
 use super::watch::Breaks;
 use super::{DeclareError, OpenError, Place, Settings};
-use crate::adapter::{self, Outage, Receiver};
+use crate::adapter::{self, Outage, PartitionStates, PartitionStatus, Receiver};
 use crate::attempts::open_reachable;
 
 /// Time limit of one attempt to reach a broker.
@@ -198,6 +198,19 @@ impl Session {
     /// Declares that all subscriptions exist. If records wait for that, they are read from now on.
     pub fn begin(&self) {
         self.incoming.begin();
+    }
+
+    /// Sets the states of the partitions that the member of a group receives, before [`begin`](Session::begin).
+    pub fn divide(&self, states: Arc<dyn PartitionStates>) {
+        self.incoming.divide(states);
+    }
+
+    /// Returns the partitions that the member of a group has.
+    pub fn partitions(&self) -> Vec<PartitionStatus> {
+        match &self.settings.group {
+            Some(_) => self.incoming.partition_status(),
+            None => Vec::new(),
+        }
     }
 
     /// Calls `capture` with marks by which the next run goes on behind the records received so far, while none is

@@ -1,7 +1,7 @@
 //! Settings of the client.
 
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rondel_event::kafka::{RefusedSetting, check_brokers, check_setting};
@@ -10,10 +10,10 @@ use super::OpenError;
 
 /// Settings that cannot be chosen, beside those of every client, and why.
 const REFUSED: [RefusedSetting; 11] = [
-    ("group.id", NO_GROUP),
-    ("group.instance.id", NO_GROUP),
-    ("group.protocol", NO_GROUP),
-    ("partition.assignment.strategy", NO_GROUP),
+    ("group.id", "write `group: NAME` and `state: FOLDER` beside the settings"),
+    ("group.instance.id", "write `member` beside `group`"),
+    ("group.protocol", ASSIGNMENT),
+    ("partition.assignment.strategy", ASSIGNMENT),
     ("auto.offset.reset", "`start` states where a run without a snapshot begins"),
     ("enable.auto.commit", BY_SNAPSHOT),
     ("enable.auto.offset.store", BY_SNAPSHOT),
@@ -25,8 +25,8 @@ const REFUSED: [RefusedSetting; 11] = [
 
 const BY_SNAPSHOT: &str = "the snapshot states where the next run goes on, and not the broker";
 const WAITS: &str = "messages wait until they are delivered; limit the queue by `slow_consumer` instead";
-const NO_GROUP: &str = "in a consumer group a process receives some partitions only, and properties would not see all \
-                        messages; a run reads all partitions, without a group";
+const ASSIGNMENT: &str = "members of a group have the strategy `cooperative-sticky`, by which a partition stays where it is \
+                          if it can";
 
 /// First record of a topic in a run without a snapshot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -50,6 +50,20 @@ impl std::str::FromStr for Start {
     }
 }
 
+/// Maximum length of the name of a group and of a member.
+const LONGEST: usize = 249;
+
+/// A consumer group, whose members have some partitions of a topic each.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Group {
+    /// The name.
+    pub name: String,
+    /// The folder of the states of partitions, which all members share.
+    pub state: PathBuf,
+    /// Name of this member, unique in the group, which keeps its partitions while it restarts (static membership).
+    pub member: Option<String>,
+}
+
 /// Settings of the client.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Settings {
@@ -67,6 +81,8 @@ pub struct Settings {
     /// Maximum time for which publishing waits for a broker that accepts nothing or cannot be reached, before messages
     /// are dropped. Default: without limit.
     pub slow_consumer: Option<Duration>,
+    /// The group to join; without one, all partitions are read.
+    pub group: Option<Group>,
 }
 
 impl Default for Settings {
@@ -78,6 +94,7 @@ impl Default for Settings {
             marks: Vec::new(),
             waits: false,
             slow_consumer: None,
+            group: None,
         }
     }
 }
@@ -85,7 +102,7 @@ impl Default for Settings {
 impl fmt::Debug for Settings {
     /// Without the values of settings, which may be secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Settings { brokers, start, settings, marks, waits, slow_consumer } = self;
+        let Settings { brokers, start, settings, marks, waits, slow_consumer, group } = self;
         let names: Vec<&str> = settings.iter().map(|(name, _)| name.as_str()).collect();
         f.debug_struct("Settings")
             .field("brokers", brokers)
@@ -94,6 +111,7 @@ impl fmt::Debug for Settings {
             .field("marks", &marks.len())
             .field("waits", waits)
             .field("slow_consumer", slow_consumer)
+            .field("group", group)
             .finish()
     }
 }
@@ -114,6 +132,7 @@ impl Settings {
         for (name, value) in &self.settings {
             check_setting(name, value, &REFUSED).map_err(OpenError::Setting)?;
         }
+        self.group.iter().try_for_each(check_group)?;
         #[cfg(feature = "kafka")]
         super::client::check(self)?;
         Ok(())
@@ -141,6 +160,18 @@ pub fn read_settings(path: &Path) -> Result<Vec<(String, String)>, String> {
     Ok(settings)
 }
 
+/// Checks the names of a group and of its member.
+fn check_group(group: &Group) -> Result<(), OpenError> {
+    let names = [("group", Some(&group.name)), ("member", group.member.as_ref())];
+    for (setting, name) in names.into_iter().filter_map(|(setting, name)| Some((setting, name?))) {
+        if !(1..=LONGEST).contains(&name.len()) || name.chars().any(char::is_control) {
+            let text = format!("`{setting}` of Kafka must be a name of 1 to {LONGEST} bytes");
+            return Err(OpenError::Setting(text));
+        }
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -159,7 +190,8 @@ mod tests {
             ("sasl.mechanism", "SCRAM-SHA-256", "PLAIN only"),
             ("sasl.oauthbearer.config", "x", "no OAuth"),
             ("acks", "1", "always `all`"),
-            ("group.id", "x", "all partitions"),
+            ("group.id", "x", "`group: NAME`"),
+            ("partition.assignment.strategy", "range", "cooperative-sticky"),
             ("auto.offset.reset", "latest", "`start`"),
             ("bootstrap.servers", "a:1", "`brokers` names the brokers"),
         ] {

@@ -5,6 +5,7 @@ mod ahead;
 pub(super) mod attempt;
 mod checking;
 mod choice;
+mod kafka;
 mod kept;
 mod lines;
 mod message_run;
@@ -30,6 +31,7 @@ use rondel_runtime::text::counted;
 use rondel_runtime::{Alignment, Input, ManualClock, Options, ResetPolicy, SessionPlan, TimeSource};
 
 use checking::Checking;
+use kafka::{Fetched, KafkaArguments};
 use messages::StampOf;
 use page::Paged;
 pub(super) use sample::{Sample, SampledMessage};
@@ -62,7 +64,7 @@ pub struct Check {
     /// The specification, or a deployment (.yaml); left out with --formula
     #[arg(value_name = "SPEC")]
     first: Option<PathBuf>,
-    /// The recordings: MCAP files, folders of rosbag2 or their databases (.db3), bags of ROS 1 (.bag), logs of PX4 (.ulg), tables (.csv), archives in XML (.xml) or JSON lines, and folders of recordings; `-` is standard input, .gz and .zst are decompressed
+    /// The recordings: MCAP files, folders of rosbag2 or their databases (.db3), bags of ROS 1 (.bag), logs of PX4 (.ulg), tables (.csv), archives in XML (.xml) or JSON lines, and folders of recordings; `-` is standard input, .gz and .zst are decompressed, kafka:TOPIC stands for the records that the broker has
     #[arg(value_name = "TRACE")]
     traces: Vec<PathBuf>,
     /// Paths that cannot be read at all, named by the user or found in a named folder, with the reasons.
@@ -97,6 +99,11 @@ pub struct Check {
     topic: Option<String>,
     #[command(flatten)]
     table: TableArguments,
+    #[command(flatten)]
+    kafka: KafkaArguments,
+    /// Records of Kafka that are checked.
+    #[arg(skip)]
+    fetched: Vec<Fetched>,
     /// Check all recordings as one, merged by the times of recording: all but JSON lines
     #[arg(long)]
     merge: bool,
@@ -253,11 +260,9 @@ impl Check {
             complain(&why);
             return exit::USAGE;
         }
-        if self.formula.is_some() {
-            // The first argument is then the first recording.
-            self.traces.splice(0..0, self.first.take());
+        if let Err(status) = self.gather() {
+            return status;
         }
-        self.expand();
         if self.traces.is_empty() && !self.unreadable.is_empty() {
             return exit::TRACE;
         }
@@ -391,6 +396,20 @@ impl Check {
         if self.merge { &self.traces[..1] } else { &self.traces }
     }
 
+    /// Finds all recordings: those on the command line, of Kafka and of folders.
+    ///
+    /// # Errors
+    /// The exit status, after the reason was shown.
+    fn gather(&mut self) -> Result<(), u8> {
+        if self.formula.is_some() {
+            // The first argument is then the first recording.
+            self.traces.splice(0..0, self.first.take());
+        }
+        self.fetch()?;
+        self.expand();
+        Ok(())
+    }
+
     /// Puts the recordings of folders in the place of these.
     fn expand(&mut self) {
         let mut traces = Vec::new();
@@ -443,10 +462,14 @@ impl Check {
 
     /// The name of a recording; with --merge of all of them.
     fn name(&self, path: &Path) -> String {
+        let name = |path: &Path| {
+            let fetched = self.fetched.iter().find(|fetched| fetched.path == path);
+            fetched.map_or_else(|| shown(path), |fetched| fetched.name.clone())
+        };
         if !self.merge {
-            return shown(path);
+            return name(path);
         }
-        let named: Vec<String> = self.traces.iter().take(MERGED_NAMES).map(|path| shown(path)).collect();
+        let named: Vec<String> = self.traces.iter().take(MERGED_NAMES).map(|path| name(path)).collect();
         let more = self.traces.len() - named.len();
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         named.join(" + ") + &more

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use rondel_net::dds;
+use rondel_net::{dds, kafka};
 use rondel_runtime::Input;
 
 use super::from_deployment;
@@ -72,7 +72,8 @@ pub(super) fn only_listens(
             (mqtt.settings.client_id, mqtt.settings.clean_start) = (None, true);
             mqtt
         }),
-        kafka: kafka.filter(|_| needed.kafka.is_some()),
+        // A member of the group would take partitions away.
+        kafka: kafka.filter(|_| needed.kafka.is_some()).map(|kafka| kafka::Settings { group: None, ..kafka }),
         ros2: needed.ros2,
     };
     deployment

@@ -205,8 +205,16 @@ impl Run {
     }
 
     /// The snapshots to write.
-    fn schedule(&self, durability: Option<Durability>) -> Result<Option<(PathBuf, Schedule)>, &'static str> {
-        let (every, exactly) = match (durability, &self.snapshot_to) {
+    fn schedule(&self, deployment: &Deployment) -> Result<Option<(PathBuf, Schedule)>, &'static str> {
+        if deployment.consumer_group().is_some() {
+            return match (&self.resume, &self.snapshot_to) {
+                (None, None) => Ok(None),
+                _ => Err(
+                    "the member of a group has its states in the folder `state`: leave --resume and --snapshot-to out",
+                ),
+            };
+        }
+        let (every, exactly) = match (deployment.durability, &self.snapshot_to) {
             (Some(Durability::None), Some(_)) => {
                 return Err("`durability: none` writes no snapshots: leave --snapshot-to out");
             }
@@ -306,7 +314,7 @@ impl Run {
         self.check_simulated(deployment)?;
         let (clock, simulation) = pipeline::clock(deployment.clock.is_some());
         let plan = self.plan(deployment, &clock);
-        let schedule = self.schedule(deployment.durability).map_err(|error| refuse(error, exit::USAGE))?;
+        let schedule = self.schedule(deployment).map_err(|error| refuse(error, exit::USAGE))?;
         if schedule.is_none() && takes_what_was_kept(deployment) {
             warn(
                 "`clean_start: false` without --snapshot-to: what the broker kept is taken by this run, and is missing in a \

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use rondel_net::kafka::{IS_AVAILABLE, Settings, UNAVAILABLE};
+use rondel_net::kafka::{Group, IS_AVAILABLE, Settings, UNAVAILABLE};
 
 use super::sinks::{client_settings, kafka_brokers};
-use super::yaml::{Item, Mistakes, Synonyms};
+use super::yaml::{Item, Members, Mistakes, Synonyms};
 
 /// Names that people write for settings of Kafka.
 const KAFKA: Synonyms = &[
@@ -14,10 +14,11 @@ const KAFKA: Synonyms = &[
         "write `brokers: [HOST:PORT]`",
     ),
     (
-        &["group", "group_id", "group.id", "consumer_group"],
-        "remove it: in a consumer group a process receives some partitions only, and properties would not see all \
-         messages; a run reads all partitions, and its snapshot states where it goes on",
+        &["group_id", "group.id", "consumer_group"],
+        "write `group: NAME`, and the folder of its states as `state: FOLDER`",
     ),
+    (&["states", "state_folder", "folder", "state_dir"], "write `state: FOLDER`"),
+    (&["group.instance.id", "group_instance_id", "instance", "static_member"], "write `member: NAME`"),
     (
         &["offset", "from", "auto_offset_reset", "auto.offset.reset", "position"],
         "write `start: earliest` or `start: latest`",
@@ -55,6 +56,7 @@ pub(super) fn kafka_settings(
             None => {}
         }
     }
+    settings.group = group(&mut members, item, folder, mistakes);
     let pairs = client_settings(&mut members, folder, joins, mistakes);
     settings.settings = pairs.into_iter().map(|pair| (pair.name, pair.value.0)).collect();
     members.finish(KAFKA, mistakes);
@@ -66,4 +68,37 @@ pub(super) fn kafka_settings(
         mistakes.at(item, error.to_string());
     }
     settings
+}
+
+/// Reads `group`, `state` and `member`.
+fn group(
+    members: &mut Members<'_>,
+    whole: Item<'_>,
+    folder: &Path,
+    mistakes: &mut Mistakes,
+) -> Option<Group> {
+    let (name, state, member) = (members.get("group"), members.get("state"), members.get("member"));
+    let Some(item) = name else {
+        if let Some(item) = state.or(member) {
+            mistakes
+                .at(item, "`state` and `member` belong to a consumer group: write `group: NAME` beside them");
+        }
+        return None;
+    };
+    let name = item.text("group", mistakes);
+    let Some(state) = state else {
+        mistakes.at(
+            whole,
+            "`group` needs `state: FOLDER`, a folder that all members share: a partition takes its state along when another \
+             process reads it",
+        );
+        return None;
+    };
+    let text = state.text("state", mistakes);
+    if text.as_ref().is_some_and(|text| text.starts_with("kafka:")) {
+        mistakes.at(state, "`state` must be a folder that all members share: states are not kept in a topic");
+    }
+    let state = text.map(|text| folder.join(text));
+    let member = member.and_then(|item| item.text("member", mistakes));
+    Some(Group { name: name?, state: state?, member })
 }

@@ -9,6 +9,7 @@ mod durability;
 mod events;
 mod foxglove;
 mod gates;
+mod consumer_group;
 mod group;
 mod heartbeat;
 mod kafka;
@@ -219,6 +220,11 @@ impl Deployment {
             workers: None,
             specification,
         }
+    }
+
+    /// Returns the consumer group of Kafka that it joins, if there is one.
+    pub fn consumer_group(&self) -> Option<&rondel_net::kafka::Group> {
+        self.networks.kafka.as_ref()?.group.as_ref()
     }
 
     /// Returns all addresses that it reads or publishes on.

@@ -232,10 +232,14 @@ impl Deployment {
             Some(Durability::None) => "none".to_owned(),
             Some(Durability::Snapshot) => "snapshot".to_owned(),
             Some(Durability::Exactly(every)) => {
-                format!(
-                    "exactly, a snapshot every {}",
-                    duration(i64::try_from(every.as_nanos()).unwrap_or(i64::MAX))
-                )
+                let every = duration(i64::try_from(every.as_nanos()).unwrap_or(i64::MAX));
+                match self.consumer_group() {
+                    None => format!("exactly, a snapshot every {every}"),
+                    Some(group) => format!(
+                        "exactly, the states of partitions every {every}, in {}",
+                        group.state.display()
+                    ),
+                }
             }
         };
         rows.push(row(["durability", &durability]));
@@ -417,7 +421,13 @@ fn kafka_row(settings: &kafka::Settings) -> Vec<String> {
         kafka::Start::Latest => "the end",
         kafka::Start::Earliest => "the oldest record",
     };
-    let brokers = format!("brokers {}, all partitions from {from}", settings.place());
+    let partitions = match &settings.group {
+        None => format!("all partitions from {from}"),
+        Some(group) => {
+            format!("the partitions that the group {} assigns, without a state from {from}", group.name)
+        }
+    };
+    let brokers = format!("brokers {}, {partitions}", settings.place());
     row(["kafka", &brokers, "nothing"])
 }
 

@@ -16,6 +16,7 @@ use super::durability::{self, durability};
 use super::events::{Unheard, unheard};
 use super::foxglove::{FoxgloveSettings, foxglove};
 use super::gates::{self, GateSettings, Surroundings};
+use super::consumer_group;
 use super::group::{Beside, GroupSettings, group};
 use super::heartbeat::heartbeat;
 use super::kafka::kafka_settings;
@@ -206,6 +207,7 @@ pub(super) fn deployment(
     sections.check_kafka(root, joins && networks.kafka.is_some(), mistakes);
     networks.limit_slow_consumers(slow_consumer);
     networks.resend(deployment.limits.resend);
+    consumer_group::divide(sections.kafka, &networks, &mut deployment, mistakes);
     deployment.networks = networks;
     Some(deployment)
 }

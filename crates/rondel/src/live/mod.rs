@@ -8,6 +8,7 @@
 //! | [`pipeline`] | messages of the networks into a session, reports to their sinks |
 //! | [`standby`] | groups of runs, of which one publishes its verdicts |
 //! | [`gate`] | gates, which pass messages on while properties hold |
+//! | [`group`] | the partitions of a member of a consumer group, each with its state |
 //! | [`outgoing`] | messages from a file to networks, by a schedule |
 //! | [`metrics`] | metrics for Prometheus, and probes of the health of a run |
 //! | [`page`], [`tap`] | the page of a run; copies of messages while a viewer watches |
@@ -25,6 +26,7 @@ pub mod audited;
 pub mod discover;
 pub mod foxglove;
 pub mod gate;
+pub mod group;
 pub mod health;
 #[cfg(any(feature = "metrics", feature = "page"))] // `foxglove` contains `page`
 pub mod http;

@@ -2,6 +2,7 @@
 //! the networks' own threads.
 
 mod clock_account;
+mod divided;
 mod exchange;
 mod gating;
 mod notices;
@@ -32,6 +33,7 @@ use crate::sinks::{self, Sink, Sinks, publishers, release};
 use crate::warn;
 
 pub use clock_account::ClockAccount;
+use divided::Divided;
 pub use exchange::{Exchange, Exchanged};
 use notices::Notices;
 pub use notices::sentence;
@@ -123,7 +125,10 @@ pub struct Pipeline {
 }
 
 struct State {
+    /// The session; that of one partition if the run is divided.
     session: Session,
+    /// The sessions of other partitions, of a member of a consumer group.
+    divided: Option<Box<Divided>>,
     /// The topic of the session for each subscription.
     slots: Slots,
     /// The name and the address of each topic.
@@ -212,6 +217,7 @@ impl Pipeline {
         let place = sinks.place();
         let state = State {
             session,
+            divided: None,
             slots: Slots::new(topics.len()),
             topics,
             sinks,
@@ -324,7 +330,7 @@ impl Pipeline {
         // Before the messages that wait are evaluated for the statistics.
         let workers = state.session.workers();
         let (summary, traffic) = state.summary();
-        let (present, gates) = (state.session.present(), state.gate_figures());
+        let (present, gates) = (state.present(), state.gate_figures());
         Some(Observation { summary, traffic, meter, present, gates, workers })
     }
 
@@ -376,23 +382,26 @@ impl Pipeline {
     pub fn end(&self, continues: Option<bool>, limit: Duration) -> Option<Vec<Arc<dyn Publisher>>> {
         self.ending.store(true, Ordering::Relaxed);
         let mut state = self.state_within(limit)?;
-        state.session.poll();
+        state.each(|state| _ = state.session.poll());
         state.end_gates();
-        match continues {
-            None => state.session.finish(),
-            Some(is_whole) => {
-                state.session.flush();
-                if is_whole {
-                    state.session.end_part();
+        let mut last = Vec::new();
+        state.each(|state| {
+            match continues {
+                None => state.session.finish(),
+                Some(is_whole) => {
+                    state.session.flush();
+                    if is_whole {
+                        state.session.end_part();
+                    }
                 }
             }
-        }
-        state.emit();
+            state.emit();
+            last.extend(state.session.losses());
+        });
         state.end_clock();
         let inner = &mut *state;
         let about_actions = inner.sinks.look_at_actions(true);
-        let last = inner.session.losses().into_iter().chain(about_actions);
-        inner.notices.take(last, &mut inner.sinks.stdout);
+        inner.notices.take(last.into_iter().chain(about_actions), &mut inner.sinks.stdout);
         inner.notices.publish_held(&mut inner.sinks.stdout);
         state.traffic.last.get_or_insert_with(now);
         state.ended = true;
@@ -409,7 +418,12 @@ impl Pipeline {
     pub fn alive(&self) {
         let state = &mut *self.state();
         state.look_for_clock();
-        if state.session.alive() {
+        let mut slept = false;
+        state.each(|state| {
+            slept |= state.session.alive();
+            state.emit();
+        });
+        if slept {
             // A thread that waits for a deadline does not notice that the machine slept.
             self.sooner.notify_one();
         }
@@ -449,8 +463,10 @@ impl Pipeline {
             recorder.cut_off(&known, from, until);
         }
         let topics: Vec<TopicId> = known.iter().filter_map(|slot| state.slots.topic(*slot)).collect();
-        state.session.cut_off(&topics, from, until);
-        state.emit();
+        state.each(|state| {
+            state.session.cut_off(&topics, from, until);
+            state.emit();
+        });
     }
 
     /// Takes notices from outside of the session, and those of lost messages.
@@ -458,7 +474,8 @@ impl Pipeline {
         let state = &mut *self.state();
         // Sinks read statistics.
         state.session.collect();
-        let losses = state.session.losses();
+        let mut losses = Vec::new();
+        state.each(|state| losses.extend(state.session.losses()));
         let about_sinks = state.sinks.look_at_driven(&state.session, &notices);
         notices.extend(about_sinks);
         notices.extend(state.sinks.look_at_actions(false));
@@ -504,7 +521,7 @@ impl Pipeline {
             let now = self.clock.ticks();
             // Deadlines within the shortest pause are evaluated, too.
             let soon = now.saturating_add(FINEST.as_nanos() as i64);
-            let waits = state.session.due().is_some_and(|due| due <= soon) && is_unsure();
+            let waits = state.due().is_some_and(|due| due <= soon) && is_unsure();
             let due = if waits { Some(now.saturating_add(UNSURE)) } else { state.poll() };
             let is_set = state.is_simulated() && !waits;
             if self.batches() {
@@ -557,9 +574,13 @@ impl State {
 
     /// Evaluates all messages and the verdicts that time has decided. Returns the next deadline.
     fn poll(&mut self) -> Option<Ticks> {
-        let due = self.session.poll();
-        self.emit();
-        due
+        let mut first = None;
+        self.each(|state| {
+            let due = state.session.poll();
+            state.emit();
+            first = first.into_iter().chain(due).min();
+        });
+        first
     }
 
     /// Lets gates look at the session, and sends reports, notices and released messages of it to their sinks.

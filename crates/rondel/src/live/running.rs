@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use rondel_event::TopicId;
 use rondel_net::adapter::Publisher;
-use rondel_net::durability::{Schedule, Snapshots};
+use rondel_net::durability::{Schedule, Snapshots, State};
 use rondel_runtime::Notice;
 use rondel_spec::Spec;
 
@@ -27,7 +27,6 @@ use crate::live::metrics::RunState;
 use crate::live::pipeline::{Pipeline, Simulated, Stop};
 use crate::live::reload::Reloads;
 use crate::live::reload::past::PastViolations;
-use crate::live::resume::Kept;
 use crate::live::standby::Membership;
 use crate::live::tap::Tap;
 use crate::output::Format;
@@ -132,7 +131,7 @@ pub struct Running {
     /// The thread that keeps time, if time alone decides verdicts.
     keeper: Option<JoinHandle<()>>,
     /// The writing of snapshots.
-    snapshots: Option<Snapshots<Kept>>,
+    snapshots: Option<Snapshots<Box<dyn State>>>,
     spec: Arc<Spec>,
     /// The noun for published messages: verdicts, sets or messages.
     published: &'static str,

@@ -286,7 +286,9 @@ fn reload_is_watch_or_request() {
 fn mistakes_of_kafka_are_found_in_every_build() {
     let unavailable: (&str, &[&str]) = ("", &["built without Kafka", "feature `kafka`"]);
     for (section, words) in [
-        ("{ group: monitors }", &["no setting 'group'", "properties would not see all messages"][..]),
+        ("{ group: monitors }", &["`group` needs `state: FOLDER`"][..]),
+        ("{ state: folder }", &["write `group: NAME`"]),
+        ("{ group_id: monitors }", &["no setting 'group_id'", "write `group: NAME`"]),
         ("{ broker: a }", &["write `brokers: [HOST:PORT]`"]),
         ("{ start: middle }", &["`start` must be latest or earliest"]),
         ("{ brokers: [a] }", &["a broker of `kafka` must be HOST:PORT"]),

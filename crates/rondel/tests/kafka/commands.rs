@@ -6,10 +6,12 @@ use super::*;
 fn records_are_checked_and_verdicts_published() {
     let Some(broker) = KafkaBroker::start("records_are_checked_and_verdicts_published", "") else { return };
     keys_are_parameters(&broker);
+    headers_are_parameters(&broker);
     unreadable_records_are_counted(&broker);
     compressed_records_are_read(&broker);
     topics_are_listed_and_printed(&broker);
     recordings_are_made_and_replayed(&broker);
+    ranges_of_records_are_checked(&broker);
 }
 
 fn keys_are_parameters(broker: &KafkaBroker) {
@@ -55,6 +57,55 @@ fn keys_are_parameters(broker: &KafkaBroker) {
     run.terminate();
     let summary = summary(run.finish().expect_status(0));
     assert_eq!((&summary["received"], &summary["undecodable"]), (&json!(3), &json!(1)), "{summary}");
+}
+
+fn headers_are_parameters(broker: &KafkaBroker) {
+    broker.create("orders", &["partitions=1"]);
+    let folder = Folder::new();
+    folder.file(
+        "p.rondel",
+        "topic order \"orders/{id}/{tenant}\" { v: float }\n\
+         property small for each tenant in order.tenant = order.v < 10\n",
+    );
+    let deployment = folder.file(
+        "rondel.yaml",
+        format!(
+            "specification: p.rondel\nkafka: {{ brokers: [\"{}\"], start: earliest }}\n\
+             topics: {{ order: {{ source: \"kafka:orders/{{id}};type=order;tenant={{tenant}}\", time: source }} }}\n\
+             verdicts: {{ emit: every }}\n",
+            broker.address()
+        ),
+    );
+    let mut lines = String::new();
+    for (kind, tenant, v) in [("order", "north", 5), ("order", "south", 50), ("offer", "west", 99)] {
+        let value = json!({"v": v}).to_string();
+        let line = json!({"value": value, "key": "k", "headers": {"type": kind, "tenant": tenant}});
+        let _ = writeln!(lines, "{line}");
+    }
+    broker.publish("orders", &lines);
+    let publish = ["publish", "--to", "kafka:orders/k;type=order;tenant=east"];
+    support::rondel_with_input(arguments(&publish, &joining(broker)), b"{\"v\":60}\n").expect_status(0);
+    // Without the header that is a parameter.
+    let bare = json!({"value": "{\"v\":99}", "key": "k", "headers": {"type": "order"}}).to_string();
+    broker.publish("orders", &bare);
+    let finished = rondel(["run", &deployment, "--count", "3", "--format", "json"]);
+    let violated: Vec<Value> =
+        finished.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let violated = violated.iter().filter(|verdict| verdict["verdict"] == "violated");
+    let tenants: Vec<&Value> = violated.map(|verdict| &verdict["key"]["tenant"]).collect();
+    assert_eq!(tenants, [&json!("south"), &json!("east")], "{}", finished.stdout);
+    // A recording has the headers in the names of its topics.
+    let file = folder.path("orders.mcap");
+    let address = "kafka:orders/{id};type=order;tenant={tenant}";
+    let own = ["record", address, "-o", &file, "--count", "3", "--kafka-start", "earliest"];
+    rondel(arguments(&own, &joining(broker))).expect_status(0);
+    let checked = rondel(["check", &deployment, &file, "--format", "json"]);
+    assert_eq!(
+        checked.expect_status(1).stdout.matches("\"verdict\":\"violated\"").count(),
+        2,
+        "{}",
+        checked.stdout
+    );
 }
 
 fn unreadable_records_are_counted(broker: &KafkaBroker) {
@@ -123,6 +174,44 @@ fn recordings_are_made_and_replayed(broker: &KafkaBroker) {
     assert_eq!(read("again.recorded"), read("recorded"));
 }
 
+fn ranges_of_records_are_checked(broker: &KafkaBroker) {
+    broker.create("ranged", &["partitions=2"]);
+    let mut lines = String::new();
+    for n in 0..20 {
+        let (value, time) = (json!({"n": n}).to_string(), 1_700_000_000_000_i64 + n * 1000);
+        let _ = writeln!(lines, "{}", json!({"value": value, "partition": n % 2, "timestamp": time}));
+    }
+    broker.publish("ranged", &lines);
+    let check = |address: &str, options: &[&str]| {
+        let own = ["check", "-f", "n % 7 != 3", address, "--emit", "every", "--format", "json"];
+        rondel(arguments(&[&own[..], options].concat(), &joining(broker)))
+    };
+    // The numbers of all messages, and of those that violate the formula: of the seconds at which they were published.
+    let checked = |options: &[&str]| {
+        let finished = check("kafka:ranged", options);
+        let verdicts = finished.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let (mut all, mut violated) = (Vec::new(), Vec::new());
+        for verdict in verdicts {
+            let n = verdict["time"].as_f64().unwrap() - 1_700_000_000.0;
+            all.push(n);
+            violated.extend((verdict["verdict"] == "violated").then_some(n));
+        }
+        assert!(all.is_sorted(), "partitions are merged by time: {all:?}");
+        (all.len(), violated)
+    };
+    assert_eq!(checked(&[]), (20, vec![3.0, 10.0, 17.0]));
+    assert_eq!(checked(&["--from", "1700000005", "--to", "1700000012"]), (8, vec![10.0]));
+    assert_eq!(checked(&["--from", "+15"]), (5, vec![17.0]));
+    assert_eq!(checked(&["--kafka-offsets", "0:2..4"]), (2, vec![]));
+    assert_eq!(checked(&["--kafka-offsets", "0:9..", "--kafka-offsets", "1:..2"]), (3, vec![3.0]));
+    check("kafka:ranged", &["--kafka-offsets", "7:0.."]).expect_status(3).expect_stderr(&["no partition 7"]);
+    check("kafka:ranged", &["--kafka-offsets", "7"]).expect_status(2).expect_stderr(&["PARTITION:FROM..TO"]);
+    check("kafka:nowhere", &[]).expect_status(3).expect_stderr(&["has no topic `nowhere`"]);
+    broker.expire("ranged", 0, 4);
+    check("kafka:ranged", &["--kafka-offsets", "0:2..6"])
+        .expect_stderr(&["2 records of the selected ones have expired"]);
+}
+
 #[test]
 fn users_and_wrong_settings_are_refused_with_the_reason() {
     let test = "users_and_wrong_settings_are_refused_with_the_reason";
@@ -148,7 +237,8 @@ fn users_and_wrong_settings_are_refused_with_the_reason() {
         rondel(["validate", &folder.file("wrong.yaml", text)])
     };
     for (section, reason) in [
-        ("{ group: monitors }", "properties would not see all messages"),
+        ("{ group: monitors }", "needs `state: FOLDER`"),
+        ("{ settings: { group.id: monitors } }", "write `group: NAME`"),
         ("{ start: middle }", "`start` must be latest or earliest"),
         ("{ brokers: [kafka] }", "HOST:PORT"),
         ("{ settings: { fetch.max.bites: 5 } }", "there is no setting `fetch.max.bites`"),

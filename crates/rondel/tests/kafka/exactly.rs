@@ -29,7 +29,7 @@ fn monitor(deployment: &str, snapshot: &str) -> Process {
 }
 
 /// The times of the records that violate `planted`, and the number of all verdicts on it, repeated ones by their id.
-fn found(all: &[(String, Value)]) -> (HashSet<String>, usize, usize) {
+pub(super) fn found(all: &[(String, Value)]) -> (HashSet<String>, usize, usize) {
     let of_it = all.iter().filter(|(_, verdict)| verdict["property"] == "planted");
     let distinct: HashSet<&str> = of_it.clone().map(|(key, _)| key.as_str()).collect();
     let violated = of_it.clone().filter(|(_, verdict)| verdict["verdict"] == "violated");

@@ -6,6 +6,7 @@
 mod commands;
 mod exactly;
 mod faults;
+mod group;
 #[path = "../support/mod.rs"]
 mod support;
 

@@ -199,6 +199,12 @@ fn unchangeable(before: &Deployment, after: &Deployment) -> Vec<String> {
             "a member of a group cannot be reloaded: hand over by `rondel standby promote`, and restart it";
         return vec![why.to_owned()];
     }
+    if before.consumer_group().is_some() || after.consumer_group().is_some() {
+        return vec![
+            "the member of a group cannot be reloaded, as its partitions have states each: restart it"
+                .to_owned(),
+        ];
+    }
     if before.synchronized.is_some() || after.synchronized.is_some() {
         return vec!["a synchronizer cannot be reloaded: restart it".to_owned()];
     }

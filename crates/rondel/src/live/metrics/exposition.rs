@@ -8,7 +8,7 @@ use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, prometheus_text, text};
 use prometheus_client::registry::{Registry, Unit};
 use rondel_event::TopicId;
-use rondel_net::adapter::now;
+use rondel_net::adapter::{PartitionStatus, now};
 use rondel_runtime::WorkerStatistics;
 
 use super::families::{Families, Labels, alone, labelled};
@@ -135,6 +135,15 @@ impl RunSnapshot {
         families.gauge("rondel_network_connected", None, "Whether a network is connected.", connected)?;
         let outages = self.networks.iter().map(|network| labelled("network", network.name, network.outages));
         families.counter("rondel_network_outages", None, "Connections lost.", outages)?;
+        let labels = |status: &PartitionStatus| -> Labels {
+            vec![("topic", status.topic.clone()), ("partition", status.partition.to_string())]
+        };
+        let offset = |status: &PartitionStatus| (labels(status), u64::try_from(status.next).unwrap_or(0));
+        let help = "Offset up to which a partition is read, of a member of a consumer group.";
+        families.gauge("rondel_partition_offset", None, help, self.partitions.iter().map(offset))?;
+        let lag = |status: &PartitionStatus| Some((labels(status), status.lag?));
+        let help = "Records of a partition that wait at the broker.";
+        families.gauge("rondel_partition_lag", None, help, self.partitions.iter().filter_map(lag))?;
         let problems = &self.problems;
         let help = "Samples that a network reported as lost or rejected.";
         families.counter("rondel_network_lost_samples", None, help, alone(problems.lost))?;

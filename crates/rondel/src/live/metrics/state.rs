@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant, SystemTime};
 
 use rondel_event::TopicId;
-use rondel_net::adapter::{Problems, Publisher};
+use rondel_net::adapter::{PartitionStatus, Problems, Publisher};
 use rondel_runtime::text::counted;
 
 use super::Meter;
@@ -136,6 +136,8 @@ pub struct RunSnapshot {
     pub recovered: Vec<u64>,
     /// The networks.
     pub networks: Vec<NetworkFigures>,
+    /// The partitions that a member of a consumer group has.
+    pub partitions: Vec<PartitionStatus>,
     /// The queues of sinks.
     pub queues: Vec<QueueFigures>,
     /// Whether each sink has a subscriber; on MQTT, whether it is connected.
@@ -372,7 +374,7 @@ impl Observed {
         };
         let problems = self.subscriptions.problems();
         let mut recovered = vec![0; self.topics.len()];
-        let mut networks = Vec::new();
+        let (mut networks, mut partitions) = (Vec::new(), Vec::new());
         if let Some(joined) = self.networks.upgrade() {
             for (slot, of_topic) in joined.recovered() {
                 let topic = self.slots.iter().position(|own| *own == slot);
@@ -387,6 +389,7 @@ impl Observed {
                 outages: outages.iter().filter(|outage| outage.network == name).count() as u64,
             };
             networks = joined.connected().into_iter().map(figures).collect();
+            partitions = joined.partitions();
         }
         RunSnapshot {
             topics: self.topics.clone(),
@@ -397,6 +400,7 @@ impl Observed {
             problems,
             recovered,
             networks,
+            partitions,
             queues: queue_figures(&self.queues),
             matched: matched(&self.publishers),
             undelivered: self.shown.undelivered(self.undelivered.counts()),

@@ -95,6 +95,12 @@ impl State {
     /// Pushes samples of a subscription into the session and emits its reports.
     pub(super) fn receive(&mut self, slot: TopicId, samples: &[Sample<'_>]) {
         let Some(topic) = self.slots.topic(slot) else { return self.slots.hold(slot, samples) };
+        if let Some(partition) = samples.first().and_then(|sample| sample.partition)
+            && !self.turn_to(partition)
+        {
+            // Another member receives it.
+            return;
+        }
         self.traffic.received += samples.len() as u64;
         if let Some(meter) = &mut self.meter {
             meter.receive(topic, samples);

@@ -176,7 +176,7 @@ impl State {
 
     /// Returns the statistics of all sessions, including those before restarts.
     pub(super) fn all(&self) -> Summary {
-        let now = self.session.summary();
+        let now = self.summary_of_sessions();
         match self.simulated.as_ref().and_then(|simulated| simulated.before.clone()) {
             None => now,
             Some(mut before) => {

@@ -1,4 +1,5 @@
 mod asleep;
+mod divided;
 mod gated;
 mod simulated;
 mod waiting;

@@ -31,6 +31,8 @@ impl Running {
         let end = Instant::now() + limit;
         let deadline = end - LEAVE;
         let left = |deadline: Instant| deadline.saturating_duration_since(Instant::now());
+        // Before their subscription is closed.
+        let partitions = self.listener.networks().partitions();
         // On DDS a subscription ends when nothing more waits. Messages may come faster than they are checked.
         let receiving = limit.saturating_sub(LEAVE + WAKE);
         // The rest is for the evaluation of the last messages.
@@ -102,6 +104,7 @@ impl Running {
             unconfirmed,
             spools: self.spools,
             recorded,
+            partitions,
             outages,
             is_joined,
             refused_participants,

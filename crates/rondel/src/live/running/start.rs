@@ -5,15 +5,18 @@ use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
 use rondel_event::TopicId;
-use rondel_net::durability::Snapshots;
+use rondel_net::adapter::{PartitionStates, Publisher};
+use rondel_net::durability::{Schedule, Snapshots, State};
+use rondel_net::kafka;
 use rondel_report::Claim;
 use rondel_runtime::{Clock, PropertyInfo, Session, SessionPlan};
 
 use super::subscriber::{SubscribedTopic, Subscriber, comes_back};
 use super::{Options, Running};
-use crate::deployment::{Address, Deployment};
+use crate::deployment::{Address, Deployment, Durability};
 use crate::live::acting;
 use crate::live::gate::Gates;
+use crate::live::group::{GroupStates, KeptStates};
 use crate::live::health::{Attendants, Described, Health};
 use crate::live::listener::Listener;
 use crate::live::losses::{Sources, Unconfirmed, Undelivered, Watcher};
@@ -162,12 +165,16 @@ impl Running {
         let every = deployment.heartbeat.as_ref().map(|heartbeat| heartbeat.every);
         let attendants = Attendants::start(health, &networks, answers, every, beats, reporting)?;
         let subscriber = Subscriber { pipeline: Arc::clone(&pipeline), own, topics };
+        let states = divide(deployment, plan, &pipeline, &networks, &senders)?;
         let listener = Listener::start(deployment, Arc::clone(&networks), subscriber.clone())?;
         let keeper = keep_time(&pipeline, &networks)?;
-        let snapshots = snapshots.map(|(file, schedule)| {
+        let kept = snapshots.map(|(file, schedule)| {
             let (exactly, pipeline) = (schedule.exactly, Arc::clone(&pipeline));
             let (driven, standby) = (driven.clone(), standby.clone());
-            let kept = Kept { file, exactly, pipeline, driven, standby };
+            let kept: Box<dyn State> = Box::new(Kept { file, exactly, pipeline, driven, standby });
+            (schedule, kept)
+        });
+        let snapshots = kept.or(states).map(|(schedule, kept)| {
             Snapshots::start(schedule, kept, Arc::clone(&networks), senders).map_err(no_thread)
         });
         let snapshots = snapshots.transpose()?;
@@ -238,6 +245,30 @@ impl Running {
             published: published(deployment, plan),
         })
     }
+}
+
+/// Divides a run by partitions if it is a member of a consumer group. Returns the writer of their states, and when it
+/// writes.
+fn divide(
+    deployment: &Deployment,
+    plan: &SessionPlan,
+    pipeline: &Arc<Pipeline>,
+    networks: &Networks,
+    senders: &[Arc<dyn Publisher>],
+) -> Result<Option<(Schedule, Box<dyn State>)>, String> {
+    let (Some(group), Some(Durability::Exactly(every))) = (deployment.consumer_group(), deployment.durability) else {
+        return Ok(None);
+    };
+    let topic = deployment.sources.first().and_then(|binding| match &binding.address {
+        Address::Kafka(place, _) => Some(kafka::without_key(place)),
+        _ => None,
+    });
+    let Some(topic) = topic else { return Ok(None) };
+    pipeline.divide(plan.clone());
+    let states = GroupStates::open(group, topic, Arc::clone(pipeline), senders)?;
+    networks.divide(Arc::clone(&states) as Arc<dyn PartitionStates>);
+    let kept: Box<dyn State> = Box::new(KeptStates::new(states));
+    Ok(Some((Schedule { every, exactly: true }, kept)))
 }
 
 /// The specification of a deployment with its name.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rondel_event::Verdict;
-use rondel_net::adapter::{Outage, Problems};
+use rondel_net::adapter::{Outage, PartitionStatus, Problems};
 use rondel_runtime::text::{counted, grouped};
 use rondel_runtime::{
     AlignmentStatistics, Cause, ChainStatistics, Omission, Pause, Summary, WorkerStatistics,
@@ -55,6 +55,8 @@ pub struct RunSummary {
     pub(super) spools: Spools,
     /// Recordings around violations.
     pub(super) recorded: Option<FlightSummary>,
+    /// The partitions that a member of a consumer group has at the end.
+    pub(super) partitions: Vec<PartitionStatus>,
     /// The connections that were lost.
     pub(super) outages: Vec<Outage>,
     /// Whether every network was reached.
@@ -203,6 +205,11 @@ impl RunSummary {
         if let Some(standby) = &self.standby {
             whole["standby"] = standby.json();
         }
+        let partition = |status: &PartitionStatus| {
+            let PartitionStatus { topic, partition, next, lag } = status;
+            json!({"topic": topic, "partition": partition, "next": next, "lag": lag})
+        };
+        whole["partitions"] = self.partitions.iter().map(partition).collect();
         whole.to_string()
     }
 
@@ -300,6 +307,11 @@ impl RunSummary {
         let verdicts = [self.undelivered.sentences(), self.unconfirmed.sentences(), self.spools.sentences()];
         sentences.extend(verdicts.into_iter().flatten().chain(outages).chain(clock).chain(pauses));
         sentences.extend(self.workers.as_ref().map(workers_sentence));
+        sentences.extend(self.partitions.iter().map(|PartitionStatus { topic, partition, next, lag }| {
+            let lag =
+                lag.map_or_else(String::new, |lag| format!(", {} waited", counted(lag, "record", "records")));
+            format!("partition {partition} of {topic} up to offset {next}{lag}")
+        }));
         sentences.extend(self.reloads.sentence());
         sentences.extend(self.past.sentences());
         sentences.extend(self.standby.as_ref().map(GroupState::sentence));

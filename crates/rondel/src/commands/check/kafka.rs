@@ -1,0 +1,187 @@
+//! Records of Kafka that are checked as a recording: read once into a temporary file.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use clap::Args;
+use rondel_event::Timestamp;
+use rondel_net::kafka;
+use rondel_recording::{McapWriter, MessageHead, Temporary, WriterOptions};
+use rondel_runtime::text::counted;
+
+use super::Check;
+use crate::deployment::{Address, Encoding};
+use crate::recorder::ADDRESS;
+use crate::{complain, exit, warn};
+
+/// Options of recordings that are topics of Kafka.
+#[derive(Debug, Default, Args)]
+pub(super) struct KafkaArguments {
+    /// A broker of Kafka, HOST:PORT, for recordings named kafka:TOPIC (may be repeated; default: localhost:9092)
+    #[arg(long, value_name = "BROKER")]
+    kafka_broker: Vec<String>,
+    /// A file with further settings of the client of Kafka: NAME=VALUE in each line
+    #[arg(long, value_name = "FILE")]
+    kafka_config: Option<PathBuf>,
+    /// Read only these offsets of a partition of kafka:TOPIC, without the last one, such as 0:1000..2000 or 0:1000.. (may be
+    /// repeated)
+    #[arg(long, value_name = "PARTITION:FROM..TO", value_parser = kafka::parse_offsets)]
+    kafka_offsets: Vec<(i32, Range<i64>)>,
+}
+
+impl KafkaArguments {
+    /// The options, and whether they were given.
+    fn given(&self) -> [(bool, &'static str); 3] {
+        [
+            (!self.kafka_broker.is_empty(), "--kafka-broker"),
+            (self.kafka_config.is_some(), "--kafka-config"),
+            (!self.kafka_offsets.is_empty(), "--kafka-offsets"),
+        ]
+    }
+
+    fn settings(&self) -> Result<kafka::Settings, String> {
+        let mut settings = kafka::Settings::default();
+        if !self.kafka_broker.is_empty() {
+            settings.brokers.clone_from(&self.kafka_broker);
+        }
+        if let Some(path) = &self.kafka_config {
+            settings.settings = kafka::read_settings(path)?;
+        }
+        settings.check().map_err(|error| error.to_string())?;
+        Ok(settings)
+    }
+}
+
+/// Records of an address in a temporary file.
+#[derive(Debug)]
+pub(super) struct Fetched {
+    pub(super) path: PathBuf,
+    /// The address.
+    pub(super) name: String,
+    /// Removes the file.
+    _folder: Temporary,
+}
+
+/// Whether the name of a recording is an address on Kafka, and no file.
+fn is_address(trace: &Path) -> bool {
+    let text = trace.to_str().unwrap_or_default();
+    (text.starts_with("kafka:") || text.starts_with("kafka+")) && !trace.exists()
+}
+
+impl Check {
+    /// Reads the records of recordings that are addresses on Kafka, and puts files with them in their place.
+    ///
+    /// # Errors
+    /// The exit status, after the reason was shown.
+    pub(super) fn fetch(&mut self) -> Result<(), u8> {
+        let fail = |reason: &str, status: u8| {
+            complain(reason);
+            status
+        };
+        let count = self.traces.iter().filter(|trace| is_address(trace)).count();
+        if count == 0 {
+            return match self.kafka.given().into_iter().find(|(is_given, _)| *is_given) {
+                Some((_, option)) => {
+                    let reason = format!(
+                        "{option} is for recordings named kafka:TOPIC, and none is one: leave it out"
+                    );
+                    Err(fail(&reason, exit::USAGE))
+                }
+                None => Ok(()),
+            };
+        }
+        if !kafka::IS_AVAILABLE {
+            return Err(fail(kafka::UNAVAILABLE, exit::USAGE));
+        }
+        if self.page.is_some() {
+            let reason = "--page reads recordings again, and records of Kafka may be gone then: record them with \
+                          `rondel record`, and check the file";
+            return Err(fail(reason, exit::USAGE));
+        }
+        if count > 1 && !self.kafka.kafka_offsets.is_empty() {
+            return Err(fail("--kafka-offsets is for one topic of Kafka: name one", exit::USAGE));
+        }
+        let settings = self.kafka.settings().map_err(|reason| fail(&reason, exit::USAGE))?;
+        let selection = self.kafka_selection().map_err(|reason| fail(&reason, exit::USAGE))?;
+        for trace in self.traces.iter_mut().filter(|trace| is_address(trace)) {
+            let name = trace.to_string_lossy().into_owned();
+            let address = Address::parse(&name).map_err(|reason| fail(&reason, exit::USAGE))?;
+            let Address::Kafka(place, encoding) = address else { continue };
+            let interrupted = Arc::clone(&self.interrupted);
+            let is_stopped = move || interrupted.load(Ordering::Relaxed);
+            let fetched = fetch(&settings, (&name, &place, encoding), &selection, &is_stopped);
+            let fetched = fetched.map_err(|reason| fail(&reason, exit::TRACE))?;
+            trace.clone_from(&fetched.path);
+            self.fetched.push(fetched);
+        }
+        Ok(())
+    }
+
+    /// The records to read: those of the options, whose times may lie before the first record or behind the last one.
+    fn kafka_selection(&self) -> Result<kafka::Selection, String> {
+        let (from, until) = self.span(Timestamp::default())?;
+        // Seconds after the beginning are known once it is.
+        let absolute =
+            |text: Option<&str>, time: Timestamp| text.filter(|text| !text.starts_with('+')).map(|_| time);
+        let mut offsets = BTreeMap::new();
+        for (partition, range) in &self.kafka.kafka_offsets {
+            if offsets.insert(*partition, range.clone()).is_some() {
+                return Err(format!("--kafka-offsets has the partition {partition} twice"));
+            }
+        }
+        let (from, until) = (absolute(self.from.as_deref(), from), absolute(self.to.as_deref(), until));
+        Ok(kafka::Selection { from, until, offsets })
+    }
+}
+
+/// Reads records into a temporary file.
+fn fetch(
+    settings: &kafka::Settings,
+    (name, place, encoding): (&str, &str, Encoding),
+    selection: &kafka::Selection,
+    is_stopped: &dyn Fn() -> bool,
+) -> Result<Fetched, String> {
+    let failed = |error: std::io::Error| format!("{name}: cannot keep its records: {error}");
+    let folder = Temporary::new().map_err(failed)?;
+    let path = folder.path("records.mcap");
+    let mut writer = McapWriter::create(&path, &WriterOptions::default()).map_err(failed)?;
+    let encoding = match encoding {
+        Encoding::Of(rondel_decode::Encoding::Flatbuffers) => "flatbuffer",
+        other => other.name(),
+    };
+    let metadata = [(ADDRESS.to_owned(), name.to_owned())];
+    let mut channels: HashMap<String, u16> = HashMap::new();
+    let mut take = |record: kafka::SelectedRecord<'_>| -> Result<(), String> {
+        let channel = match channels.get(record.name) {
+            Some(channel) => *channel,
+            None => {
+                let channel = writer.channel(record.name, encoding, 0, &metadata);
+                let channel = channel.ok_or("its records have too many keys and headers")?;
+                channels.insert(record.name.to_owned(), channel);
+                channel
+            }
+        };
+        // Times before 1970 have no place in the format.
+        let time = u64::try_from(record.time.as_nanos()).unwrap_or(0);
+        let head = MessageHead { channel, sequence: 0, log_time: time, publish_time: time };
+        writer.message(&head, record.payload).map_err(failed)
+    };
+    let counts = kafka::read_selection(settings, place, selection, is_stopped, &mut take)?;
+    let kafka::SelectionCounts { empty, malformed, lost, .. } = counts;
+    let note = |name: &str, value: u64| (name.to_owned(), value.to_string());
+    let notes = [note("received", counts.records), note("lost", lost), note("refused", malformed)];
+    writer.metadata("rondel", &notes).map_err(failed)?;
+    writer.finish().map_err(failed)?;
+    if empty > 0 {
+        let records = counted(empty, "record", "records");
+        warn(&format!("{name}: {records} without a value (tombstones) are ignored"));
+    }
+    if lost > 0 {
+        let records = counted(lost, "record", "records");
+        warn(&format!("{name}: {records} of the selected ones have expired"));
+    }
+    Ok(Fetched { path, name: name.to_owned(), _folder: folder })
+}
