@@ -26,12 +26,20 @@ export function parametersText(parameters, limit = 160) {
   return plain(Object.entries(parameters ?? {}).map(([name, value]) => `${name}=${typeof value === "string" ? value : JSON.stringify(value)}`).join(", "), limit);
 }
 
+/** A value that is a text for people already, such as a duration. */
+export class Written {
+  constructor(text) {
+    this.text = text;
+  }
+}
+
 /** A value of a message in one line. */
 export function valueText(value, limit = 80) {
   if (value === null || value === undefined) return "unknown";
   if (typeof value === "number") return number(value);
   if (typeof value === "string") return `"${plain(value, limit)}"`;
   if (typeof value === "boolean") return String(value);
+  if (value instanceof Written) return plain(value.text, limit);
   return plain(JSON.stringify(value), limit);
 }
 

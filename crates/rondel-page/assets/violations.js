@@ -1,7 +1,7 @@
 // Violations of a property with their explanations.
 
 import { el, fill, plain, shape } from "./dom.js";
-import { empty, parametersText, timeOf, valueText } from "./parts.js";
+import { Written, empty, parametersText, timeOf, valueText } from "./parts.js";
 import { link, setQuery } from "./route.js";
 import { count, duration, number, stamp } from "./time.js";
 
@@ -20,8 +20,8 @@ export function marksFor(name, violations, selected) {
 /** A value of the evidence of a check, which is a text: numbers and booleans are marked in charts at their height. */
 function valueOf(text) {
   if (text === "true" || text === "false") return text === "true";
-  const number = text === null || text.trim() === "" ? NaN : Number(text);
-  return Number.isFinite(number) ? number : text;
+  const number = text.trim() === "" ? NaN : Number(text);
+  return Number.isFinite(number) ? number : new Written(text);
 }
 
 /** A violation of a check in the form of the API. `values` of the violation and its evidence are texts by name. */

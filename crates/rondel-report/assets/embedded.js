@@ -127,16 +127,29 @@ function cut(signal, begin, from, until) {
 
 const UNITS = { time: " (seconds from the beginning)", duration: " (seconds)" };
 
+/** A signal over the whole recording, whose name ends with the parameters of its instance, as one of this instance. */
+function ofInstance(signal, judged) {
+  const [, name, parameters] = /^(.*?)(\[.*\])$/s.exec(signal.name) ?? [];
+  return judged?.violations.some((v) => v.parameters === parameters) ? { ...signal, name, parameters } : signal;
+}
+
+/** The signals of a property. Those over the whole recording replace those before violations. */
+function signalsOf(claim, judged) {
+  const known = judged?.signals ?? [];
+  const all = recording().signals;
+  if (!all.length) return known;
+  const own = all.filter(({ name }) => claim.text.includes(name.split("[")[0]) || known.some((signal) => name.startsWith(signal.name)));
+  return own.map((signal) => ofInstance(signal, judged));
+}
+
 function signals(name, { from = null, until = null }) {
   const [claim, judged] = found(name);
   const [begin] = spanOf(recording());
-  const whole = recording().signals;
-  // Fields over the whole recording replace those before violations.
-  const own = whole.length ? whole.filter((signal) => claim.text.includes(signal.name.split("[")[0])) : (judged?.signals ?? []);
+  const own = signalsOf(claim, judged);
   const list = own.map((signal) => ({
     ...cut(signal, begin, from, until), title: `${signal.name}${signal.parameters ?? ""}${UNITS[signal.unit] ?? ""}`, ...(signal.parameters ? { parameters: signal.parameters } : {}),
   }));
-  return { sampled: false, note: whole.length || !list.length ? null : "Signals are kept up to each violation.", signals: list.filter((signal) => signal.times.length) };
+  return { sampled: false, note: recording().signals.length || !list.length ? null : "Signals are kept up to each violation.", signals: list.filter((signal) => signal.times.length) };
 }
 
 /** The violations of a property in the present recording that the report has. */
