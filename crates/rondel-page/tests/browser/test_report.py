@@ -166,6 +166,17 @@ def test_environment_and_specification_are_shown(open_report):
     expect(page.locator('[data-line="5"] .badge')).to_have_text("violated")
 
 
+def test_specification_of_several_files_is_one_text(open_report, write, tmp_path):
+    (tmp_path / "limits.rondel").write_text("topic speed { value: float, mode: string }\nproperty slow = speed.value < 1.0\n")
+    page = open_report("#/specification", file=write('use "limits.rondel"\n\nproperty still = speed.value < 3.0\n', drive=[speed(i, 2.0) for i in range(3)]))
+    signs = page.locator(".code-row", has=page.locator(".badge"))
+    expect(signs).to_have_count(2)
+    assert [text.split("property ")[1].split(" ")[0] for text in signs.all_text_contents()] == ["slow", "still"]
+    page.get_by_role("link", name="still", exact=True).click()
+    page.get_by_role("link", name="of the specification").click()
+    expect(page.locator(".is-target")).to_contain_text("property still")
+
+
 def test_recordings_are_chosen(open_report, write):
     fast = [speed(i, 60.0) for i in range(5)]
     file = write(drive=drive(), fast=fast, door=[{"topic": "door", "time": BEGIN}])
