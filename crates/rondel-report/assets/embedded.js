@@ -2,7 +2,7 @@
 
 import { ApiError } from "../../rondel-page/assets/api.js";
 import { current, onRoute, setReached, setWholeRange } from "../../rondel-page/assets/route.js";
-import { count } from "../../rondel-page/assets/time.js";
+import { count, isRelative, setServerTime } from "../../rondel-page/assets/time.js";
 import { violationOf } from "../../rondel-page/assets/violations.js";
 
 /** The report, as rondel-report writes it. Its times are seconds since the beginning of the recording. */
@@ -192,6 +192,8 @@ async function post() {
 function fit() {
   const [begin, end] = spanOf(recording());
   setReached(end);
+  // Times of the day on which the recording ends have no date.
+  if (!isRelative(end)) setServerTime(end);
   setWholeRange((end - begin) * 1.01);
 }
 

@@ -1,13 +1,17 @@
-"""The HTML report of the real program, opened from disk. RONDEL_PROGRAM is the program; without it, these tests are skipped."""
+"""The HTML report of the real program, opened from disk. RONDEL_PROGRAM is the program; without it, these tests are skipped.
+RONDEL_PICTURES=write writes the picture of the documents."""
 
+import io
 import json
 import os
 import subprocess
 
 import pytest
 from conftest import names, rows, settle, wait_rows
+from PIL import Image
 from playwright.sync_api import expect
 from test_access import violations
+from test_pictures import FOLDER, SIZE, TOLERATED, share_of_difference
 
 PROGRAM = os.environ.get("RONDEL_PROGRAM")
 pytestmark = pytest.mark.skipif(not PROGRAM, reason="RONDEL_PROGRAM is not set")
@@ -58,7 +62,9 @@ def write(tmp_path):
             files.append(f"{name}.jsonl")
             (tmp_path / files[-1]).write_text(lines(messages))
         command = [PROGRAM, "check", "-q", "--report=html=report.html", "drive.rondel", *files]
-        finished = subprocess.run(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=120, check=False)
+        # Remarks have local times.
+        environment = {**os.environ, "TZ": "UTC"}
+        finished = subprocess.run(command, cwd=tmp_path, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=120, check=False)
         assert finished.returncode in (0, 1, 4), finished.stderr
         return tmp_path / "report.html"
 
@@ -283,3 +289,17 @@ def test_a_thousand_violations_are_a_small_file(open_report, write):
     wait_rows(page)
     page.evaluate("() => { location.hash = '#/property/p7' }")
     expect(page.locator(".violations-part")).to_contain_text("This report has the first 20 of 22 violations.")
+
+
+def test_report_looks_as_in_the_documents(open_report, write):
+    page = open_report("#/property/standstill", file=write(drive=drive(missing=())), timezone_id="UTC", viewport={"width": 1280, "height": 720})
+    page.locator(".violation").first.click()
+    page.wait_for_timeout(1500)
+    page.mouse.move(0, 0)
+    image = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
+    file = FOLDER / "report-property.png"
+    if os.environ.get("RONDEL_PICTURES") == "write":
+        image.quantize(200, dither=Image.Dither.NONE).save(file, optimize=True)
+    assert file.stat().st_size < SIZE
+    known = Image.open(file).convert("RGB")
+    assert known.size == image.size and share_of_difference(known, image) < TOLERATED
