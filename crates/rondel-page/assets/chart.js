@@ -14,8 +14,9 @@ export const MARGINS = { left: GUTTER, right: 8 };
 
 let library = null;
 
-/** Loads uPlot with the first view that draws charts. */
+/** Loads uPlot with the first view that draws charts, unless the document has it. */
 export function loadLibrary() {
+  if (typeof uPlot !== "undefined") return Promise.resolve();
   library ??= new Promise((resolve, reject) => {
     document.head.append(el("script", { src: "vendor/uplot-1.6.32.min.js", onload: resolve, onerror: () => reject(new ApiError(0, "the charts cannot be loaded")) }));
   });

@@ -2,7 +2,8 @@
 
 import { el, shape } from "./dom.js";
 import { keep, recall } from "./preferences.js";
-import { VERDICTS, WORDS } from "./verdicts.js";
+import { isRecorded } from "./route.js";
+import { MEANINGS, VERDICTS, WORDS } from "./verdicts.js";
 
 let uses = recall("keys") !== "off";
 
@@ -11,17 +12,11 @@ export function usesKeys() {
   return uses;
 }
 
-const MEANINGS = {
-  violated: "a full block in timelines",
-  inconclusive: "a striped block: not known, such as after lost messages",
-  none: "nothing in timelines: no verdict yet",
-  satisfied: "a line at the bottom of timelines",
-};
+const keys = (views) => [["/", "search"], ["↑ ↓, Enter", "choose a row, open it"], [`1 … ${views.length}`, views.join(", ")], ["+ −", "zoom in, zoom out"], ["← →", "earlier, later"],
+  ["0", isRecorded() ? "the whole recording" : "follow live"], ["t", "colours: as the system, light, dark"], ["u", "local time or UTC"], ["?", "this dialog"]];
 
-const KEYS = [["/", "search"], ["↑ ↓, Enter", "choose a row, open it"], ["1 … 6", "Overview, Incidents, Topics, Losses, Specification, Playground"], ["+ −", "zoom in, zoom out"], ["← →", "earlier, later"],
-  ["0", "follow live"], ["t", "colours: as the system, light, dark"], ["u", "local time or UTC"], ["?", "this dialog"]];
-
-export function helpContent(close) {
+/** Content of the dialog; `views` are the names of the views with a number. */
+export function helpContent(close, views) {
   const box = el("input", { type: "checkbox", onchange: () => {
     uses = box.checked;
     keep("keys", uses ? "on" : "off");
@@ -30,8 +25,8 @@ export function helpContent(close) {
   return [
     el("h2", { id: "help-title" }, "Keys and signs"),
     el("dl", { class: "signs" }, VERDICTS.map((v) => [el("dt", { class: `badge is-${v}` }, shape(v), WORDS[v]), el("dd", {}, MEANINGS[v])]), el("dt", {}, shape("blind"), "shaded"), el("dd", {}, "the monitor was blind: messages were lost, or the page had no connection")),
-    el("dl", { class: "keys" }, KEYS.map(([key, text]) => [el("dt", {}, el("kbd", {}, key)), el("dd", {}, text)])),
-    el("p", {}, "Drag over a timeline to zoom into it; Ctrl and the wheel zoom around the pointer; a double click on a chart follows live again."),
+    el("dl", { class: "keys" }, keys(views).map(([key, text]) => [el("dt", {}, el("kbd", {}, key)), el("dd", {}, text)])),
+    el("p", {}, `Drag over a timeline to zoom into it; Ctrl and the wheel zoom around the pointer; a double click on a chart shows the ${isRecorded() ? "whole recording" : "present"} again.`),
     el("label", {}, box, " Use single keys"),
     el("form", { method: "dialog" }, el("button", { onclick: close, type: "button", autofocus: true }, "Close")),
   ];

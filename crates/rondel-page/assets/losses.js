@@ -56,7 +56,7 @@ export function losses(main) {
     rows = [...model.losses].sort((a, b) => b.from - a.from);
     grid.setCount(rows.length);
     const total = rows.reduce((sum, loss) => sum + loss.count, 0);
-    setText(note, rows.length ? `${count(total)} losses in ${count(rows.length)} intervals` : "Nothing was lost in this time range.");
+    setText(note, rows.length ? `${total ? `${count(total)} losses in ` : ""}${rows.length === 1 ? "1 interval" : `${count(rows.length)} intervals`}` : "Nothing was lost in this time range.");
     control.update();
     axis.draw();
     grid.render();

@@ -1,7 +1,7 @@
 // The state that the stream keeps up to date: properties, the run, losses, and whether the page is connected at all.
 
 import { ApiError, get, readEvents } from "./api.js";
-import { getReached, head, range, setReached, setUsualRange } from "./route.js";
+import { getReached, head, range, setReached, setWholeRange } from "./route.js";
 import { lastServerTime } from "./time.js";
 import { BY_NUMBER, verdictOf } from "./verdicts.js";
 
@@ -235,7 +235,7 @@ async function fitRecording() {
   if (isFitted) return;
   const { reached, properties } = await get("overview", { seconds: LONGEST, width: MOST_WIDTH, limit: 100 });
   const begins = properties.flatMap(({ timeline }) => timeline.times.filter((_, i) => timeline.verdicts[i] !== 3).slice(0, 1));
-  if (begins.length && reached !== null) setUsualRange((reached - Math.min(...begins)) * 1.01);
+  if (begins.length && reached !== null) setWholeRange((reached - Math.min(...begins)) * 1.01);
   isFitted = true;
 }
 

@@ -6,7 +6,7 @@ import { Grid } from "./grid.js";
 import { counts, isConnected, loadLosses, loadOverview, model, unseenSince } from "./model.js";
 import { age, badge, choiceOf, propertyLink, rangeControl } from "./parts.js";
 import { go, link, range, setQuery } from "./route.js";
-import { count, stamp } from "./time.js";
+import { count, duration, stamp } from "./time.js";
 import { BY_NUMBER, VERDICTS, WORDS, drawBar, verdictOf, worstFirst } from "./verdicts.js";
 
 const ORDERS = {
@@ -33,7 +33,7 @@ function buildRow() {
     setText(notes, noteOf(row));
     setText(severity, row.severity);
     setAttribute(severity, "class", `severity severity-${/^[a-z]+$/.test(row.severity) ? row.severity : "other"}`);
-    setText(since, row.since === null ? "–" : age(row.since));
+    setText(since, lengthOf(row));
     setAttribute(since, "title", row.since === null ? null : `since ${stamp(row.since)}`);
     setText(violations, row.violations ? `${count(row.violations)}×` : "–");
     setAttribute(violations, "title", `violated ${count(row.violations)} times`);
@@ -42,8 +42,15 @@ function buildRow() {
   return { cells: [["verdict", sign.element], ["title", [name, notes]], ["sev", severity], ["since", since], ["violations", violations], ["instances", instances], ["lane", null]], update };
 }
 
+/** For how long the verdict holds; of a checked recording, how long the property was violated in all. */
+function lengthOf(row) {
+  if (row.violated_seconds !== undefined) return row.violated_seconds ? duration(row.violated_seconds) : "–";
+  return row.since === null ? "–" : age(row.since);
+}
+
 function noteOf(row) {
   const notes = [];
+  if (row.remark && row.verdict !== "violated") notes.push(plain(row.remark, 200));
   if (row.acknowledged_by) notes.push(`in the hands of ${plain(row.acknowledged_by, 40)}`);
   if (row.silenced_until) notes.push("silenced");
   if (row.because_of) notes.push(`because of ${plain(row.because_of, 60)}`);

@@ -1,7 +1,7 @@
 // Parts that several views use: badges of verdicts, parameters, the control of the time range, messages about problems.
 
 import { el, fill, plain, setAttribute, setShape, setText, shape } from "./dom.js";
-import { RANGES, followLive, head, link, pan, range, zoom } from "./route.js";
+import { RANGES, followLive, head, isRecorded, link, pan, range, zoom } from "./route.js";
 import { clock, duration, isRelative, number, stamp, zoneName } from "./time.js";
 import { WORDS, verdictOf } from "./verdicts.js";
 
@@ -20,9 +20,17 @@ export function badge(verdict = null) {
   return { element, set };
 }
 
-/** Parameters of an instance in one line: `robot=7, zone="a"`. */
+/** Parameters of an instance in one line: `robot=7, zone="a"`; those of a checked recording are a text already. */
 export function parametersText(parameters, limit = 160) {
+  if (typeof parameters === "string") return plain(parameters, limit);
   return plain(Object.entries(parameters ?? {}).map(([name, value]) => `${name}=${typeof value === "string" ? value : JSON.stringify(value)}`).join(", "), limit);
+}
+
+/** A value that is a text for people already, such as a duration. */
+export class Written {
+  constructor(text) {
+    this.text = text;
+  }
 }
 
 /** A value of a message in one line. */
@@ -31,6 +39,7 @@ export function valueText(value, limit = 80) {
   if (typeof value === "number") return number(value);
   if (typeof value === "string") return `"${plain(value, limit)}"`;
   if (typeof value === "boolean") return String(value);
+  if (value instanceof Written) return plain(value.text, limit);
   return plain(JSON.stringify(value), limit);
 }
 
@@ -81,7 +90,7 @@ export function rangeControl() {
       choice.value = known ? String(length) : "";
     }
     setAttribute(live, "aria-pressed", String(follows));
-    setText(live, isRelative(until) ? "End" : "Live");
+    setText(live, isRecorded() ? "All" : isRelative(until) ? "End" : "Live");
     text.classList.toggle("is-fixed", !follows);
     setText(text, follows ? (isRelative(until) ? "" : zoneName()) : `${clock(from, { fraction: length < 60 })} – ${clock(until, { fraction: length < 60 })}`);
   };

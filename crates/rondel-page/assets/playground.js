@@ -7,7 +7,7 @@ import { Editor } from "./editor.js";
 import { problem, timeOf } from "./parts.js";
 import { range, setQuery } from "./route.js";
 import { count, duration } from "./time.js";
-import { explanation, marksFor } from "./violations.js";
+import { certainty, explanation, marksFor, violationOf } from "./violations.js";
 
 const MOST_CHARTS = 12; // of properties, and of signals
 const PAUSE = 400; // milliseconds after the last key
@@ -18,19 +18,6 @@ const SAVES = 10; // attempts to save: a check takes up to 8 seconds
 const drafts = new Map();
 
 const SIGNS = { violated: "violated", inconclusive: "inconclusive", vacuous: "none", satisfied: "satisfied" };
-
-/** A value of the evidence, which is a text: numbers and booleans are marked in charts at their height. */
-function valueOf(text) {
-  if (text === "true" || text === "false") return text === "true";
-  const number = text === null || text.trim() === "" ? NaN : Number(text);
-  return Number.isFinite(number) ? number : text;
-}
-
-/** A violation in the form of the list of a property. */
-function violationOf(property, v, i) {
-  const values = (texts) => Object.fromEntries(Object.entries(texts).map(([name, text]) => [name, text === null ? null : valueOf(text)]));
-  return { id: `${property} ${i}`, begin: v.time, certain: v.certain, parameters: v.parameters, values: values(v.values), explanation: v.evidence.map((p) => ({ ...p, values: values(p.values) })) };
-}
 
 class PlaygroundView {
   constructor(main, route) {
@@ -203,7 +190,7 @@ class PlaygroundView {
   draw() {
     const properties = this.result?.properties ?? [];
     const chosen = this.chosen();
-    const violations = (chosen?.violations ?? []).map((v, i) => violationOf(chosen.name, v, i));
+    const violations = (chosen?.violations ?? []).map((v, i) => violationOf(`${chosen.name} ${i}`, v));
     const selected = violations.find((v) => v.id === this.route.query.get("violation")) ?? null;
     const focused = this.list.contains(document.activeElement) ? [...this.list.querySelectorAll("button")].indexOf(document.activeElement) : -1;
     fill(this.list, properties.map((p) => this.item(p, p === chosen, violations, selected)));
@@ -225,7 +212,7 @@ class PlaygroundView {
     const whys = isChosen && violations.length ? el("ol", { class: "violations" }, violations.map((v) => {
       const isSelected = v === selected;
       return el("li", {}, el("button", { type: "button", class: "violation", "aria-expanded": String(isSelected), onclick: () => setQuery({ property: property.name, violation: isSelected ? null : v.id }) },
-        el("span", { class: "when" }, timeOf(v.begin)), v.certain > v.begin ? el("span", {}, `certain after ${duration(v.certain - v.begin)}`) : null, el("span", { class: "params" }, plain(v.parameters, 60))), isSelected ? explanation(v) : null);
+        el("span", { class: "when" }, timeOf(v.begin)), certainty(v), el("span", { class: "params" }, plain(v.parameters, 60))), isSelected ? explanation(v) : null);
     })) : null;
     return el("li", {}, choose, whys);
   }

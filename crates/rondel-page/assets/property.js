@@ -123,7 +123,7 @@ class PropertyView {
     const row = model.properties.get(this.name) ?? this.data.property?.summary;
     if (!row) return;
     this.badge.set(row.verdict);
-    const facts = [row.since === null ? null : `for ${age(row.since)}`, row.severity && `severity ${plain(row.severity, 40)}`, row.requirement && plain(row.requirement, 80), row.violations ? `violated ${row.violations}×` : null,
+    const facts = [row.since === null ? null : `for ${age(row.since)}`, row.severity && `severity ${plain(row.severity, 40)}`, row.requirement && plain(row.requirement, 80), row.remark ? plain(row.remark, 400) : row.violations ? `violated ${row.violations}×` : null,
       row.acknowledged_by && `in the hands of ${plain(row.acknowledged_by, 40)}`, row.silenced_until && `silenced until ${stamp(row.silenced_until)}`];
     setText(this.facts, facts.filter(Boolean).join(" · "));
     if (row.because_of) this.facts.append(" · because of ", el("a", { href: link("property", row.because_of) }, plain(row.because_of, 60)));
@@ -156,14 +156,22 @@ class PropertyView {
     if (index >= 0) this.violations.querySelectorAll(".violation")[index]?.focus();
   }
 
+  /** The signals to show: in a report, of several instances those of the selected violation. */
+  signals() {
+    const all = this.data.signals.signals;
+    const selected = this.selected();
+    return selected ? all.filter((signal) => signal.parameters === undefined || signal.parameters === selected.parameters) : all;
+  }
+
   /** The charts of the present data, in order: verdict, robustness, signals. */
   contents() {
     const { history, signals } = this.data;
     const list = [["verdict", () => new VerdictChart(), history.timeline, null]];
     if (history.robustness) list.push(["robustness", () => new BandChart("Robustness", "robustness"), history.robustness, null]);
-    for (const signal of signals.signals.slice(0, MOST_SIGNALS)) {
-      const make = () => (signal.kind === "text" ? new TextChart(plain(signal.name)) : new BandChart(plain(signal.name), signal.kind));
-      list.push([`signal ${signal.kind} ${signal.name}`, make, signal, signal.name]);
+    for (const signal of this.signals().slice(0, MOST_SIGNALS)) {
+      const title = plain(signal.title ?? signal.name);
+      const make = () => (signal.kind === "text" ? new TextChart(title) : new BandChart(title, signal.kind));
+      list.push([`signal ${signal.kind} ${title}`, make, signal, signal.name]);
     }
     return list;
   }
@@ -196,7 +204,7 @@ class PropertyView {
     });
     const { history, signals } = this.data;
     const notes = [signals.sampled ? "Signals are sampled: values between two samples are not shown." : null, history.is_complete ? null : "Shaded at the begin: from before the history that is kept.",
-      signals.signals.length > MOST_SIGNALS ? `The first ${MOST_SIGNALS} of ${signals.signals.length} signals.` : null, blind.length ? "Shaded: the monitor was blind." : null];
+      this.signals().length > MOST_SIGNALS ? `The first ${MOST_SIGNALS} of ${this.signals().length} signals.` : null, signals.note, blind.length ? "Shaded: the monitor was blind." : null];
     setText(this.plotNote, notes.filter(Boolean).join(" "));
   }
 

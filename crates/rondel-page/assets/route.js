@@ -1,7 +1,7 @@
 // The address of the page: view, thing, time range and selection are in its fragment, so that a link shows the same.
 
-import { setToken } from "./api.js";
 import { isRelative, now } from "./time.js";
+import { setToken } from "./token.js";
 
 const listeners = new Set();
 takeToken();
@@ -35,9 +35,9 @@ export function current() {
   return route;
 }
 
-const KEPT = ["range", "from", "until"]; // by every link to another view
+const KEPT = ["range", "from", "until", "recording"]; // by every link to another view
 
-/** A link to a view that keeps the time range. */
+/** A link to a view that keeps the time range and the recording. */
 export function link(view, name = null, query = {}) {
   const kept = new URLSearchParams();
   for (const key of KEPT) if (route.query.has(key)) kept.set(key, route.query.get(key));
@@ -65,9 +65,10 @@ export function setQuery(changes, push = false) {
   follow();
 }
 
-export function go(address) {
+/** Shows an address, in place of the present one if `replaces`. */
+export function go(address, replaces = false) {
   if (location.hash === address) return;
-  history.pushState(null, "", address);
+  history[replaces ? "replaceState" : "pushState"](null, "", address);
   follow();
 }
 
@@ -89,12 +90,17 @@ window.addEventListener("hashchange", () => {
 
 export const RANGES = [60, 300, 600, 1800, 3600, 21_600, 86_400, 604_800];
 let usual = 600; // seconds, of an address without a range
+let isWhole = false;
 const LEAST = 0.001;
 
-/** Sets the length of the range of an address without one. */
-export function setUsualRange(seconds) {
+/** Makes the range of an address without one that of a whole recording. */
+export function setWholeRange(seconds) {
   usual = Math.min(Math.max(1, round(seconds)), 604_800);
+  isWhole = true;
 }
+
+/** Whether the usual range is a whole recording: no event follows. */
+export const isRecorded = () => isWhole;
 
 let reached = null;
 
@@ -110,6 +116,7 @@ export function getReached() {
 /** The present end of timelines: of a live run the server's time, of anything else the last event. */
 export function head() {
   if (reached === null) return now();
+  if (isWhole) return reached;
   return !isRelative(reached) && Math.abs(now() - reached) < 60 ? Math.max(now(), reached) : reached;
 }
 
@@ -130,10 +137,10 @@ export function setRange(from, until) {
   setQuery({ from: round(from), until: round(until), range: null });
 }
 
-/** Follows new events again, with a range of so many seconds. */
+/** Follows new events again, with a range of so many seconds; of a recording, shows its end, or all of it. */
 export function followLive(seconds = null) {
   const { from, until } = range();
-  const length = seconds ?? Math.min(Math.max(until - from, 1), 604_800);
+  const length = seconds ?? (isWhole ? usual : Math.min(Math.max(until - from, 1), 604_800));
   setQuery({ from: null, until: null, range: length === usual ? null : round(length) });
 }
 
@@ -149,6 +156,6 @@ export function zoom(factor, center = null) {
 export function pan(fraction) {
   const { from, until } = range();
   const by = (until - from) * fraction;
-  if (until + by >= head()) followLive();
+  if (until + by >= head()) followLive(until - from);
   else setRange(from + by, until + by);
 }

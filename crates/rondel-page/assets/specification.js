@@ -54,8 +54,8 @@ export function specification(main, route) {
       setQuery({ line: place.line });
       select();
     }, "aria-label": `Line ${place.line}, ${kind} ${plain(place.name)}` }, `:${place.line}`));
-    fill(outline, el("h2", {}, "Properties"), el("ul", {}, spec.properties.map((p) => entry(p, "property", propertyLink(p.name)))), el("h2", {}, "Topics"),
-      el("ul", {}, spec.topics.map((t) => entry(t, "topic", el("a", { href: link("topics", t.name), class: "name" }, plain(t.name))))));
+    fill(outline, el("h2", {}, "Properties"), el("ul", {}, spec.properties.map((p) => entry(p, "property", propertyLink(p.name)))), spec.topics.length ? [el("h2", {}, "Topics"),
+      el("ul", {}, spec.topics.map((t) => entry(t, "topic", el("a", { href: link("topics", t.name), class: "name" }, plain(t.name)))))] : null);
     filter();
     showVerdicts();
     select();

@@ -20,6 +20,20 @@ export const BY_NUMBER = ["satisfied", "violated", "inconclusive", "none"];
 /** The words for a verdict. */
 export const WORDS = { violated: "violated", inconclusive: "inconclusive", none: "no verdict", satisfied: "satisfied" };
 
+/** The explanations of signs. */
+export const MEANINGS = {
+  violated: "a full block in timelines",
+  inconclusive: "a striped block: not known, such as after lost messages",
+  none: "nothing in timelines: no verdict yet",
+  satisfied: "a line at the bottom of timelines",
+};
+
+/** Replaces the word and the explanation of a verdict. */
+export function rename(verdict, word, meaning) {
+  WORDS[verdict] = word;
+  MEANINGS[verdict] = meaning;
+}
+
 export function severityRank(text) {
   return Object.hasOwn(SEVERITY_RANK, text) ? SEVERITY_RANK[text] : 2;
 }

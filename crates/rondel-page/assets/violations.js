@@ -1,7 +1,7 @@
 // Violations of a property with their explanations.
 
 import { el, fill, plain, shape } from "./dom.js";
-import { empty, parametersText, timeOf, valueText } from "./parts.js";
+import { Written, empty, parametersText, timeOf, valueText } from "./parts.js";
 import { link, setQuery } from "./route.js";
 import { count, duration, number, stamp } from "./time.js";
 
@@ -17,9 +17,22 @@ export function marksFor(name, violations, selected) {
   return marks;
 }
 
+/** A value of the evidence of a check, which is a text: numbers and booleans are marked in charts at their height. */
+function valueOf(text) {
+  if (text === "true" || text === "false") return text === "true";
+  const number = text.trim() === "" ? NaN : Number(text);
+  return Number.isFinite(number) ? number : new Written(text);
+}
+
+/** A violation of a check in the form of the API. `values` of the violation and its evidence are texts by name. */
+export function violationOf(id, v) {
+  const values = (texts) => Object.fromEntries(Object.entries(texts).map(([name, text]) => [name, text === null ? null : valueOf(text)]));
+  return { id, begin: v.time, certain: v.certain, parameters: v.parameters, values: values(v.values), explanation: v.evidence.map((p) => ({ ...p, values: values(p.values) })) };
+}
+
 /** The range that shows a violation with its explanation. */
 export function rangeOf(violation) {
-  const times = [violation.begin, violation.end ?? violation.last, ...violation.explanation.map((p) => p.time)];
+  const times = [violation.begin, violation.end ?? violation.last ?? violation.begin, ...violation.explanation.map((p) => p.time)];
   const from = times.reduce((a, b) => Math.min(a, b));
   const until = times.reduce((a, b) => Math.max(a, b));
   const room = Math.max((until - from) * 0.4, 2);
@@ -33,17 +46,23 @@ export function statusOf(violation) {
   return el("span", { class: `badge is-${sign}` }, shape(sign), text);
 }
 
+/** The time until a violation was certain, if it was not at once. */
+export function certainty(v) {
+  return v.certain > v.begin ? el("span", {}, `certain after ${duration(v.certain - v.begin)}`) : null;
+}
+
 /** The list; a click selects a violation, in the address. */
 export function violationList(answer, selected) {
   if (!answer.violations.length) return [el("h2", {}, "Violations"), empty("No violation in this time range.")];
   const items = answer.violations.map((v) => {
     const isSelected = v.id === selected?.id;
     const button = el("button", { type: "button", class: "violation", "aria-expanded": String(isSelected), onclick: () => select(isSelected ? null : v) },
-      statusOf(v), el("span", { class: "when" }, timeOf(v.begin)), el("span", {}, `for ${duration(v.seconds)}`), el("span", {}, v.count > 1 ? `${count(v.count)}×` : ""), el("span", { class: "params" }, parametersText(v.parameters, 60)),
-      v.worst === null ? null : el("span", { class: "params" }, `robustness ${number(v.worst)}`));
+      v.status ? statusOf(v) : null, el("span", { class: "when" }, timeOf(v.begin)), Number.isFinite(v.seconds) ? el("span", {}, `for ${duration(v.seconds)}`) : certainty(v), el("span", {}, v.count > 1 ? `${count(v.count)}×` : ""), el("span", { class: "params" }, parametersText(v.parameters, 60)),
+      v.worst === null || v.worst === undefined ? null : el("span", { class: "params" }, `robustness ${number(v.worst)}`));
     return el("li", {}, button, isSelected ? explanation(v) : null);
   });
-  const more = answer.total > items.length ? el("p", { class: "note" }, `The latest ${items.length} of ${count(answer.total)}.`) : null;
+  const text = answer.note ?? (answer.total > items.length ? `The latest ${items.length} of ${count(answer.total)}.` : null);
+  const more = text ? el("p", { class: "note" }, text) : null;
   return [el("h2", {}, "Violations"), el("ol", { class: "violations" }, items), more];
 }
 

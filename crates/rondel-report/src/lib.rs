@@ -19,6 +19,6 @@ pub mod time_text;
 pub use collect::Collector;
 pub use matrix::{Cell, Check, Matrix, Row};
 pub use results::{
-    Change, Claim, EvidencePoint, Judged, Outcome, Place, Recording, Results, Signal, SignalKind,
+    Change, Claim, EvidencePoint, Judged, Loss, Outcome, Place, Recording, Results, Signal, SignalKind,
     UnknownFormat, Violation,
 };

@@ -1,4 +1,4 @@
-//! Plots as SVG: verdicts over time, and the signals of a recording or around a violation.
+//! Plots as SVG: verdicts and signals over the time of a recording.
 //!
 //! The colours are those of Okabe and Ito, which people with any kind of colour vision can distinguish. Verdicts have a
 //! shape of their own as well: a low bar where satisfied, a full one where violated, a hatched one where undecided.
@@ -9,7 +9,7 @@ mod signal;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use crate::results::{Change, Judged, Outcome, Recording, Results, Signal};
+use crate::results::{Change, Judged, Outcome, Recording, Results};
 use axis::{Times, width_of, wrapped};
 
 /// The width of the part with data.
@@ -76,14 +76,6 @@ fn write_name(area: &Area<'_>, name: &str, room: i32, middle: i32, lines: usize)
     }
 }
 
-/// The verdict over the time of a recording, as a bar.
-pub(crate) fn timeline(judged: &Judged, begin: i64, end: i64) -> String {
-    picture(DATA, BAR, |area| {
-        let times = Times { begin, end, left: 0, right: DATA };
-        band(area, &shown_changes(judged), &times, 0);
-    })
-}
-
 /// The verdict over a span of time, as a bar between two columns.
 fn band(area: &Area<'_>, changes: &[Change], times: &Times, top: i32) {
     let ends = changes.iter().skip(1).map(|change| change.time_ns).chain([times.end]);
@@ -136,7 +128,7 @@ fn mark(area: &Area<'_>, verdict: Outcome, from: i32, until: i32, top: i32) {
 }
 
 /// Changes to draw: a property that is vacuous or inconclusive as a whole must not look satisfied.
-fn shown_changes(judged: &Judged) -> Vec<Change> {
+pub(crate) fn shown_changes(judged: &Judged) -> Vec<Change> {
     let uncertain = matches!(judged.outcome, Outcome::Vacuous | Outcome::Inconclusive);
     let shown = |change: &Change| match change.verdict {
         Outcome::Satisfied if uncertain => Change { verdict: judged.outcome, ..*change },
@@ -161,13 +153,6 @@ fn outcomes<'j>(all: impl Iterator<Item = &'j Judged>) -> Vec<Outcome> {
     found.sort_unstable();
     found.dedup();
     found
-}
-
-/// Legend of all bar shapes of a page.
-pub(crate) fn key(results: &Results) -> String {
-    let all = results.recordings.iter().flat_map(|recording| &recording.properties);
-    let outcomes = outcomes(all);
-    picture(DATA, BAR + 2, |area| legend(area, &outcomes, 0, 1))
 }
 
 /// The verdicts of all properties in all recordings, and the fields: for each recording a bar for each property, below the
@@ -226,44 +211,4 @@ fn draw_recording(area: &Area<'_>, results: &Results, recording: &Recording, lef
             let _ = area.draw(&Text::new("no message", (left, top + 8), text(11, HPos::Left)));
         }
     }
-}
-
-/// The fields of a recording over its whole time.
-pub(crate) fn courses(recording: &Recording, begin: i64, end: i64) -> String {
-    let left = room_for(recording.signals.iter().map(|signal| signal.name.as_str()));
-    let count = i32::try_from(recording.signals.len()).unwrap_or(0);
-    picture(left + DATA + RIGHT, count.saturating_mul(SIGNAL) + AXIS, |area| {
-        let times = Times { begin, end, left, right: left + DATA };
-        for (i, signal) in (0..count).zip(&recording.signals) {
-            signal::draw(area, recording, signal, &times, i * SIGNAL);
-        }
-        times.axis(area, recording, count * SIGNAL);
-    })
-}
-
-/// The signals over one axis of time, with a line at the violation.
-pub(crate) fn signals(recording: &Recording, signals: &[Signal], at: i64) -> String {
-    let times = signals.iter().flat_map(|signal| signal.values.iter().map(|(time, _)| *time));
-    let (Some(first), Some(last)) = (times.clone().min(), times.chain([at]).max()) else {
-        return String::new();
-    };
-    let (begin, end) = (first.min(at), last.max(at));
-    let margin = (end.saturating_sub(begin) / 20).max(1);
-    let (begin, end) = (begin.saturating_sub(margin), end.saturating_add(margin));
-    let left = room_for(signals.iter().map(|signal| signal.name.as_str()));
-    let count = i32::try_from(signals.len()).unwrap_or(0);
-    let height = count.saturating_mul(SIGNAL);
-    picture(left + DATA + RIGHT, height + AXIS + 14, |area| {
-        let times = Times { begin, end, left, right: left + DATA };
-        for (i, signal) in (0..count).zip(signals) {
-            signal::draw(area, recording, signal, &times, i * SIGNAL);
-        }
-        let x = times.x(at);
-        let _ = area.draw(&PathElement::new([(x, 0), (x, height)], VERMILION.stroke_width(2)));
-        times.axis(area, recording, height);
-        let label = recording.time(at);
-        let half = width_of(&label, 11) / 2;
-        let middle = x.clamp(half, (left + DATA + RIGHT - half).max(half));
-        let _ = area.draw(&Text::new(label, (middle, height + AXIS + 4), text(11, HPos::Center)));
-    })
 }

@@ -74,6 +74,20 @@ pub struct Recording {
     /// The fields that the properties read, over the whole recording, if they are to be drawn.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub signals: Vec<Signal>,
+    /// Where messages were missed on which verdicts depend.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub losses: Vec<Loss>,
+}
+
+/// Messages that were missed, so that verdicts became inconclusive.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Loss {
+    /// The time of the last message before them.
+    pub from_ns: i64,
+    /// The time until which verdicts over time stay inconclusive; `from_ns` if none does.
+    pub until_ns: i64,
+    /// The properties that depend on them.
+    pub properties: Vec<String>,
 }
 
 /// Outcome of a property in one recording.
@@ -353,6 +367,15 @@ impl Results {
 }
 
 impl Judged {
+    /// The end of the inconclusive verdict that holds at a time or begins next; `end` if it lasts.
+    pub fn inconclusive_until(&self, time: i64, end: i64) -> Option<i64> {
+        let next = self.changes.partition_point(|change| change.time_ns <= time);
+        let is_inconclusive =
+            |at: &usize| self.changes.get(*at).is_some_and(|change| change.verdict == Outcome::Inconclusive);
+        let at = next.checked_sub(1).filter(is_inconclusive).or(Some(next).filter(is_inconclusive))?;
+        Some(self.changes.get(at + 1).map_or(end, |change| change.time_ns))
+    }
+
     /// Whether CI must not pass: an assert decides instead of the property that it judges, and unless `strict`, a premise that was never true alone does not count.
     pub fn fails(&self, strict: bool) -> bool {
         match self.outcome {

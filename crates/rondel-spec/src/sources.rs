@@ -144,6 +144,13 @@ impl Sources {
         self.files.iter().filter_map(|file| Some((file.path.as_deref()?, file.span.of(&self.text))))
     }
 
+    /// The names and the texts of all files, the imported ones first; without libraries.
+    pub fn texts(&self) -> impl Iterator<Item = (&str, &str)> {
+        let last = self.files.len().saturating_sub(1);
+        let own = self.files.iter().enumerate().filter(move |(at, file)| *at == last || file.path.is_some());
+        own.map(|(_, file)| (file.name.as_str(), file.span.of(&self.text)))
+    }
+
     /// The place of an offset in [`Sources::text`].
     pub fn place(&self, offset: usize) -> SourcePlace<'_> {
         let (file, text, start) = self.file_at(offset);

@@ -101,7 +101,7 @@ fn fields_and_verdicts_are_drawn() {
     let page = folder.path("a.html");
     rondel(["plot", &spec, &trace, "--quiet", "-o", &page]).expect_status(0);
     let html = std::fs::read_to_string(&page).unwrap();
-    assert!(html.contains("<h3>Fields</h3>") && html.contains("pose.y[1]"), "{}", html.len());
+    assert!(html.contains("\"signals\":[{\"name\":") && html.contains("pose.y[1]"), "{}", html.len());
 }
 
 #[test]

@@ -5,7 +5,7 @@ import time
 
 import pytest
 import scenes
-from conftest import IS_IDLE, PATIENCE, names, rows, wait_rows
+from conftest import IS_IDLE, PATIENCE, names, rows, settle, wait_rows
 from playwright.sync_api import expect
 
 UNSEEN = "document.documentElement.classList.contains('unseen')"
@@ -106,7 +106,7 @@ def test_reload_removes_the_property_that_is_open(open_page, serve):
 def test_end_of_the_run(open_page, serve):
     fake = serve()
     page = open_page(fake.url, expect_errors=True)
-    wait_rows(page)
+    settle(page, 0)
     fake.end()
     expect(page.locator("#banner")).to_contain_text("The run has ended")
     fake.stop()

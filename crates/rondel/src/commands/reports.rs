@@ -1,15 +1,17 @@
 //! The reports of a check: requests on the command line, content and destinations.
 
+mod about;
 mod mcap_report;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use rondel_event::{Value, Verdict};
+use rondel_report::html::About;
 use rondel_report::{
-    Collector, Judged, Outcome, Recording, Results, Signal, github, html, junit, sarif, svg, tap,
+    Collector, Judged, Loss, Outcome, Recording, Results, Signal, github, html, junit, sarif, svg, tap,
 };
-use rondel_runtime::{Course, Extent, PropertyStatistics, Report, Summary, VacuousKind, looks_ahead};
+use rondel_runtime::{Course, Extent, Notice, PropertyStatistics, Report, Summary, VacuousKind, looks_ahead};
 
 use crate::output::Output;
 use crate::output::summary::{Reasons, standing};
@@ -89,14 +91,14 @@ impl Wanted {
         self.file.is_none() && self.form != Form::Github
     }
 
-    fn text(&self, results: &Results, strict: bool) -> String {
+    fn text(&self, results: &Results, about: &About, strict: bool) -> String {
         match self.form {
             Form::Junit => junit::write(results, strict),
             Form::Sarif => sarif::write(results, strict),
             Form::Tap => tap::write(results, strict),
             Form::Github => github::write(results, strict),
             Form::Json => results.json(),
-            Form::Html => html::write(results),
+            Form::Html => html::write(results, about),
             Form::Svg => svg::write(results),
             // It is no text, and always has a file.
             Form::Mcap => String::new(),
@@ -117,8 +119,12 @@ pub struct Refused {
 pub struct Reports {
     wanted: Vec<Wanted>,
     results: Results,
+    /// Origin of the results: command and specification.
+    about: About,
     /// The verdicts of the recording that is being checked.
     collector: Option<Collector>,
+    /// Where messages of it were missed, if the time is known, and the names of the properties that depend on them.
+    losses: Vec<(Option<i64>, Vec<String>)>,
     /// The robustness of the first property over time, if it is wanted.
     robustness: Option<Course>,
     /// Properties with future operators, for which every verdict is taken.
@@ -133,7 +139,15 @@ impl Reports {
     pub fn kept(specification: &Specification, robustness: bool) -> Reports {
         let results = Results::new(&specification.source, claims(specification));
         let robustness = robustness.then(Course::default);
-        Reports { wanted: Vec::new(), results, collector: None, robustness, ahead: look_ahead(specification) }
+        Reports {
+            wanted: Vec::new(),
+            results,
+            about: About::default(),
+            collector: None,
+            losses: Vec::new(),
+            robustness,
+            ahead: look_ahead(specification),
+        }
     }
 
     /// The results.
@@ -164,7 +178,9 @@ impl Reports {
         Ok(Some(Reports {
             wanted: wanted.to_vec(),
             results,
+            about: about::of(specification),
             collector: None,
+            losses: Vec::new(),
             robustness: None,
             ahead: look_ahead(specification),
         }))
@@ -185,6 +201,7 @@ impl Reports {
         let mut collector = Collector::new(self.results.properties.len());
         collector.take_all_of(&self.ahead);
         self.collector = Some(collector);
+        self.losses.clear();
         self.robustness = self.robustness.take().map(|_| Course::default());
     }
 
@@ -198,6 +215,32 @@ impl Reports {
             let time = report.about().unwrap_or(report.time()).as_nanos();
             course.add(time, report.robustness().map(Value::Float));
         }
+    }
+
+    /// Takes a notice about the recording: verdicts became inconclusive as messages were missed.
+    pub fn note(&mut self, notice: &Notice) {
+        if notice.kind != "blind" {
+            return;
+        }
+        let member = |name: &str| notice.members.iter().find(|(own, _)| *own == name).map(|(_, value)| value);
+        let from = member("from").and_then(serde_json::Value::as_f64).map(|from| (from * 1e9).round() as i64);
+        let names = member("properties").and_then(serde_json::Value::as_array).into_iter().flatten();
+        self.losses.push((from, names.filter_map(|name| Some(name.as_str()?.to_owned())).collect()));
+    }
+
+    /// The losses of the recording, in order of time.
+    fn take_losses(&mut self, properties: &[Judged], begin: i64, end: i64) -> Vec<Loss> {
+        let taken = std::mem::take(&mut self.losses);
+        let loss = |(from, names): (Option<i64>, Vec<String>)| {
+            let from_ns = from.unwrap_or(begin);
+            let of = self.results.properties.iter().zip(properties);
+            let of = of.filter(|(claim, _)| names.contains(&claim.name));
+            let until = of.filter_map(|(_, judged)| judged.inconclusive_until(from_ns, end)).max();
+            Loss { from_ns, until_ns: until.unwrap_or(from_ns).max(from_ns), properties: names }
+        };
+        let mut losses: Vec<Loss> = taken.into_iter().map(loss).collect();
+        losses.sort_by_key(|loss| loss.from_ns);
+        losses
     }
 
     /// Ends the recording with this name.
@@ -237,6 +280,9 @@ impl Reports {
             thresholds: vec![0.0],
             upper: Vec::new(),
         });
+        let [begin, end] =
+            summary.span.map_or([0; 2], |(begin, end)| [begin, end].map(|time| time.as_nanos()));
+        let losses = self.take_losses(&properties, begin, end);
         self.results.recordings.push(Recording {
             name: name.to_owned(),
             problem: None,
@@ -247,6 +293,7 @@ impl Reports {
             seconds: ended.seconds,
             properties,
             signals: ended.signals.into_iter().chain(course.as_ref().map(Signal::from)).collect(),
+            losses,
         });
     }
 
@@ -294,7 +341,7 @@ impl Reports {
         }
         let mut failed = Vec::new();
         for wanted in &self.wanted {
-            let text = wanted.text(&self.results, strict);
+            let text = wanted.text(&self.results, &self.about, strict);
             let written = match &wanted.file {
                 Some(file) if wanted.form == Form::Mcap => mcap_report::write(&self.results, file)
                     .map_err(|error| format!("cannot write the report {}: {error}", file.display())),

@@ -350,6 +350,9 @@ impl<'a> Checking<'a> {
         }
         if session.has_notices() {
             for notice in session.notices() {
+                if let Some(reports) = &mut self.reports {
+                    reports.note(&notice);
+                }
                 let is_first = reported.insert((notice.kind, notice.topic.map(|topic| topic.0)));
                 if is_first || notice.is_single() {
                     warn(&pipeline::sentence(&notice));

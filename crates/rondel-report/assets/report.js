@@ -1,0 +1,36 @@
+// A report: the views of the page over the data in its document.
+
+import { useSource } from "../../rondel-page/assets/api.js";
+import { el, plain, setAttribute } from "../../rondel-page/assets/dom.js";
+import { losses } from "../../rondel-page/assets/losses.js";
+import { overview } from "../../rondel-page/assets/overview.js";
+import { property } from "../../rondel-page/assets/property.js";
+import { go, onRoute } from "../../rondel-page/assets/route.js";
+import { start } from "../../rondel-page/assets/shell.js";
+import { specification } from "../../rondel-page/assets/specification.js";
+import { rename } from "../../rondel-page/assets/verdicts.js";
+import { about, addressOf } from "./about.js";
+import { chosen, embedded, report } from "./embedded.js";
+import { printPages } from "./printed.js";
+
+/** A select of the recordings, in all views. */
+function recordingChoice() {
+  const choice = el("select", { id: "recording", "aria-label": "Recording", onchange: () => go(addressOf(Number(choice.value))) },
+    report.recordings.map((recording, i) => el("option", { value: i }, plain(recording.name.length > 60 ? `…${recording.name.slice(-58)}` : recording.name, 80))));
+  const update = () => {
+    choice.value = String(chosen());
+    setAttribute(choice, "title", plain(report.recordings[chosen()]?.name ?? "", 400));
+  };
+  update();
+  onRoute(update);
+  return choice;
+}
+
+rename("none", "vacuous", "nothing in timelines: the property holds, but about nothing");
+useSource(embedded);
+const several = report.recordings.length > 1;
+if (several) document.getElementById("connection").before(recordingChoice());
+if (several && !location.hash) go("#/recordings", true);
+const views = [["overview", "Overview", overview], ["losses", "Losses", losses], ["specification", "Specification", specification], ["recordings", several ? "Recordings" : "About", about]];
+printPages();
+start(several ? [views.pop(), ...views] : views, { property });
