@@ -162,7 +162,7 @@ impl XmlRecording {
     }
 
     /// Returns the result at the end of the input.
-    fn end(&mut self) -> Result<Option<Timestamp>, RecordingError> {
+    fn finish(&mut self) -> Result<Option<Timestamp>, RecordingError> {
         self.is_done = true;
         let path = self.path.clone();
         let is_whole = !self.is_inside && self.start == self.buffer.len();
@@ -226,7 +226,7 @@ impl Recording for XmlRecording {
         while !self.is_done {
             if !self.seek()? {
                 if !self.read_on()? {
-                    return self.end();
+                    return self.finish();
                 }
                 continue;
             }
@@ -240,7 +240,7 @@ impl Recording for XmlRecording {
             let (kind, length) = match found {
                 Ok(Some(found)) => found,
                 Ok(None) if self.read_on()? => continue,
-                Ok(None) => return self.end(),
+                Ok(None) => return self.finish(),
                 Err(reason) => return Err(self.refuse(reason)),
             };
             let begin = self.start;

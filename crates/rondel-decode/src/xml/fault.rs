@@ -36,7 +36,7 @@ pub enum XmlFault {
 
 impl fmt::Display for XmlFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+        let text = match self {
             XmlFault::Markup => "the markup is not well formed",
             XmlFault::EndTag => "the end tag does not match the open element",
             XmlFault::Name => "this is no name in XML",
@@ -54,6 +54,7 @@ impl fmt::Display for XmlFault {
             XmlFault::TooMany => {
                 return write!(f, "more than {} elements and attributes", super::MAX_PARTS);
             }
-        })
+        };
+        f.write_str(text)
     }
 }
