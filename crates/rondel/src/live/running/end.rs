@@ -14,6 +14,7 @@ use crate::live::losses::Unconfirmed;
 use crate::live::pipeline::Stop;
 use crate::live::standby::Membership;
 use crate::live::standby::state::GroupState;
+use crate::sinks::actions::ActionSummary;
 
 /// Part of the time limit that is reserved for the summary and the exit of the process.
 const EXIT: Duration = Duration::from_millis(600);
@@ -46,9 +47,7 @@ impl Running {
         let Some(publishers) = ended else {
             // Accepted verdicts are written all the same.
             self.destinations.close(WAKE);
-            if let Some(acting) = self.acting {
-                acting.actions.end(WAKE);
-            }
+            end_actions(self.acting, WAKE);
             return None;
         };
         self.losses.end();
@@ -63,10 +62,7 @@ impl Running {
         // Afterwards: a standby takes over at once.
         let standby = membership.map(Membership::end).or(retired);
         // Afterwards: programs take as long as they like.
-        let (acted, acting) = match self.acting {
-            None => (None, Vec::new()),
-            Some(Acting { actions, publishers }) => (Some(actions.end(left(deadline).max(WAKE))), publishers),
-        };
+        let (acted, acting) = end_actions(self.acting, left(deadline).max(WAKE));
         flushed &= flush_all(&acting, deadline, WAKE);
         let unconfirmed = unconfirmed(self.unconfirmed, &self.addressed);
         // Afterwards: verdicts that were not delivered are not forgotten.
@@ -121,6 +117,14 @@ impl Running {
             driven,
             acted,
         })
+    }
+}
+
+/// Ends the actions; returns their account and their publishers.
+fn end_actions(acting: Option<Acting>, limit: Duration) -> (Option<ActionSummary>, Vec<Arc<dyn Publisher>>) {
+    match acting {
+        None => (None, Vec::new()),
+        Some(Acting { actions, publishers }) => (Some(actions.end(limit)), publishers),
     }
 }
 

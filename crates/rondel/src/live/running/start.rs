@@ -247,6 +247,9 @@ impl Running {
     }
 }
 
+/// When snapshots are written, and by what.
+type Keeping = (Schedule, Box<dyn State>);
+
 /// Divides a run by partitions if it is a member of a consumer group. Returns the writer of their states, and when it
 /// writes.
 fn divide(
@@ -255,8 +258,10 @@ fn divide(
     pipeline: &Arc<Pipeline>,
     networks: &Networks,
     senders: &[Arc<dyn Publisher>],
-) -> Result<Option<(Schedule, Box<dyn State>)>, String> {
-    let (Some(group), Some(Durability::Exactly(every))) = (deployment.consumer_group(), deployment.durability) else {
+) -> Result<Option<Keeping>, String> {
+    let (Some(group), Some(Durability::Exactly(every))) =
+        (deployment.consumer_group(), deployment.durability)
+    else {
         return Ok(None);
     };
     let topic = deployment.sources.first().and_then(|binding| match &binding.address {
