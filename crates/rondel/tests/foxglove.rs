@@ -159,8 +159,8 @@ fn run_is_shown_to_clients() {
     assert_eq!(state["time"], 100_500_000_000_i64);
     feed.write(&door("b", true, 101.25, 20.0));
     let state = states.find("rondel/properties/shut", "\"state\":\"violated\"");
-    assert_eq!((&state["data"]["violated"], &state["data"]["parameters"]), (&json!(1), &json!("id=b")));
-    let log = verdicts.find("rondel/verdicts", "shut [id=b]: violated");
+    assert_eq!((&state["data"]["violated"], &state["data"]["parameters"]), (&json!(1), &json!("id=\"b\"")));
+    let log = verdicts.find("rondel/verdicts", "]: violated");
     assert_eq!((&log["time"], &log["data"]["level"]), (&json!(101_250_000_000_i64), &json!(4)));
     assert!(log["data"]["message"].as_str().unwrap().contains("door.open"), "explained: {log}");
     assert_eq!((&log["data"]["line"], &log["data"]["verdict"]["verdict"]), (&json!(2), &json!("violated")));

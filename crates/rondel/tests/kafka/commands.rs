@@ -98,7 +98,8 @@ fn headers_are_parameters(broker: &KafkaBroker) {
     let file = folder.path("orders.mcap");
     let address = "kafka:orders/{id};type=order;tenant={tenant}";
     let own = ["record", address, "-o", &file, "--count", "3", "--kafka-start", "earliest"];
-    rondel(arguments(&own, &joining(broker))).expect_status(0);
+    // The record without the header is not in it.
+    rondel(arguments(&own, &joining(broker))).expect_status(5).expect_stderr(&["refused 1"]);
     let checked = rondel(["check", &deployment, &file, "--format", "json"]);
     assert_eq!(
         checked.expect_status(1).stdout.matches("\"verdict\":\"violated\"").count(),

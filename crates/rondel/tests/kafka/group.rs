@@ -117,7 +117,12 @@ fn members_without_partitions_and_partitions_without_messages() {
     let deployment = deployment(&folder, &broker, specification);
     let text = std::fs::read_to_string(&deployment).unwrap();
     let deployment = folder.file("quiet.yaml", text.replace("time: t", "time: source"));
-    let mut members: Vec<Process> = (0..3).map(|_| member(&deployment)).collect();
+    // The third gets no partition, and none moves once it is there.
+    let mut members = vec![member(&deployment)];
+    members[0].wait_stderr("partition 1 of state is assigned");
+    members.push(member(&deployment));
+    members[1].wait_stderr("of state is assigned");
+    members.push(member(&deployment));
     let part = |key: &str, partition: i32, n: i32| {
         json!({"value": json!({"n": n}).to_string(), "key": key, "partition": partition}).to_string()
     };
@@ -205,7 +210,7 @@ fn deployments_of_groups_are_checked() {
         (SPECIFICATION, "state: states", topics, "", "write `group: NAME`"),
         (SPECIFICATION, "group: monitors, state: \"kafka:states\"", topics, "", "must be a folder"),
         (SPECIFICATION, group, topics, "durability: none\n", "leave `durability` out"),
-        (SPECIFICATION, group, topics, "store: verdicts.db\n", "`store` cannot be used with `group`"),
+        (SPECIFICATION, group, topics, "store: verdicts.db\n", "`store` cannot be used with `kafka.group`"),
     ] {
         validate(specification, kafka, topics, rest).expect_status(2).expect_stderr(&[reason]);
     }
