@@ -136,3 +136,22 @@ fn repeats_are_dropped_and_losses_reported_across_a_snapshot() {
     lines(&mut other, 25..30);
     assert_eq!(other.summary().accounts.remove(0).lost, 5);
 }
+
+#[test]
+fn sessions_that_began_at_different_messages_give_equal_ids_by_time() {
+    let specification = |text| Specification::new(rondel_spec::parse(text).spec.unwrap()).unwrap();
+    let ids = |ids_by_time: bool, time: TimeSource, messages: std::ops::Range<u64>| -> Vec<String> {
+        let inputs = vec![Input { time, time_unit: TimeUnit::Seconds, ..Input::default() }];
+        let clock = Arc::new(ManualClock::default());
+        let options =
+            Options { inputs, emit: Emit::Every, ids: true, ids_by_time, clock, ..Options::default() };
+        let text = "topic a { t: time, id: int, v: bool, w: bool }\nproperty p = a.v";
+        let mut session = SessionPlan::of(specification(text), options).start().unwrap();
+        lines(&mut session, messages).iter().map(|line| id(line).to_owned()).collect()
+    };
+    let last = |all: Vec<String>| all[all.len() - 20..].to_vec();
+    assert_eq!(ids(true, field(), 20..40), last(ids(true, field(), 0..40)));
+    // Steps count from the beginning, and are all that is known of a message without a time of its own.
+    assert_ne!(ids(false, field(), 20..40), last(ids(false, field(), 0..40)));
+    assert_ne!(ids(true, TimeSource::Arrival, 20..40), last(ids(true, TimeSource::Arrival, 0..40)));
+}

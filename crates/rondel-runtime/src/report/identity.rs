@@ -11,6 +11,8 @@ pub(crate) struct Identity {
     seed: u128,
     /// Whether the time of an event is a field of its message, so that it is the same when the message is repeated.
     has_own_times: bool,
+    /// Whether the number of the event is part of the id: it differs between sessions that began with different messages.
+    counts_steps: bool,
 }
 
 /// Input of one id besides the property.
@@ -26,9 +28,9 @@ pub(crate) struct Facts<'a> {
 
 impl Identity {
     /// The identity of a property with this [meaning](rondel_spec::Spec::identity).
-    pub(crate) fn new(meaning: u64, property: &str, has_own_times: bool) -> Identity {
+    pub(crate) fn new(meaning: u64, property: &str, has_own_times: bool, counts_steps: bool) -> Identity {
         let seed = add(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d, &meaning.to_le_bytes());
-        Identity { seed: add(add(seed, property.as_bytes()), &[0]), has_own_times }
+        Identity { seed: add(add(seed, property.as_bytes()), &[0]), has_own_times, counts_steps }
     }
 
     /// The id of a verdict. `out` is used as working memory and left as it was.
@@ -45,7 +47,7 @@ impl Identity {
         out.push(b'a');
         out.extend(facts.about.iter().flat_map(|about| about.as_nanos().to_le_bytes()));
         out.push(b's');
-        if let Some(step) = facts.step {
+        if let Some(step) = facts.step.filter(|_| self.counts_steps) {
             write_count(step, out);
         }
         out.extend_from_slice(facts.verdict.as_str().as_bytes());

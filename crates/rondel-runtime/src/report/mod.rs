@@ -116,8 +116,8 @@ impl PropertyInfo {
     }
 
     /// Gives the verdicts on this property an id.
-    pub(crate) fn identify(&mut self, specification: u64, has_own_times: bool) {
-        self.identity = Some(Identity::new(specification, &self.name, has_own_times));
+    pub(crate) fn identify(&mut self, specification: u64, has_own_times: bool, counts_steps: bool) {
+        self.identity = Some(Identity::new(specification, &self.name, has_own_times, counts_steps));
     }
 
     /// One for each property of a specification.

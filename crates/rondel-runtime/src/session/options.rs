@@ -44,6 +44,9 @@ pub struct Options {
     pub instance_bytes: usize,
     /// Whether every verdict carries an id ([`Report::write_id`](crate::Report::write_id)).
     pub ids: bool,
+    /// Whether ids leave the step out where all times are fields: sessions that began with different messages then give
+    /// a verdict the same id, and two verdicts on one property with the same time have one id.
+    pub ids_by_time: bool,
     /// Whether every message counts exactly once, also across [snapshots](crate::Session::snapshot): these contain
     /// the sequence numbers of publishers, and messages that came before are ignored.
     pub exactly: bool,
@@ -128,6 +131,7 @@ impl Default for Options {
             largest_message: LARGEST_MESSAGE,
             instance_bytes: usize::MAX,
             ids: false,
+            ids_by_time: false,
             exactly: false,
             live: false,
             types_later: false,

@@ -366,7 +366,8 @@ fn properties(spec: &Spec, options: &Options) -> Arc<[PropertyInfo]> {
         // Hashes of the meaning of a property, so that an edit elsewhere changes no id.
         let identities = spec.properties.iter().map(|property| spec.identity(property));
         let properties = properties.iter_mut().zip(identities);
-        properties.for_each(|(property, identity)| property.identify(identity, has_own_times));
+        let counts_steps = !(options.ids_by_time && has_own_times);
+        properties.for_each(|(property, identity)| property.identify(identity, has_own_times, counts_steps));
     }
     properties.into()
 }

@@ -371,7 +371,7 @@ impl Run {
         if let Some(foxglove) = &foxglove {
             foxglove.watch(&running, deployment);
         }
-        let control = self.control(&requester);
+        let control = self.control(&requester, deployment);
         say(&format!("ready after {} ms{}", started.elapsed().as_millis(), discover::read_now(deployment)));
         let mut active = Active { deployment: current, running, clock };
         let serving = Serving {

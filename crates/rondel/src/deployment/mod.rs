@@ -281,6 +281,8 @@ impl Deployment {
             instance_bytes,
             exactly,
             ids: options.ids || self.ids || exactly || stored,
+            // Members of a group began at different messages.
+            ids_by_time: self.group.is_some(),
             blind: self.blind,
             reset: self.reset,
             // Live they come from publishers, in recordings beside the messages; lines need none.

@@ -53,10 +53,17 @@ impl Run {
     }
 
     /// Listens for `rondel reload`, unless the options forbid it. A socket that cannot be made is reported.
-    pub(super) fn control(&self, requester: &Requester) -> Option<Control> {
+    pub(super) fn control(&self, requester: &Requester, deployment: &Deployment) -> Option<Control> {
         let file = self.reloaded_file().filter(|_| !self.no_control)?;
         let control = Control::listen(&file, requester.clone());
-        control.map_err(|error| warn(&format!("`rondel reload` cannot reach this run: {error}"))).ok()
+        // Members of a group may have one file, and refuse to be reloaded.
+        let is_member = deployment.group.is_some() || deployment.consumer_group().is_some();
+        let report = |error| {
+            if !is_member {
+                warn(&format!("`rondel reload` cannot reach this run: {error}"));
+            }
+        };
+        control.map_err(report).ok()
     }
 
     /// Waits for the end of a run, and carries out reloads meanwhile. Returns the reason for the end.
