@@ -143,6 +143,8 @@ pub struct RecordedTopic {
     /// Whether its messages are rows of a table: JSON in which a number may be `NaN` if it is
     /// [wanted](Recording::want).
     pub is_rows: bool,
+    /// Whether messages may lack a time of their own.
+    pub may_lack_times: bool,
     /// Field whose times are those of the recording, if the reader was configured to use them.
     pub time_field: Option<String>,
     /// Metadata from the recorder, such as `offered_qos_profiles`.

@@ -123,6 +123,7 @@ impl TableRecording {
             name,
             encoding: "json".to_owned(),
             is_rows: true,
+            may_lack_times: true,
             messages,
             time_field: time_field.map(str::to_owned),
             ..RecordedTopic::default()

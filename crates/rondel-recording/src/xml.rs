@@ -25,6 +25,12 @@ const STEP: usize = 256 << 10;
 /// Attributes with the time of a message.
 const TIMES: [&[u8]; 2] = [b"time", b"timestamp"];
 
+/// Maximum number of characters of a time that are shown.
+const SHOWN: usize = 40;
+
+/// Encodings that the head of an archive may name.
+const ENCODINGS: [&str; 4] = ["utf-8", "utf8", "us-ascii", "ascii"];
+
 /// Reason of a fault in the markup.
 const MALFORMED: &str = "the markup is not well formed";
 
@@ -42,6 +48,8 @@ pub struct XmlRecording {
     topics: Vec<RecordedTopic>,
     selection: Selection,
     unit: Option<TimeUnit>,
+    /// Whether attributes are the times; otherwise the user has named a field.
+    reads_times: bool,
     /// Form of the times, once one has been read.
     times: Option<Times>,
     buffer: Vec<u8>,
@@ -49,8 +57,9 @@ pub struct XmlRecording {
     start: usize,
     /// Offset of the buffer in the content.
     before: u64,
-    /// Whether an outermost element is open, and whether there was one.
+    /// Whether an outermost element is open, its name, and whether there was one.
     is_inside: bool,
+    outermost: Vec<u8>,
     has_begun: bool,
     /// Error of the input behind the buffer, until it is reported.
     fault: Option<io::Error>,
@@ -90,14 +99,21 @@ impl XmlRecording {
             input,
             consumed,
             size,
-            topics: vec![RecordedTopic { name, encoding: "xml".to_owned(), ..RecordedTopic::default() }],
+            topics: vec![RecordedTopic {
+                name,
+                encoding: "xml".to_owned(),
+                may_lack_times: true,
+                ..RecordedTopic::default()
+            }],
             selection: Selection::of_topics(vec![true]),
             unit: options.unit,
+            reads_times: options.time.is_none(),
             times: None,
             buffer: Vec::new(),
             start: 0,
             before: 0,
             is_inside: false,
+            outermost: Vec::new(),
             has_begun: false,
             fault: None,
             has_ended: false,
@@ -186,24 +202,66 @@ impl XmlRecording {
         let length = place.unwrap_or(rest.len());
         let between = &rest[..length];
         let is_first = self.before + self.start as u64 == 0;
+        if is_first && (rest.starts_with(b"\xff\xfe") || rest.starts_with(b"\xfe\xff")) {
+            return Err(self.refuse("it is in UTF-16, and only UTF-8 is read"));
+        }
         let text = if is_first { between.strip_prefix(b"\xef\xbb\xbf").unwrap_or(between) } else { between };
         let is_space = text.iter().all(u8::is_ascii_whitespace);
-        let fault = (!is_space).then(|| self.wrong("text between messages is left out".to_owned()));
+        let fault = (!is_space).then(|| self.wrong("there is text between messages".to_owned()));
         self.start += length;
         fault.map_or(Ok(place.is_some()), Err)
     }
 
-    /// Takes the time from the tag with which the message begins.
-    fn stamp(&mut self) {
+    /// Takes the time from the tag with which the message begins. A message without one keeps that of the message before.
+    ///
+    /// # Errors
+    /// A time that cannot be read: the message is left out.
+    fn stamp(&mut self) -> Result<(), RecordingError> {
         let message = &self.buffer[self.message.clone()];
         let tag = &message[..tag_end(message).unwrap_or(message.len())];
-        let time = attribute(tag, &TIMES).and_then(|text| {
-            let times = self.times.get_or_insert_with(|| Times::new(self.unit, Some(text), false));
-            times.time(text)
-        });
-        self.is_timed = time.is_some();
-        if let Some(nanos) = time {
-            self.time = Timestamp::from_nanos(nanos);
+        let found = attribute(tag, &TIMES).filter(|_| self.reads_times);
+        self.is_timed = found.is_some();
+        let Some(text) = found else { return Ok(()) };
+        let times = self.times.get_or_insert_with(|| Times::new(self.unit, Some(text), false));
+        match times.time(text) {
+            Some(nanos) => {
+                self.time = Timestamp::from_nanos(nanos);
+                Ok(())
+            }
+            None => {
+                let (path, offset) = (self.path.clone(), self.before + self.message.start as u64);
+                let shown: String = String::from_utf8_lossy(text).chars().take(SHOWN).collect();
+                let reason = format!(
+                    "the time '{shown}' of a message is no time; --time-field chooses a field instead"
+                );
+                Err(RecordingError::Damage { path, offset, reason, topics: vec![0] })
+            }
+        }
+    }
+
+    /// Notes the begin of an outermost element.
+    fn enter(&mut self) {
+        (self.is_inside, self.has_begun) = (true, true);
+        self.outermost.clear();
+        self.outermost.extend_from_slice(name(&self.buffer[self.start..]));
+    }
+
+    /// Returns the reason why the markup at hand cannot stand there.
+    fn misplaced(&self, kind: Markup) -> Option<String> {
+        let rest = &self.buffer[self.start..];
+        match kind {
+            Markup::End if !self.is_inside => Some(MALFORMED.to_owned()),
+            Markup::End if name(rest) != self.outermost => {
+                let [end, begin] = [name(rest), &self.outermost].map(String::from_utf8_lossy);
+                Some(format!("the end tag `{end}` does not end the outermost element `{begin}`"))
+            }
+            Markup::Other if rest.starts_with(b"<?xml") => {
+                let tag = &rest[..tag_end(rest).unwrap_or(rest.len())];
+                let named = String::from_utf8_lossy(attribute(tag, &[b"encoding"])?).to_lowercase();
+                (!ENCODINGS.contains(&named.as_str()))
+                    .then(|| format!("the encoding {named} is not read; use UTF-8"))
+            }
+            _ => None,
         }
     }
 
@@ -244,17 +302,19 @@ impl Recording for XmlRecording {
                 Err(reason) => return Err(self.refuse(reason)),
             };
             let begin = self.start;
-            match (kind, self.is_inside) {
-                (Markup::End, false) => return Err(self.refuse(MALFORMED)),
-                (Markup::Start, _) => (self.is_inside, self.has_begun) = (true, true),
-                (Markup::End, true) => self.is_inside = false,
-                (Markup::Empty, false) => self.has_begun = true,
-                (Markup::Empty, true) | (Markup::Other, _) => {}
+            if let Some(reason) = self.misplaced(kind) {
+                return Err(self.refuse(&reason));
+            }
+            match kind {
+                Markup::Start => self.enter(),
+                Markup::End => self.is_inside = false,
+                Markup::Empty => self.has_begun = true,
+                Markup::Other => {}
             }
             self.start += length;
             if (kind, self.is_inside) == (Markup::Empty, true) {
                 self.message = begin..self.start;
-                self.stamp();
+                self.stamp()?;
                 if self.is_selected() {
                     return Ok(Some(self.time));
                 }
@@ -302,6 +362,14 @@ fn markup(text: &[u8]) -> Result<Option<(Markup, usize)>, &'static str> {
         }
     };
     Ok(end.map(|end| (kind, end)))
+}
+
+/// Returns the name in the tag at the beginning of a text.
+fn name(tag: &[u8]) -> &[u8] {
+    let begin = if tag.starts_with(b"</") { 2 } else { 1 };
+    let rest = tag.get(begin..).unwrap_or_default();
+    let is_end = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b'/' | b'>');
+    &rest[..rest.iter().position(is_end).unwrap_or(rest.len())]
 }
 
 /// Returns the length of the tag at the beginning of a text.

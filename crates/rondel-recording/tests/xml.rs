@@ -98,7 +98,7 @@ fn damage_is_reported_with_its_place() {
     let folder = Folder::new();
     for (text, count, expected) in [
         ("", 0, "it has no element"),
-        ("<feed><m/>text<m/></feed>", 2, "at byte 10: text between messages is left out"),
+        ("<feed><m/>text<m/></feed>", 2, "at byte 10: there is text between messages"),
         ("<feed><m/><m>", 1, "cut off at byte 10: an element is not closed"),
         ("<feed><m/><m", 1, "cut off at byte 10: an element is not closed"),
         ("<feed><m/>", 1, "cut off at byte 10: an element is not closed"),
@@ -106,6 +106,14 @@ fn damage_is_reported_with_its_place() {
         ("<feed><m/></feed></feed>", 1, "at byte 17: the markup is not well formed"),
         ("<feed><m><!x></m></feed>", 0, "the markup is not well formed"),
         ("text", 0, "text between messages"),
+        ("<c><m/></d><m/>", 1, "at byte 7: the end tag `d` does not end the outermost element `c`"),
+        (
+            "<c><m time='1'/><m time='soon'/><m time='2'/></c>",
+            2,
+            "at byte 16: the time 'soon' of a message is no time",
+        ),
+        ("<?xml version='1.0' encoding='ISO-8859-1'?><c><m/></c>", 0, "the encoding iso-8859-1 is not read"),
+        ("<?xml version='1.0' encoding='UTF-8'?><c><m/>x</c>", 1, "text between messages"),
     ] {
         let (messages, wrong) = read(Path::new(&folder.file("damaged.xml", text)));
         assert_eq!(messages.len(), count, "{text}");
@@ -134,4 +142,21 @@ fn a_compressed_archive_is_read_up_to_its_cut() {
         assert!(count > 1000, "{name}: {count}");
         assert!(recording.advance().unwrap().is_none());
     }
+}
+
+#[test]
+fn utf_16_is_refused() {
+    let folder = Folder::new();
+    let bytes: Vec<u8> = "\u{feff}<c><m/></c>".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let (messages, wrong) = read(Path::new(&folder.file("wide.xml", bytes)));
+    assert!(messages.is_empty() && wrong[0].to_string().contains("UTF-16"), "{wrong:?}");
+}
+
+#[test]
+fn a_field_that_the_user_names_replaces_the_attributes() {
+    let folder = Folder::new();
+    let path = folder.file("feed.xml", "<c><m time='soon'/></c>");
+    let options = TableOptions { time: Some("v"), ..TableOptions::default() };
+    let mut recording = XmlRecording::open(Path::new(&path), &options).unwrap();
+    assert!(!recording.next().unwrap().unwrap().is_timed);
 }

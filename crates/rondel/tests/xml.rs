@@ -77,3 +77,25 @@ fn an_archive_that_is_cut_off_is_checked_up_to_there() {
     let checked = rondel(["check", &spec, &undecodable]);
     checked.expect_stderr(&["field `v`", "the element has an attribute twice"]);
 }
+
+#[test]
+fn without_times_nothing_over_time_is_satisfied() {
+    let folder = Folder::new();
+    let message = "<m><v>1</v></m>";
+    let archive = folder.file("a.xml", format!("<c>{message}{message}</c>"));
+    let spec =
+        folder.file("spec.rondel", "topic a { v: float }\nproperty fresh = once on(a) -> age(a) <= 3 s\n");
+    let checked = rondel(["check", &spec, &archive]);
+    assert!(
+        checked.expect_status(4).stdout.contains("no message on `a` carried a time"),
+        "{}",
+        checked.stdout
+    );
+    // One that cannot be read ends reading, unless it is skipped and counted.
+    let archive = folder.file("a.xml", "<c><m time='1'><v>1</v></m><m time='x'><v>1</v></m></c>");
+    rondel(["check", &spec, &archive])
+        .expect_status(3)
+        .expect_stderr(&["the time 'x' of a message is no time"]);
+    let skipped = rondel(["check", "--on-error", "skip", &spec, &archive]);
+    assert!(!skipped.stdout.contains("2 events"), "{}", skipped.stdout);
+}

@@ -41,7 +41,7 @@ impl MessageRun {
     pub(super) fn push(&mut self, message: RecordedMessage<'_>) -> bool {
         let RecordedMessage { topic, log_time, publish_time, is_timed, sequence, payload } = message;
         let Some(route) = &mut self.routes[topic] else { return false };
-        if route.has_rows {
+        if route.may_lack_times {
             self.session.note_own_time(route.target, log_time, is_timed);
         }
         let counts = route.numbers.see(sequence);
@@ -104,8 +104,8 @@ pub(super) struct Route {
     of_type: TypeIndex,
     /// The number of the name, if the address has parameters.
     name: Option<NameId>,
-    /// Whether the messages are rows with times of their own.
-    has_rows: bool,
+    /// Whether the messages may lack a time, which no field of theirs has.
+    may_lack_times: bool,
     numbers: Numbers,
     /// The reason why the messages cannot be decoded, if they cannot.
     undecodable: Option<String>,
@@ -121,13 +121,12 @@ impl Route {
         let Reading { topics, of_types, mut undecodable } = reading;
         let route = |(i, topic): (usize, &RecordedTopic)| {
             let target = topics[i]?;
-            // Rows of a table may lack a time.
             let lacks_field = plan.input(target).is_some_and(|input| input.time.field().is_none());
             Some(Route {
                 target,
                 of_type: of_types[i],
                 name: plan.names(target).and_then(|names| names.number(&topic.name)),
-                has_rows: topic.is_rows && lacks_field,
+                may_lack_times: topic.may_lack_times && lacks_field,
                 numbers: Numbers::default(),
                 undecodable: undecodable.remove(&i),
             })
