@@ -1,5 +1,6 @@
 //! Text of values, times and counts, in JSON and in sentences.
 
+use rondel_event::terminal::is_obeyed;
 use rondel_event::{Timestamp, Value};
 
 pub use crate::specification::formula::value_text;
@@ -146,7 +147,8 @@ pub fn write_parameters(values: &[Value], out: &mut Vec<u8>) {
         out.extend_from_slice(if i == 0 { b"[" } else { b", " });
         match value {
             Value::Int(i) => write_integer(*i, out),
-            Value::String(_) => write_value(value, out),
+            // JSON has the same escapes for all other characters, and writes without an allocation.
+            Value::String(text) if !text.contains(is_obeyed) => write_value(value, out),
             other => out.extend_from_slice(value_text(other).as_bytes()),
         }
     }
@@ -229,6 +231,8 @@ mod tests {
             }
         }
         assert_eq!(parameters_text(&[Value::Int(7), Value::String("x\"".into())]), r#"[7, "x\""]"#);
+        let obeyed = Value::String("a\u{202e}\x1b\n\"\\".into());
+        assert_eq!(parameters_text(&[obeyed]), r#"["a\u{202e}\u{1b}\n\"\\"]"#);
         assert_eq!(parameters_text(&[]), "");
     }
 }
