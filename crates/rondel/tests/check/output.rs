@@ -109,8 +109,9 @@ fn characters_that_a_terminal_obeys_are_escaped() {
     };
     let shown = check(&[]);
     let parameters = r#"["a\u{202e}\u{1b}\u{7f}ä"]"#;
-    for part in [&format!("p{parameters}"), r"requirement R\u{202e}", &format!("first of {parameters}")] {
-        assert!(shown.contains(part), "{shown}");
+    for part in [format!("p{parameters}"), r"requirement R\u{202e}".into(), format!("first of {parameters}")]
+    {
+        assert!(shown.contains(&part), "{shown}");
     }
     let shown = check(&["-q", "--format", "json"]);
     for part in [r#""a\u202e\u001b\u007fä""#, r#""R\u202e""#] {
