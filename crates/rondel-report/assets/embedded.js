@@ -8,10 +8,13 @@ import { violationOf } from "../../rondel-page/assets/violations.js";
 /** The report, as rondel-report writes it. Its times are seconds since the beginning of the recording. */
 export const report = JSON.parse(document.getElementById("report").textContent);
 
-/** Position of the recording that the address names. */
+/** Position in the address of the recording to show. */
+export const named = () => Number(current().query.get("recording") ?? 0);
+
+/** Position of the recording that the page shows: the first one if the address names one that the report does not have. */
 export function chosen() {
-  const number = Number.parseInt(current().query.get("recording") ?? "0", 10);
-  return number >= 0 && number < report.recordings.length ? number : 0;
+  const number = named();
+  return Object.hasOwn(report.recordings, number) ? number : 0;
 }
 
 const NO_RECORDING = { name: "", problem: null, remarks: [], events: 0, begin: null, length: 0, losses: [], properties: [], signals: [] };
