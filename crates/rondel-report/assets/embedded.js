@@ -3,6 +3,7 @@
 import { ApiError } from "../../rondel-page/assets/api.js";
 import { current, onRoute, setReached, setWholeRange } from "../../rondel-page/assets/route.js";
 import { count, isRelative, setServerTime } from "../../rondel-page/assets/time.js";
+import { verdictOf } from "../../rondel-page/assets/verdicts.js";
 import { violationOf } from "../../rondel-page/assets/violations.js";
 
 /** The report, as rondel-report writes it. Its times are seconds since the beginning of the recording. */
@@ -25,11 +26,6 @@ export const recording = () => report.recordings[chosen()] ?? NO_RECORDING;
 /** Beginning and end of a recording, in seconds. */
 export const spanOf = ({ begin, length }) => [begin ?? 0, (begin ?? 0) + length];
 
-const VERDICTS = { satisfied: "satisfied", violated: "violated", inconclusive: "inconclusive" };
-
-/** The verdict that stands for an outcome: `none` for vacuous. */
-export const verdictOf = ({ outcome }) => VERDICTS[outcome] ?? "none";
-
 /** The reasons for an outcome, as one text. */
 function remarkOf(judged) {
   return [judged.is_asserted ? "an assert decides" : "", judged.remark, ...judged.vacuous].filter(Boolean).join("; ");
@@ -48,7 +44,7 @@ function found(name) {
 
 function rowOf(claim, judged, begin) {
   return {
-    name: claim.name, verdict: VERDICTS[judged.outcome] ?? null, since: null, severity: claim.severity ?? "", requirement: claim.requirements.join(", "),
+    name: claim.name, verdict: verdictOf(judged.outcome), since: null, severity: claim.severity ?? "", requirement: claim.requirements.join(", "),
     violations: judged.count, violated_seconds: judged.violated ?? null, remark: remarkOf(judged), instances: { total: 1, violated: 0, inconclusive: 0 }, networks: [],
     acknowledged_by: null, silenced_until: null, because_of: null, timeline: timelineOf(judged, begin),
   };

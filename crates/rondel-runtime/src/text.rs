@@ -157,6 +157,15 @@ pub fn write_parameters(values: &[Value], out: &mut Vec<u8>) {
     }
 }
 
+/// The beginning of a text, of at most this many bytes, in whole characters.
+pub fn beginning(text: &str, most: usize) -> &str {
+    let mut end = text.len().min(most);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text.get(..end).unwrap_or_default()
+}
+
 /// A size in bytes: `16 MiB`, `64 MB`.
 pub fn size(bytes: usize) -> String {
     match bytes {
@@ -209,6 +218,7 @@ mod tests {
     fn counts_and_times() {
         assert_eq!([0, 999, 1_000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
         assert_eq!(counted(1, "event", "events"), "1 event");
+        assert_eq!([0, 1, 2, 3, 9].map(|most| beginning("aä", most)), ["", "a", "a", "aä", "aä"]);
         for ns in [0, 1, -1, 10, 5_000_000, -1_500_000_000, 12_000_000_001, i64::MAX, i64::MIN] {
             let (time, mut text) = (Timestamp::from_nanos(ns), Vec::new());
             write_seconds(time, &mut text);
