@@ -255,6 +255,10 @@ impl Verdicts {
         let ended = self.lasting.take(report, copied.time);
         let events = ended.into_iter().chain(self.lasting.begun(report));
         copied.events = events.map(|event| event.to_string().into_bytes()).collect();
+        if !copied.has_changed && copied.robustness.is_none() && copied.events.is_empty() {
+            // No channel shows it; with `emit: every` there is one for each message.
+            return;
+        }
         let events: usize = copied.events.iter().map(Vec::len).sum();
         self.bytes += copied.log.len() + events + copied.parameters.len();
         self.waiting.push(copied);
