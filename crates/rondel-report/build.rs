@@ -80,8 +80,8 @@ fn frame(index: &str) -> io::Result<(String, String)> {
 #[derive(Default)]
 struct Bundle {
     text: String,
-    /// The modules in the text.
-    done: Vec<String>,
+    /// The modules in the text, with their files.
+    done: Vec<(String, PathBuf)>,
     /// The modules whose imports are being added.
     open: Vec<String>,
 }
@@ -89,9 +89,13 @@ struct Bundle {
 impl Bundle {
     /// Adds a module, after its imports.
     fn add(&mut self, path: &Path) -> io::Result<()> {
+        let file = fs::canonicalize(path).map_err(|error| wrong(&format!("{}: {error}", path.display())))?;
         let name = stem(path);
-        if self.done.contains(&name) {
-            return Ok(());
+        if let Some((_, known)) = self.done.iter().find(|(known, _)| *known == name) {
+            return match *known == file {
+                true => Ok(()),
+                false => Err(wrong(&format!("two modules of the report are named {name}.js"))),
+            };
         }
         if self.open.contains(&name) {
             return Err(wrong(&format!("{name}.js imports itself by way of other modules")));
@@ -118,7 +122,7 @@ impl Bundle {
         let exports = exports.join(", ");
         // Writing to a string does not fail.
         let _ = write!(self.text, "const module_{name} = (() => {{\n{body}return {{ {exports} }};\n}})();\n");
-        self.done.push(name);
+        self.done.push((name, file));
         Ok(())
     }
 }

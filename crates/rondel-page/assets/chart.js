@@ -24,6 +24,7 @@ export function loadLibrary() {
 }
 
 const AXIS_FONT = "12px system-ui, sans-serif";
+const CHARACTER = 7; // pixels of a digit of a label, at most
 
 function options(chart, { height, series, scale, axis, hasTimes, paint, bands = [] }) {
   return {
@@ -45,8 +46,13 @@ function options(chart, { height, series, scale, axis, hasTimes, paint, bands = 
         ticks: { show: false },
         splits: (u) => ticks(...chart.extent(), u.bbox.width / devicePixelRatio).map(([time]) => time),
         values: (u, splits) => {
-          const labels = new Map(ticks(...chart.extent(), u.bbox.width / devicePixelRatio));
-          return splits.map((time) => (hasTimes ? (labels.get(time) ?? "") : ""));
+          const [from, until] = chart.extent();
+          const width = u.bbox.width / devicePixelRatio;
+          const labels = new Map(hasTimes ? ticks(from, until, width) : []);
+          // The end of the chart would cut a label that is centred there.
+          const room = (time) => 2 * (((until - time) / (until - from)) * width + MARGINS.right);
+          const fits = (time) => (labels.get(time)?.length ?? 0) * CHARACTER <= room(time);
+          return splits.map((time) => (fits(time) ? (labels.get(time) ?? "") : ""));
         },
       },
       { size: GUTTER, font: AXIS_FONT, stroke: () => colours().muted, grid: { show: false }, ticks: { show: false }, ...axis },

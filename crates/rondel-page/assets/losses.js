@@ -7,7 +7,7 @@ import { isConnected, loadLosses, model } from "./model.js";
 import { drawTimeline, shownRange } from "./overview.js";
 import { problem, rangeControl } from "./parts.js";
 import { range } from "./route.js";
-import { clock, count, duration, stamp } from "./time.js";
+import { clock, count, counted, duration, stamp } from "./time.js";
 import { colours } from "./verdicts.js";
 
 function buildRow() {
@@ -56,7 +56,7 @@ export function losses(main) {
     rows = [...model.losses].sort((a, b) => b.from - a.from);
     grid.setCount(rows.length);
     const total = rows.reduce((sum, loss) => sum + loss.count, 0);
-    setText(note, rows.length ? `${total ? `${count(total)} losses in ` : ""}${rows.length === 1 ? "1 interval" : `${count(rows.length)} intervals`}` : "Nothing was lost in this time range.");
+    setText(note, rows.length ? `${total ? `${counted(total, "loss", "losses")} in ` : ""}${counted(rows.length, "interval")}` : "Nothing was lost in this time range.");
     control.update();
     axis.draw();
     grid.render();

@@ -6,7 +6,7 @@ import { Grid } from "./grid.js";
 import { counts, isConnected, loadLosses, loadOverview, model, unseenSince } from "./model.js";
 import { age, badge, choiceOf, propertyLink, rangeControl } from "./parts.js";
 import { go, link, range, setQuery } from "./route.js";
-import { count, duration, stamp } from "./time.js";
+import { count, counted, duration, stamp } from "./time.js";
 import { BY_NUMBER, VERDICTS, WORDS, drawBar, verdictOf, worstFirst } from "./verdicts.js";
 
 const ORDERS = {
@@ -34,7 +34,7 @@ function buildRow() {
     setText(severity, row.severity);
     setAttribute(severity, "class", `severity severity-${/^[a-z]+$/.test(row.severity) ? row.severity : "other"}`);
     setText(since, lengthOf(row));
-    setAttribute(since, "title", row.since === null ? null : `since ${stamp(row.since)}`);
+    setAttribute(since, "title", titleOf(row));
     setText(violations, row.violations ? `${count(row.violations)}×` : "–");
     setAttribute(violations, "title", `violated ${count(row.violations)} times`);
     setText(instances, instancesOf(row.instances));
@@ -46,6 +46,11 @@ function buildRow() {
 function lengthOf(row) {
   if (row.violated_seconds !== undefined) return row.violated_seconds ? duration(row.violated_seconds) : "–";
   return row.since === null ? "–" : age(row.since);
+}
+
+function titleOf(row) {
+  if (row.violated_seconds === null && row.violations) return "not measured: its verdicts do not mark the end of a violation";
+  return row.since === null ? null : `since ${stamp(row.since)}`;
 }
 
 function noteOf(row) {
@@ -94,7 +99,7 @@ export function blindIntervals() {
 
 /** The condition of a query on rows. */
 function filterOf(query) {
-  const needle = (query.get("search") ?? "").toLowerCase();
+  const needle = (query.get("search") ?? "").trim().toLowerCase();
   const verdict = query.get("verdict");
   const want = { severity: query.get("severity"), requirement: query.get("requirement"), network: query.get("network") };
   return (row) =>
@@ -189,7 +194,7 @@ export function overview(main, route) {
     bar.update(query);
     arrange(query);
     const all = model.properties.size;
-    setText(status, !model.overview ? "" : all === 0 ? "The specification has no properties." : rows.length === all ? `${count(all)} properties` : `${count(rows.length)} of ${count(all)} properties`);
+    setText(status, !model.overview ? "" : all === 0 ? "The specification has no properties." : `${rows.length === all ? "" : `${count(rows.length)} of `}${counted(all, "property", "properties")}`);
     axis.draw();
     grid.render();
   };

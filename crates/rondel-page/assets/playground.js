@@ -6,7 +6,7 @@ import { debounced, el, fill, perFrame, plain, setText, shape } from "./dom.js";
 import { Editor } from "./editor.js";
 import { problem, timeOf } from "./parts.js";
 import { range, setQuery } from "./route.js";
-import { count, duration } from "./time.js";
+import { count, counted, duration } from "./time.js";
 import { certainty, explanation, marksFor, violationOf } from "./violations.js";
 
 const MOST_CHARTS = 12; // of properties, and of signals
@@ -157,7 +157,7 @@ class PlaygroundView {
     const hasErrors = result.diagnostics.some((d) => d.severity === "error");
     const remarks = result.remarks.slice(0, 5).map((text) => plain(text, 300)).join("; ");
     setText(this.note, hasErrors ? "The specification has errors: below is the result before them." : !result.properties.length ? "The specification has no properties yet."
-      : `${count(result.events)} messages${result.begin === null ? "" : ` in ${duration(result.end - result.begin)}`} checked. ${remarks}`);
+      : `${counted(result.events, "message")}${result.begin === null ? "" : ` in ${duration(result.end - result.begin)}`} checked. ${remarks}`);
     this.markStale(hasErrors);
     if (hasErrors && this.result) return;
     this.result = result;

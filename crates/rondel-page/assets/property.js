@@ -31,6 +31,8 @@ class PropertyView {
     this.selection = el("div", { class: "selection" });
     this.violations = el("section", { class: "violations-part", "aria-label": "Violations" });
     this.instances = new Instances(this.name, (parameters) => setQuery({ instance: JSON.stringify(parameters), violation: null }, true), (error) => this.fail(error));
+    // Hidden until the property is known.
+    this.badge.element.hidden = this.instances.root.hidden = true;
     this.grid = this.instances.grid;
     this.search = this.instances.search;
     const copy = el("button", { type: "button", onclick: () => this.copy(copy) }, "Copy link");
@@ -123,6 +125,7 @@ class PropertyView {
     const row = model.properties.get(this.name) ?? this.data.property?.summary;
     if (!row) return;
     this.badge.set(row.verdict);
+    this.badge.element.hidden = false;
     const facts = [row.since === null ? null : `for ${age(row.since)}`, row.severity && `severity ${plain(row.severity, 40)}`, row.requirement && plain(row.requirement, 80), row.remark ? plain(row.remark, 400) : row.violations ? `violated ${row.violations}×` : null,
       row.acknowledged_by && `in the hands of ${plain(row.acknowledged_by, 40)}`, row.silenced_until && `silenced until ${stamp(row.silenced_until)}`];
     setText(this.facts, facts.filter(Boolean).join(" · "));

@@ -3,6 +3,7 @@
 import { el, fill, perFrame, plain, setAttribute, setText, shape } from "./dom.js";
 import { helpContent, usesKeys } from "./help.js";
 import { behindSince, connect, isSeen, model, onChange, retryNow } from "./model.js";
+import { problem } from "./parts.js";
 import { keep, recall } from "./preferences.js";
 import { current, followLive, go, link, onRoute, pan, zoom } from "./route.js";
 import { clock, duration, getZone, now, setZone, stamp, zoneName } from "./time.js";
@@ -17,23 +18,29 @@ let anchors = new Map();
 let view = null;
 let shown = null; // view and name
 
+/** The view of an address that names none. */
+function unknown(main, route) {
+  fill(main, problem(new Error(`there is no view \`${plain(route.view, 80)}\` here`)), el("p", {}, el("a", { href: link("overview") }, "Overview")));
+  return { update: () => {} };
+}
+
 function show(route) {
-  const name = Object.hasOwn(views, route.view) ? route.view : "overview";
-  const key = JSON.stringify([name, route.name]);
+  const name = Object.hasOwn(views, route.view) ? route.view : "unknown";
+  const key = JSON.stringify([route.view, route.name]);
   if (key !== shown) {
     view?.destroy?.();
     // The element with the focus goes away with its view.
     if (shown !== null && main.contains(document.activeElement)) main.focus({ preventScroll: true });
     shown = key;
     main.className = `view-${name}`;
-    view = views[name](main, route);
+    view = (views[name] ?? unknown)(main, route);
     scrollTo(0, 0);
   } else view.update(route);
   for (const [target, anchor] of anchors) {
     setAttribute(anchor, "href", link(target));
     setAttribute(anchor, "aria-current", target === name || (target === "overview" && name === "property") ? "page" : null);
   }
-  const title = name === "property" ? plain(route.name ?? "", 80) : titles.get(name);
+  const title = name === "property" ? plain(route.name ?? "", 80) : titles.get(name) ?? "Unknown view";
   document.title = `${title} – Rondel`;
 }
 

@@ -18,7 +18,7 @@ export function specification(main, route) {
   fill(main, el("h1", { class: "hidden" }, "Specification"), problems, el("div", { class: "split spec" }, el("div", { class: "side" }, search, outline, note), body));
 
   const filter = () => {
-    const needle = search.value.toLowerCase();
+    const needle = search.value.trim().toLowerCase();
     let shown = 0;
     for (const item of outline.querySelectorAll("li")) {
       item.hidden = !item.dataset.name.includes(needle);

@@ -130,3 +130,8 @@ export function number(value) {
 export function count(n) {
   return n === null || n === undefined ? "–" : Number(n).toLocaleString("en-US");
 }
+
+/** A number with its noun: `1 property`, `2,000 properties`. */
+export function counted(n, one, many = `${one}s`) {
+  return `${count(n)} ${n === 1 ? one : many}`;
+}

@@ -6,7 +6,7 @@ import { Grid } from "./grid.js";
 import { isConnected, model } from "./model.js";
 import { empty, problem, timeOf } from "./parts.js";
 import { go, link, setQuery } from "./route.js";
-import { count, duration, now, number } from "./time.js";
+import { count, counted, duration, now, number } from "./time.js";
 import { tree } from "./tree.js";
 
 const PAGE = 1000;
@@ -96,10 +96,10 @@ export function topics(main, route) {
   fill(main, el("h1", { class: "hidden" }, "Topics"), el("div", { class: "controls" }, search), problems, el("div", { class: "split" }, grid.root, detail.root), note);
 
   const show = () => {
-    const needle = (current.query.get("search") ?? "").toLowerCase();
+    const needle = (current.query.get("search") ?? "").trim().toLowerCase();
     rows = all.filter((t) => !needle || `${t.name} ${t.address} ${t.type ?? ""}`.toLowerCase().includes(needle));
     grid.setCount(rows.length);
-    setText(note, all.length ? `${count(rows.length)} of ${count(all.length)} topics` : model.state?.kind === "store" ? "A store keeps no topics." : "");
+    setText(note, all.length ? `${count(rows.length)} of ${counted(all.length, "topic")}` : model.state?.kind === "store" ? "A store keeps no topics." : "");
   };
   const load = async () => {
     if (isLoading) return;

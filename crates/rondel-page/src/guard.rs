@@ -49,11 +49,7 @@ impl Access {
     /// Whether requests may name this host. A page of another site that has made its name point to this machine would
     /// send that name.
     pub(crate) fn permits_host(&self, host: &str) -> bool {
-        let name = match host.strip_prefix('[') {
-            // An IPv6 address.
-            Some(rest) => rest.split(']').next().unwrap_or_default(),
-            None => host.split(':').next().unwrap_or_default(),
-        };
+        let name = without_port(host);
         let name = name.strip_suffix('.').unwrap_or(name);
         name.eq_ignore_ascii_case("localhost")
             || name.parse::<IpAddr>().is_ok()
@@ -77,6 +73,14 @@ impl Access {
             true => Ok(()),
             false => Err(Problem::new(401, "the token is wrong")),
         }
+    }
+}
+
+/// The name or address of a host, without its port and the brackets of an IPv6 address.
+pub(crate) fn without_port(host: &str) -> &str {
+    match host.strip_prefix('[') {
+        Some(rest) => rest.split(']').next().unwrap_or_default(),
+        None => host.split(':').next().unwrap_or_default(),
     }
 }
 

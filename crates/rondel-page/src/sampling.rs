@@ -3,6 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use rondel_runtime::Signal;
+use rondel_runtime::text::beginning;
 use serde_json::{Value as Json, json};
 
 use crate::describe::{Field, PropertyText, value_at};
@@ -97,7 +98,7 @@ impl Sampled {
         match value {
             Some(Json::Number(number)) => number.as_f64().map_or(Sampled::Unknown, Sampled::Number),
             Some(Json::Bool(truth)) => Sampled::Truth(*truth),
-            Some(Json::String(text)) => Sampled::Text(cut(text).into()),
+            Some(Json::String(text)) => Sampled::Text(beginning(text, TEXT).into()),
             // The length of an array stands for it.
             Some(Json::Array(elements)) => Sampled::Number(elements.len() as f64),
             _ => Sampled::Unknown,
@@ -111,7 +112,7 @@ impl Sampled {
             Some(Value::Int(i)) => Sampled::Number(*i as f64),
             Some(Value::Float(x)) => Sampled::Number(*x),
             Some(Value::Time(nanos) | Value::Duration(nanos)) => Sampled::Number(*nanos as f64 / 1e9),
-            Some(Value::String(text)) => Sampled::Text(cut(text).into()),
+            Some(Value::String(text)) => Sampled::Text(beginning(text, TEXT).into()),
             None => Sampled::Unknown,
         }
     }
@@ -123,15 +124,6 @@ impl Sampled {
             Sampled::Unknown | Sampled::Text(_) => None,
         }
     }
-}
-
-/// The first bytes of a text, in whole characters.
-fn cut(text: &str) -> &str {
-    let mut end = text.len().min(TEXT);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    text.get(..end).unwrap_or_default()
 }
 
 /// Samples of a field, with the times of day of their messages.

@@ -3,12 +3,12 @@
 import { el, fill, plain, shape } from "../../rondel-page/assets/dom.js";
 import { table } from "../../rondel-page/assets/parts.js";
 import { link } from "../../rondel-page/assets/route.js";
-import { count, duration, stamp } from "../../rondel-page/assets/time.js";
-import { VERDICTS, WORDS } from "../../rondel-page/assets/verdicts.js";
-import { chosen, report, spanOf, verdictOf } from "./embedded.js";
+import { count, counted, duration, stamp } from "../../rondel-page/assets/time.js";
+import { VERDICTS, WORDS, verdictOf } from "../../rondel-page/assets/verdicts.js";
+import { chosen, report, spanOf } from "./embedded.js";
 
 /** Number of properties of a verdict; an assert decides instead of the property that it judges. */
-const numberOf = (recording, verdict) => recording.properties.filter((judged) => verdictOf(judged) === verdict && !judged.is_asserted).length;
+const numberOf = (recording, verdict) => recording.properties.filter((judged) => verdictOf(judged.outcome) === verdict && !judged.is_asserted).length;
 
 /** The address of a recording's overview. */
 export const addressOf = (number) => link("overview", null, { recording: number || null, from: null, until: null, range: null });
@@ -23,7 +23,7 @@ function row(recording, number) {
   const name = el("a", { href: addressOf(number), class: "name", "aria-current": number === chosen() ? "true" : null }, plain(recording.name));
   return [
     [name, recording.problem ? el("div", { class: "bad" }, `Not read to its end: ${plain(recording.problem, 400)}`) : null, recording.remarks.map((text) => el("div", { class: "note" }, plain(text, 400)))],
-    results(recording), `${count(recording.events)} messages`, recording.begin === null ? "no message" : `from ${stamp(begin)}, ${duration(end - begin)}`,
+    results(recording), counted(recording.events, "message"), recording.begin === null ? "no message" : `from ${stamp(begin)}, ${duration(end - begin)}`,
   ];
 }
 

@@ -3,15 +3,19 @@
 import { ApiError } from "../../rondel-page/assets/api.js";
 import { current, onRoute, setReached, setWholeRange } from "../../rondel-page/assets/route.js";
 import { count, isRelative, setServerTime } from "../../rondel-page/assets/time.js";
+import { verdictOf } from "../../rondel-page/assets/verdicts.js";
 import { violationOf } from "../../rondel-page/assets/violations.js";
 
 /** The report, as rondel-report writes it. Its times are seconds since the beginning of the recording. */
 export const report = JSON.parse(document.getElementById("report").textContent);
 
-/** Position of the recording that the address names. */
+/** Position in the address of the recording to show. */
+export const named = () => Number(current().query.get("recording") ?? 0);
+
+/** Position of the recording that the page shows: the first one if the address names one that the report does not have. */
 export function chosen() {
-  const number = Number.parseInt(current().query.get("recording") ?? "0", 10);
-  return number >= 0 && number < report.recordings.length ? number : 0;
+  const number = named();
+  return Object.hasOwn(report.recordings, number) ? number : 0;
 }
 
 const NO_RECORDING = { name: "", problem: null, remarks: [], events: 0, begin: null, length: 0, losses: [], properties: [], signals: [] };
@@ -21,11 +25,6 @@ export const recording = () => report.recordings[chosen()] ?? NO_RECORDING;
 
 /** Beginning and end of a recording, in seconds. */
 export const spanOf = ({ begin, length }) => [begin ?? 0, (begin ?? 0) + length];
-
-const VERDICTS = { satisfied: "satisfied", violated: "violated", inconclusive: "inconclusive" };
-
-/** The verdict that stands for an outcome: `none` for vacuous. */
-export const verdictOf = ({ outcome }) => VERDICTS[outcome] ?? "none";
 
 /** The reasons for an outcome, as one text. */
 function remarkOf(judged) {
@@ -45,7 +44,7 @@ function found(name) {
 
 function rowOf(claim, judged, begin) {
   return {
-    name: claim.name, verdict: VERDICTS[judged.outcome] ?? null, since: null, severity: claim.severity ?? "", requirement: claim.requirements.join(", "),
+    name: claim.name, verdict: verdictOf(judged.outcome), since: null, severity: claim.severity ?? "", requirement: claim.requirements.join(", "),
     violations: judged.count, violated_seconds: judged.violated ?? null, remark: remarkOf(judged), instances: { total: 1, violated: 0, inconclusive: 0 }, networks: [],
     acknowledged_by: null, silenced_until: null, because_of: null, timeline: timelineOf(judged, begin),
   };

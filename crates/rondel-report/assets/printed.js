@@ -3,7 +3,7 @@
 import { el, plain } from "../../rondel-page/assets/dom.js";
 import { parametersText, timeOf } from "../../rondel-page/assets/parts.js";
 import { current } from "../../rondel-page/assets/route.js";
-import { count } from "../../rondel-page/assets/time.js";
+import { counted } from "../../rondel-page/assets/time.js";
 import { certainty, explanation } from "../../rondel-page/assets/violations.js";
 import { environment, recordings } from "./about.js";
 import { recording, report, violationsOf } from "./embedded.js";
@@ -22,7 +22,7 @@ function pages() {
     room -= shown.length;
     if (!shown.length) return null;
     const rest = judged.count - shown.length;
-    return [el("h2", {}, plain(claim.name)), claim.text ? el("pre", {}, claim.text) : null, shown.map(violation), rest > 0 ? el("p", { class: "note" }, `${count(rest)} more violations`) : null];
+    return [el("h2", {}, plain(claim.name)), claim.text ? el("pre", {}, claim.text) : null, shown.map(violation), rest > 0 ? el("p", { class: "note" }, counted(rest, "more violation")) : null];
   });
   return el("section", { class: "printed", "aria-label": "Violations" }, el("h2", {}, "Recordings"), recordings(), el("h2", {}, "About this report"), environment(), parts);
 }

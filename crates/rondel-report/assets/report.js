@@ -1,16 +1,17 @@
 // A report: the views of the page over the data in its document.
 
 import { useSource } from "../../rondel-page/assets/api.js";
-import { el, plain, setAttribute } from "../../rondel-page/assets/dom.js";
+import { el, fill, plain, setAttribute } from "../../rondel-page/assets/dom.js";
 import { losses } from "../../rondel-page/assets/losses.js";
 import { overview } from "../../rondel-page/assets/overview.js";
+import { problem } from "../../rondel-page/assets/parts.js";
 import { property } from "../../rondel-page/assets/property.js";
 import { go, onRoute } from "../../rondel-page/assets/route.js";
 import { start } from "../../rondel-page/assets/shell.js";
 import { specification } from "../../rondel-page/assets/specification.js";
 import { rename } from "../../rondel-page/assets/verdicts.js";
 import { about, addressOf } from "./about.js";
-import { chosen, embedded, report } from "./embedded.js";
+import { chosen, embedded, named, report } from "./embedded.js";
 import { printPages } from "./printed.js";
 
 /** A select of the recordings, in all views. */
@@ -26,9 +27,19 @@ function recordingChoice() {
   return choice;
 }
 
+/** A message above all views if the report does not have the recording that the address names. */
+function recordingProblem() {
+  const place = el("div", {});
+  const update = () => fill(place, named() === chosen() ? null : problem(new Error(`the report does not have the recording of this address; this is \`${plain(report.recordings[0]?.name ?? "", 80)}\``)));
+  update();
+  onRoute(update);
+  return place;
+}
+
 rename("none", "vacuous", "nothing in timelines: the property holds, but about nothing");
 useSource(embedded);
 const several = report.recordings.length > 1;
+document.getElementById("banner").after(recordingProblem());
 if (several) document.getElementById("connection").before(recordingChoice());
 if (several && !location.hash) go("#/recordings", true);
 const views = [["overview", "Overview", overview], ["losses", "Losses", losses], ["specification", "Specification", specification], ["recordings", several ? "Recordings" : "About", about]];

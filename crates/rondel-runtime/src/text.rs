@@ -1,5 +1,6 @@
 //! Text of values, times and counts, in JSON and in sentences.
 
+use rondel_event::terminal::is_obeyed;
 use rondel_event::{Timestamp, Value};
 
 pub use crate::specification::formula::value_text;
@@ -146,13 +147,23 @@ pub fn write_parameters(values: &[Value], out: &mut Vec<u8>) {
         out.extend_from_slice(if i == 0 { b"[" } else { b", " });
         match value {
             Value::Int(i) => write_integer(*i, out),
-            Value::String(_) => write_value(value, out),
+            // JSON has the same escapes for all other characters, and writes without an allocation.
+            Value::String(text) if !text.contains(is_obeyed) => write_value(value, out),
             other => out.extend_from_slice(value_text(other).as_bytes()),
         }
     }
     if !values.is_empty() {
         out.push(b']');
     }
+}
+
+/// The beginning of a text, of at most this many bytes, in whole characters.
+pub fn beginning(text: &str, most: usize) -> &str {
+    let mut end = text.len().min(most);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text.get(..end).unwrap_or_default()
 }
 
 /// A size in bytes: `16 MiB`, `64 MB`.
@@ -207,6 +218,7 @@ mod tests {
     fn counts_and_times() {
         assert_eq!([0, 999, 1_000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
         assert_eq!(counted(1, "event", "events"), "1 event");
+        assert_eq!([0, 1, 2, 3, 9].map(|most| beginning("aä", most)), ["", "a", "a", "aä", "aä"]);
         for ns in [0, 1, -1, 10, 5_000_000, -1_500_000_000, 12_000_000_001, i64::MAX, i64::MIN] {
             let (time, mut text) = (Timestamp::from_nanos(ns), Vec::new());
             write_seconds(time, &mut text);
@@ -229,6 +241,8 @@ mod tests {
             }
         }
         assert_eq!(parameters_text(&[Value::Int(7), Value::String("x\"".into())]), r#"[7, "x\""]"#);
+        let obeyed = Value::String("a\u{202e}\x1b\n\"\\".into());
+        assert_eq!(parameters_text(&[obeyed]), r#"["a\u{202e}\u{1b}\n\"\\"]"#);
         assert_eq!(parameters_text(&[]), "");
     }
 }

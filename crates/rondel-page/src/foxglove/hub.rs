@@ -7,6 +7,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use rondel_runtime::text::counted;
 use tokio::sync::Notify;
 
 use super::protocol::{self, Channel, Level, Request, Schema};
@@ -314,7 +315,8 @@ impl Client {
         let is_due = self.reported_at.is_none_or(|reported| reported.elapsed() >= REPORTED);
         if self.lost > self.reported && is_due {
             (self.reported, self.reported_at) = (self.lost, Some(Instant::now()));
-            let text = format!("{} were dropped: this client reads too slowly", messages(self.lost));
+            let messages = counted(self.lost, "message was", "messages were");
+            let text = format!("{messages} dropped: this client reads too slowly");
             return Some(Outgoing::Text(protocol::status(Level::Warning, &text, Some("rondel.slow"))));
         }
         let Message { subscription, time, payload } = self.messages.pop_front()?;
@@ -412,15 +414,10 @@ impl Drop for Joined {
         drop(state);
         self.hub.woken.notify_all();
         if lost > 0 {
-            let messages = messages(lost);
-            (self.hub.report)(&format!("a client of Foxglove read too slowly: {messages} were dropped"));
+            let messages = counted(lost, "message was", "messages were");
+            (self.hub.report)(&format!("a client of Foxglove read too slowly: {messages} dropped"));
         }
     }
-}
-
-/// A number of messages in words.
-fn messages(count: u64) -> String {
-    format!("{count} {}", if count == 1 { "message" } else { "messages" })
 }
 
 #[cfg(test)]

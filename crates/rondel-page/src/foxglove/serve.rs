@@ -14,7 +14,7 @@ use tokio::time::{MissedTickBehavior, interval};
 use super::hub::{Hub, Joined, MOST_CLIENTS, Outgoing};
 use super::protocol::SUBPROTOCOLS;
 use crate::answer::Problem;
-use crate::guard::{Access, Bucket};
+use crate::guard::{Access, Bucket, without_port};
 use crate::request::Request;
 use crate::server::{now, read};
 
@@ -90,10 +90,7 @@ impl Serving {
         }
         match origin.split_once("://") {
             Some(("http" | "https", host)) => {
-                let name = match host.strip_prefix('[') {
-                    Some(rest) => rest.split(']').next().unwrap_or_default(),
-                    None => host.split(':').next().unwrap_or_default(),
-                };
+                let name = without_port(host);
                 name == "localhost" || name.parse().is_ok_and(|ip: std::net::IpAddr| ip.is_loopback())
             }
             Some(_) => true,

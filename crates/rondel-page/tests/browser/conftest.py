@@ -90,3 +90,13 @@ def names(page):
 
 def wait_rows(page, count=None):
     page.wait_for_function("(n) => { const r = document.querySelectorAll('.rows .row:not([hidden])').length; return n === null ? r > 0 : r === n }", arg=count)
+
+
+def open_with_keys(page, text):
+    """Searches the overview for a property, and opens the only one that is found."""
+    page.keyboard.press("/")
+    page.keyboard.type(text)
+    wait_rows(page, 1)
+    page.keyboard.press("Escape")
+    page.get_by_role("grid").focus()
+    page.keyboard.press("Enter")

@@ -7,7 +7,7 @@ import os
 import subprocess
 
 import pytest
-from conftest import names, rows, settle, wait_rows
+from conftest import names, open_with_keys, rows, settle, wait_rows
 from PIL import Image
 from playwright.sync_api import expect
 from test_access import violations
@@ -197,6 +197,26 @@ def test_recordings_are_chosen(open_report, write):
     expect(page.locator("#recording")).to_have_value("0")
     page.wait_for_function("() => [...document.querySelectorAll('.rows .row:not([hidden])')].some((row) => row.textContent.includes('violatedstandstill'))")
     assert "recording=" not in page.url
+    page.evaluate("() => { location.hash = '#/overview?recording=99' }")
+    expect(page.locator("p.problem")).to_contain_text("this is `drive.jsonl`")
+    page.get_by_label("Recording", exact=True).select_option("1")
+    expect(page.locator("p.problem")).to_have_count(0)
+
+
+def test_address_of_an_unknown_property_shows_no_verdict(open_report):
+    page = open_report("#/property/no_such", expect_errors=True)
+    expect(page.locator("main [role=alert]")).to_contain_text("The report has no property `no_such`")
+    expect(page.get_by_text("vacuous")).to_be_hidden()
+    expect(page.get_by_role("heading", name="Instances")).to_be_hidden()
+
+
+def test_time_of_violations_that_is_not_measured_says_so(open_report, write):
+    specification = "topic speed { value: float, mode: string }\nproperty stops = speed.value > 9.0 -> eventually[0, 5 s] speed.value < 3.0\n"
+    page = open_report(file=write(specification, drive=[speed(i, 20.0 if i < 30 else 0.0) for i in range(40)]))
+    wait_rows(page, 1)
+    assert rows(page)[0][3] == "–"
+    expect(page.get_by_title("not measured", exact=False)).to_be_visible()
+    expect(page.get_by_role("status").last).to_have_text("1 property")
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
@@ -223,12 +243,8 @@ def test_keys_reach_everything(open_report):
     page.keyboard.press("4")
     expect(page.get_by_role("heading", name="Recordings")).to_be_visible()
     page.keyboard.press("1")
-    page.keyboard.press("/")
-    page.keyboard.type("standstill")
-    wait_rows(page, 1)
-    page.keyboard.press("Escape")
-    page.get_by_role("grid").focus()
-    page.keyboard.press("Enter")
+    open_with_keys(page, " standstill ")
+    expect(page.get_by_role("heading", level=1)).to_have_text("standstill")
     expect(page.get_by_role("heading", name="standstill")).to_be_visible()
     page.keyboard.press("?")
     expect(page.locator("#help")).to_contain_text("vacuous")

@@ -4,7 +4,7 @@ import re
 import urllib.parse
 
 import pytest
-from conftest import VIEWS, names, rows, settle, wait_rows
+from conftest import VIEWS, names, open_with_keys, rows, settle, wait_rows
 from playwright.sync_api import expect
 
 
@@ -155,12 +155,7 @@ def test_overview_zooms_by_dragging_and_does_not_open_a_row(open_page, serve):
 def test_everything_can_be_done_with_keys(open_page, serve):
     page = open_page(serve().url)
     wait_rows(page)
-    page.keyboard.press("/")
-    page.keyboard.type("lidar")
-    wait_rows(page, 1)
-    page.keyboard.press("Escape")
-    page.get_by_role("grid").focus()
-    page.keyboard.press("Enter")
+    open_with_keys(page, "lidar")
     expect(page.get_by_role("heading", level=1)).to_have_text("lidar_alive")
     for key, text in [("2", "Incidents"), ("4", "Losses"), ("1", "Overview")]:
         page.keyboard.press(key)
@@ -299,5 +294,9 @@ def test_unknown_property_and_address(open_page, serve):
     fake = serve()
     page = open_page(f"{fake.url}#/property/no_such", expect_errors=True)
     expect(page.locator("main [role=alert]")).to_contain_text("There is no property `no_such`")
+    expect(page.locator(".title-line .badge")).to_be_hidden()
+    expect(page.get_by_role("heading", name="Instances")).to_be_hidden()
     page = open_page(f"{fake.url}#/nowhere/at?range=x&from=1&until=%E0%A4%A")
+    expect(page.locator("main [role=alert]")).to_contain_text("There is no view `nowhere` here")
+    page.locator("main").get_by_role("link", name="Overview").click()
     wait_rows(page, 14)

@@ -7,8 +7,10 @@ pub mod summary;
 pub mod terminal;
 pub mod time_text;
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 
+use rondel_event::terminal::{escaped, escaped_json};
 use rondel_event::{Timestamp, Verdict};
 use rondel_runtime::text::{value_text, write_count, write_parameters, write_seconds};
 use rondel_runtime::{PropertyInfo, Report};
@@ -61,7 +63,9 @@ impl VerdictWriter {
     pub fn write(&mut self, report: &Report<'_>, out: &mut Vec<u8>) {
         match self.format {
             Format::Json => {
+                let begin = out.len();
                 report.json(out);
+                escape_from(out, begin);
                 out.push(b'\n');
             }
             Format::Text => self.text(report, out),
@@ -131,7 +135,7 @@ impl VerdictWriter {
             [("severity", &report.property().severity), ("requirement", &report.property().requirement)]
         {
             if let Some(value) = value {
-                let _ = write!(out, ", {name} {value}");
+                let _ = write!(out, ", {name} {}", escaped(value));
             }
         }
         if report.lap() > 1 {
@@ -186,6 +190,18 @@ impl VerdictWriter {
             }
             None => self.times.write(time, out),
         }
+    }
+}
+
+/// Escapes the characters of a JSON text, from this byte on, that a terminal obeys. JSON itself escapes none beyond ASCII.
+fn escape_from(out: &mut Vec<u8>, begin: usize) {
+    let json = out.get(begin..).unwrap_or_default();
+    if json.is_ascii() && !json.contains(&0x7f) {
+        return;
+    }
+    if let Ok(Cow::Owned(escaped)) = std::str::from_utf8(json).map(escaped_json) {
+        out.truncate(begin);
+        out.extend_from_slice(escaped.as_bytes());
     }
 }
 

@@ -91,6 +91,34 @@ fn text_is_for_people_and_json_for_programs() {
     assert_eq!(quiet.stdout, json_format.stdout);
 }
 
+/// In texts of messages and of the specification.
+#[test]
+fn characters_that_a_terminal_obeys_are_escaped() {
+    let folder = Folder::new();
+    let text =
+        "topic s { id: string, v: bool }\n@requirement(\"R\u{202e}\") property p for each i in s.id = s.v\n";
+    let spec = folder.file("p.rondel", text);
+    let input = "{\"id\":\"a\u{202e}\\u001b\u{7f}ä\",\"v\":false}\n";
+    let check = |options: &[&str]| {
+        let arguments = ["check"].iter().chain(options).copied().chain([spec.as_str(), "-"]);
+        let finished = rondel_with_input(arguments, input.as_bytes());
+        finished.expect_status(1);
+        let shown = finished.stdout + &finished.stderr;
+        assert!(!shown.contains(|c: char| "\u{202e}\x1b\u{7f}".contains(c)), "{shown:?}");
+        shown
+    };
+    let shown = check(&[]);
+    let parameters = r#"["a\u{202e}\u{1b}\u{7f}ä"]"#;
+    for part in [format!("p{parameters}"), r"requirement R\u{202e}".into(), format!("first of {parameters}")]
+    {
+        assert!(shown.contains(&part), "{shown}");
+    }
+    let shown = check(&["-q", "--format", "json"]);
+    for part in [r#""a\u202e\u001b\u007fä""#, r#""R\u202e""#] {
+        assert!(shown.contains(part), "{shown}");
+    }
+}
+
 #[test]
 fn a_full_disk_is_reported() {
     let full = || std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();

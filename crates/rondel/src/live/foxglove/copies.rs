@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use rondel_event::{Timestamp, TopicId, TypeIndex, Verdict};
 use rondel_net::adapter::Sample;
 use rondel_runtime::Report;
+use rondel_runtime::text::beginning;
 
 use crate::output::time_text::TimeText;
 use crate::recorder::{Origin, Violations, log, parameters};
@@ -67,7 +68,7 @@ struct Messages {
     windows: Vec<Option<(Instant, u32)>>,
     waiting: VecDeque<CopiedMessage>,
     bytes: usize,
-    /// Messages of each topic that were not copied.
+    /// Messages of each topic for which there was no room. Those that come while the copies are taken are not counted.
     left_out: Vec<u64>,
 }
 
@@ -121,7 +122,7 @@ pub struct TakenVerdicts {
 pub struct TakenMessages {
     /// The messages, in order.
     pub messages: VecDeque<CopiedMessage>,
-    /// For each topic the number of messages so far that were not copied.
+    /// For each topic the number of messages so far for which there was no room.
     pub left_out: Vec<u64>,
 }
 
@@ -254,6 +255,10 @@ impl Verdicts {
         let ended = self.lasting.take(report, copied.time);
         let events = ended.into_iter().chain(self.lasting.begun(report));
         copied.events = events.map(|event| event.to_string().into_bytes()).collect();
+        if !copied.has_changed && copied.robustness.is_none() && copied.events.is_empty() {
+            // No channel shows it; with `emit: every` there is one for each message.
+            return;
+        }
         let events: usize = copied.events.iter().map(Vec::len).sum();
         self.bytes += copied.log.len() + events + copied.parameters.len();
         self.waiting.push(copied);
@@ -305,12 +310,8 @@ fn sentence(report: &Report<'_>, parameters: &str, times: &mut TimeText) -> Stri
         let mut table = Vec::new();
         explanation.text(WIDTH, &mut |time| (times.text(time), None), &mut table);
         let table = String::from_utf8_lossy(&table);
-        let mut end = table.len().min(EXPLANATION);
-        while !table.is_char_boundary(end) {
-            end -= 1;
-        }
         text.push('\n');
-        text += table.get(..end).unwrap_or_default().trim_end();
+        text += beginning(&table, EXPLANATION).trim_end();
     }
     text
 }

@@ -24,7 +24,7 @@ const INTERVAL: Duration = Duration::from_millis(50);
 const PAUSE: Duration = Duration::from_millis(20);
 /// Time limit for the evaluating thread.
 const LIMIT: Duration = Duration::from_millis(200);
-/// Minimum time between two reports of messages that were left out.
+/// Minimum time between two reports of messages that were left out, and of verdicts that were lost.
 const REPORTED: Duration = Duration::from_secs(5);
 
 /// The run that is shown.
@@ -39,6 +39,9 @@ pub(super) struct Shown {
     /// Messages that were left out, as they were reported last, and when.
     left_out: Vec<u64>,
     reported: Option<Instant>,
+    /// Verdicts that were lost since the last report of that, and its time.
+    lost: u64,
+    lost_reported: Option<Instant>,
 }
 
 /// Publishes what was copied.
@@ -66,6 +69,8 @@ impl Shown {
             wanted: HashSet::new(),
             left_out: Vec::new(),
             reported: None,
+            lost: 0,
+            lost_reported: None,
         }
     }
 
@@ -132,7 +137,7 @@ impl Feed {
         });
     }
 
-    fn publish_verdicts(&self, shown: &Shown, taken: TakenVerdicts) {
+    fn publish_verdicts(&self, shown: &mut Shown, taken: TakenVerdicts) {
         let TakenVerdicts { verdicts, lost } = taken;
         let channels = &shown.channels;
         // For each property with instances, the last verdict on one.
@@ -162,12 +167,16 @@ impl Feed {
             self.publish_instances(shown, &instances);
         }
         if lost > 0 {
-            let verdicts = counted(lost, "verdict was", "verdicts were");
+            // The states are not known from the verdicts any more.
+            self.hub.refresh();
+        }
+        shown.lost += lost;
+        if shown.lost > 0 && is_due(shown.lost_reported) {
+            let verdicts = counted(shown.lost, "verdict was", "verdicts were");
             let message = format!("{verdicts} not sent: there are more than this server can send");
             self.hub.status(Level::Warning, &message, "rondel.verdicts");
             warn(&format!("Foxglove: {verdicts} not sent"));
-            // The states are not known from the verdicts any more.
-            self.hub.refresh();
+            (shown.lost, shown.lost_reported) = (0, Some(Instant::now()));
         }
     }
 
@@ -209,8 +218,7 @@ impl Feed {
 
     /// Reports to clients how many messages the plots leave out.
     fn report_left_out(&self, shown: &mut Shown, left_out: Vec<u64>) {
-        let is_due = shown.reported.is_none_or(|reported| reported.elapsed() >= REPORTED);
-        if !is_due || left_out == shown.left_out || left_out.iter().all(|count| *count == 0) {
+        if !is_due(shown.reported) || left_out == shown.left_out || left_out.iter().all(|count| *count == 0) {
             return;
         }
         let named = shown.signals.iter().zip(&left_out).filter(|(_, count)| **count > 0);
@@ -222,6 +230,11 @@ impl Feed {
         self.hub.status(Level::Warning, &message, "rondel.signals");
         (shown.left_out, shown.reported) = (left_out, Some(Instant::now()));
     }
+}
+
+/// Whether something may be reported again that was last reported then.
+fn is_due(reported: Option<Instant>) -> bool {
+    reported.is_none_or(|reported| reported.elapsed() >= REPORTED)
 }
 
 /// Ends the hub and the copies with its thread.

@@ -6,6 +6,7 @@ use rondel_event::{
     ValueType,
 };
 use rondel_page::foxglove::Schema;
+use rondel_runtime::text::beginning;
 use rondel_runtime::{Input, TimeSource};
 use rondel_spec::Expr;
 use serde_json::{Map, Value as Json};
@@ -195,13 +196,7 @@ fn json(value: &Value) -> Option<Json> {
         Value::Int(number) => Json::from(*number),
         Value::Float(number) => return number.is_finite().then(|| Json::from(*number)),
         Value::Time(nanos) | Value::Duration(nanos) => Json::from(*nanos as f64 / 1e9),
-        Value::String(text) => {
-            let mut end = text.len().min(TEXT);
-            while !text.is_char_boundary(end) {
-                end -= 1;
-            }
-            Json::from(text.get(..end).unwrap_or_default())
-        }
+        Value::String(text) => Json::from(beginning(text, TEXT)),
     })
 }
 
