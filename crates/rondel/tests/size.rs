@@ -173,11 +173,7 @@ fn a_small_state_has_the_time_of_an_empty_snapshot() {
     assert!(state["snapshot_ns"].as_f64() > Some(0.0), "{state}");
     let text = rondel(["size", &specification, "--rate", "100"]);
     text.expect_status(0);
-    assert!(
-        text.stdout.contains("recovery ") && !text.stdout.contains("for each MB"),
-        "{}",
-        text.stdout
-    );
+    assert!(text.stdout.contains("recovery ") && !text.stdout.contains("for each MB"), "{}", text.stdout);
 }
 
 #[test]

@@ -381,7 +381,7 @@ impl Horizon {
         let mut longest = Horizon::default();
         for property in &spec.properties {
             let reach = spec.reach(property);
-            // What has no end counts as none: the sums saturate.
+            // An endless look-ahead saturates the sum, and fills no window.
             let ahead = Some(reach.ahead).filter(|ahead| *ahead < u64::MAX);
             let own = back(&reach).saturating_add(ahead.unwrap_or(0));
             longest.is_unbounded |= reach.is_unbounded() || ahead.is_none();
