@@ -16,7 +16,6 @@ e-patterns.svg:    messages per second of three patterns by participants and by 
 """
 
 import json
-import statistics
 import sys
 from pathlib import Path
 
@@ -55,6 +54,17 @@ def line(axes, place, label, points):
     mark, dash, grey = STYLES[place % len(STYLES)]
     points = sorted(points)
     axes.plot([x for x, _ in points], [y for _, y in points], marker=mark, linestyle=dash, color=grey, markersize=4, markerfacecolor="white", label=label)
+
+
+def lines(axes, series):
+    """Series by their labels."""
+    for place, (label, points) in enumerate(series.items()):
+        line(axes, place, label, points)
+
+
+def medians(runs, by, measure, unit=1):
+    """Points of the median of a measure, by another one."""
+    return [(value, median([run[measure] for run in of]) / unit) for value, of in groups(runs, lambda run: run[by]).items()]
 
 
 def finish(axes, x, y, log="", ticks=None, is_single=True):
@@ -106,8 +116,7 @@ def throughput(results):
     if not runs:
         return None
     figure, axes = plt.subplots(figsize=(6, 3))
-    for place, (network, of) in enumerate(groups(runs, lambda run: run["network"]).items()):
-        line(axes, place, NETWORKS[network], [(size, median([run["rate"] for run in by]) / 1e6) for size, by in groups(of, lambda run: run["bytes"]).items()])
+    lines(axes, {NETWORKS[network]: medians(of, "bytes", "rate", 1e6) for network, of in groups(runs, lambda run: run["network"]).items()})
     finish(axes, "payload, bytes", "million messages per second", "xy")
     return figure
 
@@ -142,8 +151,7 @@ def half(results):
         return None
     figure, axes = plt.subplots(figsize=(6, 3))
     networks = {network: points for network, points in by_size(runs).items() if network != "UDP"}
-    for place, (network, points) in enumerate(networks.items()):
-        line(axes, place, network, [(size, us / 2) for size, us in points])
+    lines(axes, {network: [(size, us / 2) for size, us in points] for network, points in networks.items()})
     for us, regime in (300, "below 1 k msg/s"), (20, "above 10 k msg/s"):
         axes.axhline(us, **PAPER)
         axes.annotate(f"{regime} (paper)", (0.98, us), xycoords=("axes fraction", "data"), ha="right", va="center", fontsize=7)
@@ -156,8 +164,7 @@ def roundtrip(results):
     if not runs:
         return None
     figure, axes = plt.subplots(figsize=(6, 3))
-    for place, (network, points) in enumerate(by_size(runs).items()):
-        line(axes, place, network, points)
+    lines(axes, by_size(runs))
     finish(axes, "payload, bytes", "round trip, median, us")
     return figure
 
@@ -190,10 +197,10 @@ def mesa(results):
     for (of_keys, of_workers), (measure, name, unit) in zip(grid, measures):
         for place, ((arrangement, workers), of) in enumerate(groups(runs, lambda run: (run["arrangement"], run["workers"])).items()):
             label = f"{arrangement}, {workers}" if arrangement == "bounded" else arrangement
-            line(of_keys, place, label, [(keys, median([run[measure] for run in by]) / unit) for keys, by in groups(of, lambda run: run["keys"]).items()])
+            line(of_keys, place, label, medians(of, "keys", measure, unit))
         finish(of_keys, "monitors (call signs)", name, "x", {run["keys"] for run in runs}, is_single=False)
         bounded = [run for run in runs if run["arrangement"] == "bounded" and run["keys"] == most]
-        line(of_workers, 0, f"bounded, {most} monitors", [(workers, median([run[measure] for run in by]) / unit) for workers, by in groups(bounded, lambda run: run["workers"]).items()])
+        line(of_workers, 0, f"bounded, {most} monitors", medians(bounded, "workers", measure, unit))
         finish(of_workers, "workers", name, "", {run["workers"] for run in bounded}, is_single=False)
     return figure
 
@@ -232,8 +239,7 @@ def patterns(results):
         of = [run for run in runs if run["network"] == network]
         for axes, by, fixed in (row[0], "participants", ("bytes", smallest)), (row[1], "bytes", ("participants", fewest)):
             here = [run for run in of if run[fixed[0]] == fixed[1]]
-            for place, (pattern, of_pattern) in enumerate(groups(here, lambda run: run["pattern"]).items()):
-                line(axes, place, pattern, [(value, median([run["rate"] for run in at])) for value, at in groups(of_pattern, lambda run: run[by]).items()])
+            lines(axes, {pattern: medians(of_pattern, by, "rate") for pattern, of_pattern in groups(here, lambda run: run["pattern"]).items()})
             axes.set_title(f"{NETWORKS[network]}, {fixed[1]} {fixed[0]}", fontsize=9)
             finish(axes, by, "messages received per second", "xy", {run[by] for run in here}, is_single=False)
     return figure

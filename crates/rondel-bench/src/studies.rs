@@ -1,9 +1,11 @@
 //! The commands of the studies, which write every single run besides their tables.
 
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
+use clap::builder::RangedU64ValueParser;
 
 use crate::failover::{self, End, Liveliness};
 use crate::failure::Result;
@@ -34,6 +36,11 @@ impl StudyPlaces {
         let mut runs = Runs::create(study, self.runs.as_deref())?;
         reported(&self.places, |report| measure(report, &mut runs))
     }
+}
+
+/// Reads a number of this range, for which `value_parser!` has no limits.
+fn number(range: RangeInclusive<u64>) -> RangedU64ValueParser<usize> {
+    RangedU64ValueParser::new().range(range)
 }
 
 #[derive(Debug, Args)]
@@ -141,8 +148,8 @@ pub struct RoundtripOptions {
     /// Measure on these networks: zenoh, dds, mqtt (which starts mosquitto)
     #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "dds,zenoh", value_enum)]
     pub networks: Vec<Network>,
-    /// Send payloads of these sizes, in bytes
-    #[arg(long, value_name = "SIZES", value_delimiter = ',', default_value = "0,100,500,1000,2000,5000,10000,15000,20000", value_parser = size)]
+    /// Send payloads of these sizes, in bytes, which a datagram can carry
+    #[arg(long, value_name = "SIZES", value_delimiter = ',', default_value = "0,100,500,1000,2000,5000,10000,15000,20000", value_parser = number(0..=60_000))]
     pub sizes: Vec<usize>,
     /// Send N messages of each size there and back in a turn
     #[arg(long, value_name = "N", default_value_t = 500)]
@@ -152,12 +159,6 @@ pub struct RoundtripOptions {
     pub repeat: usize,
     #[command(flatten)]
     pub places: StudyPlaces,
-}
-
-/// Reads the size of a payload, which a datagram can carry.
-fn size(text: &str) -> std::result::Result<usize, String> {
-    let size = text.parse::<usize>().ok().filter(|size| *size <= 60_000);
-    size.ok_or_else(|| "a number of bytes up to 60000".to_owned())
 }
 
 impl RoundtripOptions {
@@ -189,7 +190,7 @@ pub struct ThroughputOptions {
     #[arg(long, value_name = "NUMBERS", value_delimiter = ',', default_value = "2,4,8,16,32", value_parser = participants)]
     pub participants: Vec<usize>,
     /// Measure with messages of these sizes in bytes, and the first number of participants
-    #[arg(long, value_name = "SIZES", value_delimiter = ',', default_value = "4,64,1024,16384", value_parser = message_size)]
+    #[arg(long, value_name = "SIZES", value_delimiter = ',', default_value = "4,64,1024,16384", value_parser = number(1..=1 << 20))]
     pub sizes: Vec<usize>,
     /// Publish N messages in each run, by all participants together
     #[arg(long, value_name = "N", default_value_t = 200_000, value_parser = clap::value_parser!(u64).range(100..=50_000_000))]
@@ -205,12 +206,6 @@ pub struct ThroughputOptions {
 fn participants(text: &str) -> std::result::Result<usize, String> {
     let number = text.parse::<usize>().ok().filter(|number| (2..=64).contains(number) && number % 2 == 0);
     number.ok_or_else(|| "an even number from 2 to 64".to_owned())
-}
-
-/// Reads the size of a message.
-fn message_size(text: &str) -> std::result::Result<usize, String> {
-    let size = text.parse::<usize>().ok().filter(|size| (1..=1 << 20).contains(size));
-    size.ok_or_else(|| "a number of bytes from 1 to 1048576".to_owned())
 }
 
 impl ThroughputOptions {
@@ -240,7 +235,7 @@ pub struct ChainOptions {
     #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "dds,zenoh", value_enum)]
     pub networks: Vec<chain::Way>,
     /// Run these numbers of chains at once
-    #[arg(long, value_name = "NUMBERS", value_delimiter = ',', default_value = "1,2,4", value_parser = chains)]
+    #[arg(long, value_name = "NUMBERS", value_delimiter = ',', default_value = "1,2,4", value_parser = number(1..=16))]
     pub chains: Vec<usize>,
     /// Send N messages through each chain
     #[arg(long, value_name = "N", default_value_t = 2000, value_parser = clap::value_parser!(u64).range(10..=1_000_000))]
@@ -256,12 +251,6 @@ pub struct ChainOptions {
     pub repeat: usize,
     #[command(flatten)]
     pub places: StudyPlaces,
-}
-
-/// Reads a number of chains.
-fn chains(text: &str) -> std::result::Result<usize, String> {
-    let number = text.parse::<usize>().ok().filter(|number| (1..=16).contains(number));
-    number.ok_or_else(|| "a number from 1 to 16".to_owned())
 }
 
 impl ChainOptions {

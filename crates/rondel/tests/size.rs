@@ -137,8 +137,43 @@ fn a_longer_horizon_than_messages_is_extrapolated() {
     let arguments = ["--rate", "100000", "--keys", "100", "--horizon", "1 h", "--messages", "2000", "--json"];
     let report = json(&rondel([&["size", specification.as_str()][..], &arguments].concat()));
     let notes = report["notes"].to_string();
-    assert!(notes.contains("extrapolated linearly"), "{notes}");
-    assert_eq!(report["measured"]["horizon_s"].as_f64(), Some(3600.0));
+    assert!(notes.contains("extrapolated linearly") && notes.contains("unreliable"), "{notes}");
+    // No property remembers an hour.
+    assert!(notes.contains("no property remembers more than 4 s"), "{notes}");
+    assert_eq!(report["measured"]["horizon_s"].as_f64(), Some(4.0));
+}
+
+#[test]
+fn times_without_order_are_noted() {
+    let folder = Folder::new();
+    let specification = folder.file("fleet.rondel", FLEET);
+    let lines = lines(50, 40);
+    let backwards: String = lines.lines().rev().flat_map(|line| [line, "\n"]).collect();
+    let backwards = folder.file("backwards.jsonl", backwards);
+    let report = json(&rondel(["size", &specification, &backwards, "--json"]));
+    assert!(report["notes"].to_string().contains("1,999 messages are older than one before"), "{report}");
+    let message = lines.lines().next().unwrap();
+    let same: String =
+        (0..2000).map(|i| message.replace("car-0", &format!("car-{}", i % 50)) + "\n").collect();
+    let same = folder.file("same.jsonl", same);
+    rondel(["size", &specification, &same])
+        .expect_status(2)
+        .expect_stderr(&["or all the same", "add --rate"]);
+    let report = json(&rondel(["size", &specification, &same, "--rate", "50", "--json"]));
+    assert!(report["notes"].to_string().contains("they are spread evenly"), "{report}");
+}
+
+#[test]
+fn a_small_state_has_the_time_of_an_empty_snapshot() {
+    let folder = Folder::new();
+    let specification = folder.file("whole.rondel", WHOLE);
+    let report = json(&rondel(["size", &specification, "--rate", "100", "--json"]));
+    let state = &report["measured"]["state"];
+    expect_numbers(state, &["snapshot_ns", "snapshot_ns_by_byte", "recovery_ns", "recovery_ns_by_byte"]);
+    assert!(state["snapshot_ns"].as_f64() > Some(0.0), "{state}");
+    let text = rondel(["size", &specification, "--rate", "100"]);
+    text.expect_status(0);
+    assert!(text.stdout.contains("recovery ") && !text.stdout.contains("for each MB"), "{}", text.stdout);
 }
 
 #[test]
@@ -206,11 +241,11 @@ fn wrong_input_is_refused_with_a_sentence() {
         finished.expect_status(status).expect_stderr(words);
         assert_eq!(finished.stdout, "", "{arguments:?}");
     };
-    refused(&[&fleet, "--rate", "0", "--keys", "1"], 2, &["--rate", "above 0"]);
-    refused(&[&fleet, "--rate", "-5", "--keys", "1"], 2, &["--rate", "above 0"]);
-    refused(&[&fleet, "--rate", "many", "--keys", "1"], 2, &["--rate", "above 0"]);
-    refused(&[&fleet, "--rate", "5", "--keys", "0"], 2, &["--keys", "from 1 on"]);
-    refused(&[&fleet, "--rate", "5", "--keys", "-1"], 2, &["--keys", "from 1 on"]);
+    for rate in ["0", "-5", "many", "1e300"] {
+        refused(&[&fleet, "--rate", rate, "--keys", "1"], 2, &["--rate", "from 0.000001 to 1e12"]);
+    }
+    refused(&[&fleet, "--rate", "5", "--keys", "0"], 2, &["--keys", "from 1 to 1000000000000"]);
+    refused(&[&fleet, "--rate", "5", "--keys", "-1"], 2, &["--keys", "from 1 to 1000000000000"]);
     refused(&[&fleet, "--keys", "5"], 2, &["--rate N is needed"]);
     refused(&[&fleet, "--rate", "5"], 2, &["--keys N is needed"]);
     refused(&[&fleet, &few], 2, &["has 30 messages", "at least 1,000"]);

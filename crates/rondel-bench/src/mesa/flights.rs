@@ -37,7 +37,7 @@ pub(super) struct Flights {
 /// Generates messages about flights; one in a hundred completes its flight.
 ///
 /// # Errors
-/// None: memory takes everything.
+/// When the archive cannot be compressed.
 pub(super) fn flights(form: Form, messages: u64, keys: u64) -> Result<Flights> {
     let (mut text, mut violations, mut random) = (String::new(), 0, Random::new(11));
     // The last date of each flight, and whether it is a violation.

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use clap::Args;
 use rondel_event::Path;
 use rondel_recording::shown;
-use rondel_runtime::text::{counted, grouped, size};
+use rondel_runtime::text::{counted, duration, grouped, size};
 use rondel_runtime::{INSTANCE_BYTES, Options, SessionPlan};
 use rondel_spec::{Slice, Spec};
 
@@ -19,7 +19,7 @@ use crate::commands::check::{Check, Sample};
 use crate::deployment::{bytes_up_to, nanoseconds};
 use crate::specification::{Reading, Specification, is_specification};
 use crate::{complain, exit, warn};
-use measure::{Cost, Fill, Horizon, Workload};
+use measure::{Cost, Fill, Horizon, SMALLEST_STATE, Workload};
 use plan::{Figures, Load, Plan, bytes_text};
 use report::{Report, Source};
 
@@ -33,6 +33,8 @@ const MOST_KEYS: u64 = 20_000;
 const ROUNDS: u64 = 4;
 /// Memory of a process without `--memory`, in bytes.
 const PROCESS_BYTES: usize = 4 << 30;
+/// Ratio of the planned rate of a key to the greatest measured one, above which the state is unreliable.
+const FARTHEST: f64 = 10.0;
 /// The numbers of vehicles in the table.
 const FLEETS: [u64; 4] = [1, 100, 10_000, 1_000_000];
 
@@ -56,7 +58,7 @@ pub struct Size {
     /// Plan for N keys, such as vehicles: values of the parameters of `for each` (default: those in the recording)
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = keys)]
     keys: Option<u64>,
-    /// The time that windows hold (default: the longest bound of the specification)
+    /// The time for which windows are filled (default, and limit: the longest bound of the specification)
     #[arg(long, value_name = "TIME", value_parser = horizon)]
     horizon: Option<u64>,
     /// Memory of one process (default: 4 GiB)
@@ -80,12 +82,12 @@ Exit status:
 
 fn rate(text: &str) -> Result<f64, &'static str> {
     let rate: Option<f64> = text.parse().ok().filter(|rate| (1e-6..=1e12).contains(rate));
-    rate.ok_or("must be a number of messages per second above 0, such as 20000")
+    rate.ok_or("must be a number of messages per second from 0.000001 to 1e12, such as 20000")
 }
 
 fn keys(text: &str) -> Result<u64, &'static str> {
     let keys: Option<u64> = text.parse().ok().filter(|keys| (1..=1_000_000_000_000).contains(keys));
-    keys.ok_or("must be a whole number of keys from 1 on, such as 1000")
+    keys.ok_or("must be a whole number of keys from 1 to 1000000000000, such as 1000")
 }
 
 fn horizon(text: &str) -> Result<u64, &'static str> {
@@ -182,7 +184,7 @@ impl Size {
                     exit::USAGE,
                 ));
             }
-            return Ok((sample, Source { recording: None, keys, is_timed: false }));
+            return Ok((sample, Source { recording: None, keys, is_timed: false, misordered: 0 }));
         };
         let check = Check::of_recording(&self.specification, recording);
         let most = usize::try_from(self.messages).unwrap_or(usize::MAX);
@@ -212,11 +214,22 @@ impl Size {
         }
         if !is_timed && self.rate.is_none() {
             let sentence = format!(
-                "{name}: its messages have no times, and so no rate: add --rate N, messages per second"
+                "{name}: its messages have no times, or all the same, and so no rate: add --rate N, messages per second"
             );
             return Err((sentence, exit::USAGE));
         }
-        Ok((sample, Source { recording: Some(name), keys, is_timed }))
+        let misordered = sample.misordered;
+        Ok((sample, Source { recording: Some(name), keys, is_timed, misordered }))
+    }
+
+    /// Sentence about a horizon beyond the bounds of the specification.
+    fn horizon_note(&self, horizon: Horizon) -> Option<String> {
+        let wanted = self.horizon.filter(|wanted| *wanted > horizon.ns)?;
+        let longest = match horizon.ns {
+            0 => "a time: there are no windows to fill".to_owned(),
+            ns => format!("more than {}, for which windows are filled", duration(ns)),
+        };
+        Some(format!("--horizon {}: no property remembers {longest}", duration(wanted)))
     }
 
     /// Measures the messages, and plans.
@@ -235,28 +248,30 @@ impl Size {
             keys: self.keys.unwrap_or(source.keys),
             process_bytes: self.memory.unwrap_or(PROCESS_BYTES) as f64,
         };
-        let mut horizon = Horizon::of(spec);
-        horizon.ns = self.horizon.unwrap_or(horizon.ns);
+        let bounds = Horizon::of(spec);
+        let horizon = self.horizon.map_or(bounds, |ns| bounds.with_time(ns));
         let cost = workload.cost(source.keys, load.rate_of_key()).map_err(failed)?;
         let is_keyed = spec.properties.iter().any(|property| property.slice.is_some());
         let has_enough_keys = !is_keyed || source.keys >= FEWEST_KEYS;
+        let empty = workload.empty().map_err(failed)?;
         let fills = match has_enough_keys {
-            true => {
-                workload.fills(source.keys, load.rate_of_key(), horizon, self.messages).map_err(failed)?
-            }
+            true => workload
+                .fills(source.keys, load.rate_of_key(), horizon, self.messages, &empty)
+                .map_err(failed)?,
             false => Vec::new(),
         };
         let figures = Figures {
             decode_ns: cost.decode_ns,
             evaluate_ns: cost.evaluate_ns,
             base_bytes,
-            state: has_enough_keys.then(|| measure::state_figures(&fills, source.keys)),
+            state: has_enough_keys.then(|| measure::state_figures(&fills, &empty, source.keys)),
             is_divisible: spec.properties.iter().all(|property| property.slice.is_some()),
             has_named_keys: has_named_keys(spec),
         };
         let plan = Plan::new(&figures, load);
         let mut notes = notes(spec, &source, load, horizon, &cost, &fills, is_keyed);
         notes.extend(limit_note(&plan).filter(|_| is_keyed));
+        notes.extend(self.horizon_note(horizon));
         let fleets: &[u64] = if is_keyed { &FLEETS } else { &[] };
         let fleets = fleets.iter().map(|keys| Plan::new(&figures, load.of_keys(*keys))).collect();
         Ok(Report {
@@ -330,12 +345,7 @@ fn notes(
         "networks and sinks are not measured; a process should need at most half a core for messages"
             .to_owned(),
     );
-    if source.recording.is_none() {
-        notes.push(
-            "the values are random: verdicts, and with them the state, may differ from those of the fleet"
-                .to_owned(),
-        );
-    }
+    notes.extend(notes_of_source(source));
     if cost.undecodable > 0 {
         let messages = counted(cost.undecodable, "message", "messages");
         notes.push(format!("{messages} of {} could not be decoded", grouped(cost.messages)));
@@ -359,11 +369,19 @@ fn notes(
     if let Some(last) = fills.last() {
         let wanted = load.rate_of_key();
         if last.rate < wanted * 0.999 {
+            let seconds = horizon.ns as f64 / 1e9;
             notes.push(format!(
-                "the state is extrapolated linearly from {:.4} to {wanted:.4} messages/s of a key, as more messages than \
-                 --messages would be needed for {} s",
+                "the state is extrapolated linearly from {:.4} to {wanted:.4} messages/s of a key{}: windows of {seconds} s \
+                 would need {} messages, more than --messages",
                 last.rate,
-                horizon.ns as f64 / 1e9
+                if last.rate * FARTHEST < wanted { ", and is unreliable" } else { "" },
+                grouped((wanted * source.keys as f64 * seconds) as u64)
+            ));
+        }
+        if is_keyed && last.snapshot_bytes < SMALLEST_STATE {
+            notes.push(format!(
+                "times of snapshots and recoveries are extrapolated from a state of {}, and are unreliable: measure more keys",
+                bytes_text(last.snapshot_bytes)
             ));
         }
         if fills.iter().any(|fill| !fill.is_full) {
@@ -373,6 +391,27 @@ fn notes(
         }
     }
     notes.extend(notes_of_specification(spec));
+    notes
+}
+
+/// Sentences about the messages.
+fn notes_of_source(source: &Source) -> Vec<String> {
+    let mut notes = Vec::new();
+    if source.recording.is_none() {
+        notes.push(
+            "the values are random: verdicts, and with them the state, may differ from those of the fleet"
+                .to_owned(),
+        );
+    }
+    if source.recording.is_some() && !source.is_timed {
+        notes.push("the messages have no times, or all the same: they are spread evenly".to_owned());
+    }
+    if source.misordered > 0 {
+        notes.push(format!(
+            "{} older than one before in the recording: messages are measured in the order of their times",
+            counted(source.misordered, "message is", "messages are")
+        ));
+    }
     notes
 }
 

@@ -55,7 +55,7 @@ true
 {{- if and $own $values.monitor.standby.enabled (not (regexMatch "(?m)^group:" $values.config.deployment)) -}}
 {{- fail "monitor.standby needs the section `group` in config.deployment: without it, both monitors publish every verdict" -}}
 {{- end -}}
-{{- if and $own (eq $values.mode "kafka") (not (and (regexMatch "\\bgroup:" $values.config.deployment) (regexMatch "state:\\s*\"?/shared" $values.config.deployment))) -}}
+{{- if and $own (eq $values.mode "kafka") (not (and (regexMatch "\\bgroup:" $values.config.deployment) (regexMatch "state:\\s*[\"']?/shared" $values.config.deployment))) -}}
 {{- fail "`mode: kafka` needs `group` and `state: /shared/...` in the section `kafka` of config.deployment: without them, each monitor reads all partitions" -}}
 {{- end -}}
 {{- if and (eq $values.mode "flink") (not $values.flink.image) -}}

@@ -27,6 +27,8 @@ pub struct Sample {
     pub messages: Vec<SampledMessage>,
     /// Whether there are further messages, beyond the limit.
     pub is_part: bool,
+    /// Number of messages that are older than one before them in the recording.
+    pub misordered: u64,
 }
 
 /// A message with its topic.
@@ -46,11 +48,16 @@ pub struct SampledMessage {
 
 impl Sample {
     fn new(plan: SessionPlan) -> Sample {
-        Sample { plan, messages: Vec::new(), is_part: false }
+        Sample { plan, messages: Vec::new(), is_part: false, misordered: 0 }
     }
 
-    /// Sorts messages of several clocks.
+    /// Sorts messages of several clocks, and counts those out of order.
     fn sorted(mut self) -> Sample {
+        let mut newest = Timestamp::from_nanos(i64::MIN);
+        for message in &self.messages {
+            self.misordered += u64::from(message.time < newest);
+            newest = newest.max(message.time);
+        }
         self.messages.sort_by_key(|message| message.time);
         self
     }

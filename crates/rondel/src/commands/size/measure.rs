@@ -10,7 +10,7 @@ use rondel_runtime::text::parameters_text;
 use rondel_runtime::{Session, SessionPlan, Stamp};
 use rondel_spec::{Reach, ReachPart, Spec, TimeModel};
 
-use super::plan::{Line, StateFigures};
+use super::plan::{Line, StateFigures, Timing};
 use crate::commands::check::{Sample, SampledMessage};
 
 /// Number of repetitions whose median is taken.
@@ -19,6 +19,8 @@ pub const REPETITIONS: usize = 5;
 const SHORTEST: u64 = 5_000;
 /// Rates at which the state is measured, as shares of the greatest one.
 const RATES: [f64; 3] = [0.25, 0.5, 1.0];
+/// State in a snapshot, in bytes, below which its time is almost that of an empty one.
+pub const SMALLEST_STATE: f64 = 16_384.0;
 /// The time of the first message.
 const BEGIN_NS: i64 = 1_000_000_000;
 
@@ -144,12 +146,28 @@ impl<'s> Workload<'s> {
         Ok(Cost { decode_ns, evaluate_ns: whole - decode_ns, messages, undecodable })
     }
 
+    /// Measures a session without messages: the size and the times of its snapshot.
+    ///
+    /// # Errors
+    /// A sentence if a session does not start or restore.
+    pub fn empty(&self) -> Result<Fill, String> {
+        let mut session = self.sample.plan.start().map_err(|error| error.to_string())?;
+        self.fill(&mut session, 0.0, 0, 0.0)
+    }
+
     /// Measures the state of `keys` keys at some rates of a key up to `rate`, or up to the greatest one at which `most`
     /// messages last for `horizon`.
     ///
     /// # Errors
     /// A sentence if a session does not start or restore.
-    pub fn fills(&self, keys: u64, rate: f64, horizon: Horizon, most: u64) -> Result<Vec<Fill>, String> {
+    pub fn fills(
+        &self,
+        keys: u64,
+        rate: f64,
+        horizon: Horizon,
+        most: u64,
+        empty: &Fill,
+    ) -> Result<Vec<Fill>, String> {
         let (keys_f, seconds) = (keys.max(1) as f64, horizon.ns as f64 / 1e9);
         let possible = if seconds > 0.0 { most as f64 / (keys_f * seconds) } else { rate };
         let greatest = rate.min(possible);
@@ -163,20 +181,20 @@ impl<'s> Workload<'s> {
             let messages = needed.clamp(self.count(), most.max(self.count()));
             let stretch = self.stretch(keys, rate);
             let mut session = self.sample.plan.start().map_err(|error| error.to_string())?;
-            let empty = session.snapshot("").len();
             self.push(&mut session, 0, messages, stretch);
-            fills.push(self.fill(&mut session, rate, messages, empty, messages >= needed)?);
+            let fill = self.fill(&mut session, rate, messages, empty.snapshot_bytes)?;
+            fills.push(Fill { is_full: messages >= needed, ..fill });
         }
         Ok(fills)
     }
 
+    /// Measures the state of a session; `empty_bytes` of its snapshot are there without messages.
     fn fill(
         &self,
         session: &mut Session,
         rate: f64,
         messages: u64,
-        empty: usize,
-        is_full: bool,
+        empty_bytes: f64,
     ) -> Result<Fill, String> {
         let present = session.present();
         let (mut made, mut restored, mut bytes) = (Vec::new(), Vec::new(), Vec::new());
@@ -189,12 +207,12 @@ impl<'s> Workload<'s> {
             restored.push(started.elapsed().as_nanos() as f64);
             drop(black_box(again));
         }
-        let snapshot_bytes = bytes.len().saturating_sub(empty).max(1) as f64;
+        let snapshot_bytes = (bytes.len() as f64 - empty_bytes).max(1.0);
         let has_instances = present.instances > 0 || present.bytes > 0;
         Ok(Fill {
             rate,
             messages,
-            is_full,
+            is_full: true,
             instances: present.instances,
             bytes: if has_instances { present.bytes as f64 } else { snapshot_bytes },
             snapshot_bytes,
@@ -353,6 +371,8 @@ pub struct Horizon {
     pub ns: u64,
     /// Greatest number of steps.
     pub steps: u64,
+    /// Whether an operator has no bound.
+    pub is_unbounded: bool,
 }
 
 impl Horizon {
@@ -361,13 +381,21 @@ impl Horizon {
         let mut longest = Horizon::default();
         for property in &spec.properties {
             let reach = spec.reach(property);
-            let own = back(&reach).saturating_add(reach.ahead);
+            // An endless look-ahead saturates the sum, and fills no window.
+            let ahead = Some(reach.ahead).filter(|ahead| *ahead < u64::MAX);
+            let own = back(&reach).saturating_add(ahead.unwrap_or(0));
+            longest.is_unbounded |= reach.is_unbounded() || ahead.is_none();
             match property.time {
                 TimeModel::Steps => longest.steps = longest.steps.max(own),
                 TimeModel::Points | TimeModel::Dense => longest.ns = longest.ns.max(own),
             }
         }
         longest
+    }
+
+    /// This horizon with another time: at most the longest bound, beyond which windows hold nothing, if all have one.
+    pub fn with_time(self, ns: u64) -> Horizon {
+        Horizon { ns: if self.is_unbounded { ns } else { ns.min(self.ns) }, ..self }
     }
 }
 
@@ -380,8 +408,8 @@ fn back(reach: &Reach) -> u64 {
     reach.back().unwrap_or_else(|| reach.parts.iter().map(distance).max().unwrap_or(0))
 }
 
-/// Figures of the state from fills with this number of keys.
-pub fn state_figures(fills: &[Fill], keys: u64) -> StateFigures {
+/// Figures of the state from fills with this number of keys, and from a session without messages.
+pub fn state_figures(fills: &[Fill], empty: &Fill, keys: u64) -> StateFigures {
     let keys = keys.max(1) as f64;
     let line = |of: &dyn Fn(&Fill) -> f64| {
         let points: Vec<(f64, f64)> = fills.iter().map(|fill| (fill.rate, of(fill) / keys)).collect();
@@ -389,12 +417,16 @@ pub fn state_figures(fills: &[Fill], keys: u64) -> StateFigures {
     };
     // The largest fill: constant parts weigh least there.
     let largest = fills.last();
-    let by_byte = |of: &dyn Fn(&Fill) -> f64| largest.map_or(0.0, |fill| of(fill) / fill.snapshot_bytes);
+    let timing = |of: &dyn Fn(&Fill) -> f64| {
+        let fixed_ns = of(empty);
+        let byte_ns = largest.map_or(0.0, |fill| (of(fill) - fixed_ns).max(0.0) / fill.snapshot_bytes);
+        Timing { fixed_ns, byte_ns }
+    };
     StateFigures {
         memory: line(&|fill| fill.bytes),
         snapshot: line(&|fill| fill.snapshot_bytes),
-        snapshot_ns: by_byte(&|fill| fill.snapshot_ns),
-        recovery_ns: by_byte(&|fill| fill.recovery_ns),
+        making: timing(&|fill| fill.snapshot_ns),
+        recovery: timing(&|fill| fill.recovery_ns),
     }
 }
 
@@ -407,11 +439,17 @@ mod tests {
         let horizon = |text: &str| Horizon::of(&rondel_spec::parse(text).spec.unwrap());
         let timed = "topic a { x: float, y: float } property p = a.x > 1 -> once[0, 10 s] (a.y > 1)
                      property q = a.x > 1 -> eventually[0, 2 s] (a.y > 1)";
-        assert_eq!(horizon(timed), Horizon { ns: 10_000_000_000, steps: 0 });
+        let bounded = Horizon { ns: 10_000_000_000, steps: 0, is_unbounded: false };
+        assert_eq!(horizon(timed), bounded);
+        // No window holds more than its bound.
+        assert_eq!(bounded.with_time(3_600_000_000_000), bounded);
+        assert_eq!(bounded.with_time(1_000_000_000).ns, 1_000_000_000);
         let steps = horizon("topic a { x: float } property p = once[0, 7] (a.x > 1)");
         assert!(steps.steps >= 7 && steps.ns == 0, "{steps:?}");
         // It is one bit, however long ago.
-        assert_eq!(horizon("topic a { x: float } property p = once (a.x > 1)"), Horizon::default());
+        let once = horizon("topic a { x: float } property p = once (a.x > 1)");
+        assert_eq!(once, Horizon { is_unbounded: true, ..Horizon::default() });
+        assert_eq!(once.with_time(3_600_000_000_000).ns, 3_600_000_000_000);
     }
 
     #[test]
@@ -432,10 +470,14 @@ mod tests {
             snapshot_ns: bytes,
             recovery_ns: 2.0 * bytes,
         };
-        let figures = state_figures(&[fill(1.0, 1100.0), fill(2.0, 1200.0), fill(4.0, 1400.0)], 10);
+        let fills = [fill(1.0, 1100.0), fill(2.0, 1200.0), fill(4.0, 1400.0)];
+        let figures = state_figures(&fills, &fill(0.0, 0.0), 10);
         let is_near = |x: f64, y: f64| (x - y).abs() < 1e-6;
         assert!(is_near(figures.memory.at(1.0), 110.0) && is_near(figures.memory.at(8.0), 180.0));
         assert!(is_near(figures.snapshot.at(4.0), 70.0), "{figures:?}");
-        assert!(is_near(figures.snapshot_ns, 2.0) && is_near(figures.recovery_ns, 4.0));
+        assert!(is_near(figures.making.byte_ns, 2.0) && is_near(figures.recovery.byte_ns, 4.0));
+        // Half of the time of the largest one passes without state, too.
+        let Timing { fixed_ns, byte_ns } = state_figures(&fills, &fill(0.0, 700.0), 10).making;
+        assert!(is_near(fixed_ns, 700.0) && is_near(byte_ns, 1.0));
     }
 }

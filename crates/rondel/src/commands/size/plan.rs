@@ -44,6 +44,22 @@ impl Line {
     }
 }
 
+/// Time to write or read a snapshot as a linear function of the state in it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Timing {
+    /// Time without state, in nanoseconds.
+    pub fixed_ns: f64,
+    /// Time in addition for each byte of state, in nanoseconds.
+    pub byte_ns: f64,
+}
+
+impl Timing {
+    /// Seconds for this number of bytes.
+    fn seconds(self, bytes: f64) -> f64 {
+        (self.fixed_ns + bytes * self.byte_ns) / 1e9
+    }
+}
+
 /// Figures of one process on one machine.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Figures {
@@ -68,10 +84,10 @@ pub struct StateFigures {
     pub memory: Line,
     /// Bytes of a key in a snapshot.
     pub snapshot: Line,
-    /// Time to make a snapshot, in nanoseconds per byte of it.
-    pub snapshot_ns: f64,
-    /// Time to restore it, in nanoseconds per byte.
-    pub recovery_ns: f64,
+    /// Time to make a snapshot.
+    pub making: Timing,
+    /// Time to restore it.
+    pub recovery: Timing,
 }
 
 /// The load to plan for.
@@ -223,8 +239,8 @@ impl StateFigures {
         StatePlan {
             state_bytes,
             snapshot_bytes,
-            snapshot_s: snapshot_bytes * share * self.snapshot_ns / 1e9,
-            recovery_s: snapshot_bytes * share * self.recovery_ns / 1e9,
+            snapshot_s: self.making.seconds(snapshot_bytes * share),
+            recovery_s: self.recovery.seconds(snapshot_bytes * share),
             process_bytes: base_bytes + share * (state_bytes + SNAPSHOT_COPIES * snapshot_bytes),
         }
     }
@@ -288,8 +304,13 @@ mod tests {
 
     fn figures() -> Figures {
         let flat = |bytes| Line { at_rest: bytes, by_rate: 0.0 };
-        let state =
-            StateFigures { memory: flat(200.0), snapshot: flat(100.0), snapshot_ns: 1.0, recovery_ns: 2.0 };
+        let timing = |byte_ns| Timing { fixed_ns: 0.0, byte_ns };
+        let state = StateFigures {
+            memory: flat(200.0),
+            snapshot: flat(100.0),
+            making: timing(1.0),
+            recovery: timing(2.0),
+        };
         Figures {
             decode_ns: 300.0,
             evaluate_ns: 200.0,
@@ -345,7 +366,9 @@ mod tests {
         assert!(plan.reason.contains("10.0 GB while a snapshot is made"), "{}", plan.reason);
         assert!(plan.state.unwrap().process_bytes < 4e9);
         let mut slow = figures();
-        slow.state = slow.state.map(|state| StateFigures { recovery_ns: 1000.0, ..state });
+        slow.state = slow
+            .state
+            .map(|state| StateFigures { recovery: Timing { fixed_ns: 0.0, byte_ns: 1000.0 }, ..state });
         let plan = Plan::new(&slow, load(1e3, 2_000_000));
         assert_eq!((plan.processes, plan.state.unwrap().recovery_s), (4, 50.0));
         assert!(plan.reason.contains("200 s"), "{}", plan.reason);
@@ -382,6 +405,17 @@ mod tests {
         let unknown = Figures { state: None, ..figures() };
         let plan = Plan::new(&unknown, load(1e3, 10));
         assert!(plan.state.is_none() && plan.reason.contains("not known"), "{}", plan.reason);
+    }
+
+    #[test]
+    fn every_process_has_the_fixed_time_of_a_snapshot() {
+        let mut fixed = figures();
+        fixed.state =
+            fixed.state.map(|state| StateFigures { making: Timing { fixed_ns: 5e7, byte_ns: 1.0 }, ..state });
+        let snapshot_s = |load| Plan::new(&fixed, load).state.unwrap().snapshot_s;
+        assert!((snapshot_s(load(1e3, 1)) - 0.05).abs() < 1e-6);
+        // Five processes, each with a fifth of 100 MB.
+        assert!((snapshot_s(load(5e6, 1_000_000)) - 0.07).abs() < 1e-6);
     }
 
     #[test]

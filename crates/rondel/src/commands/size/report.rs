@@ -6,8 +6,8 @@ use std::io;
 use rondel_runtime::text::{duration, grouped};
 use serde_json::{Value as Json, json};
 
-use super::measure::{Cost, Fill, Horizon, REPETITIONS};
-use super::plan::{Figures, Plan, StatePlan, Way, bytes_text};
+use super::measure::{Cost, Fill, Horizon, REPETITIONS, SMALLEST_STATE};
+use super::plan::{Figures, Plan, StatePlan, Timing, Way, bytes_text};
 use crate::output::Output;
 use crate::{complain, exit};
 
@@ -19,6 +19,8 @@ pub struct Source {
     pub keys: u64,
     /// Whether the messages have times of their own.
     pub is_timed: bool,
+    /// Number of messages that are older than one before them in the recording.
+    pub misordered: u64,
 }
 
 /// Measurements and plans.
@@ -88,11 +90,17 @@ impl Report {
             };
             let (memory, snapshot) = (bytes_text(state.memory.at(rate)), bytes_text(state.snapshot.at(rate)));
             rows.push((key, format!("{memory} in memory{growth}, {snapshot} in a snapshot")));
-            let mega = |nanos: f64| duration((nanos * 1e6) as u64);
-            rows.push((
-                "snapshot",
-                format!("{} for each MB, recovery {}", mega(state.snapshot_ns), mega(state.recovery_ns)),
-            ));
+            // Without enough state, the time for each MB would be noise.
+            let is_large = self.fills.last().is_some_and(|fill| fill.snapshot_bytes >= SMALLEST_STATE);
+            let timing = |Timing { fixed_ns, byte_ns }: Timing| {
+                let fixed = duration(fixed_ns as u64);
+                match is_large {
+                    true => format!("{fixed} and {} for each MB", duration((byte_ns * 1e6) as u64)),
+                    false => format!("{fixed} without state"),
+                }
+            };
+            let times = format!("{}, recovery {}", timing(state.making), timing(state.recovery));
+            rows.push(("snapshot", times));
         }
         rows.push(("process", format!("{} without state", bytes_text(self.figures.base_bytes))));
         if self.horizon.ns > 0 {
@@ -177,8 +185,8 @@ impl Report {
         let mut text = format!("\nFleets with {} messages/s of each key\n", number(rate));
         let _ = writeln!(
             text,
-            "  {:>9}  {:>11}  {:>5}  {:>10}  {:>10}  {:>10}  {:>10}  way",
-            "keys", "messages/s", "cores", "memory", "snapshot", "recovery", "partitions"
+            "  {:>9}  {:>11}  {:>5}  {:>12}  {:>10}  {:>10}  {:>10}  way",
+            "keys", "messages/s", "cores", "total memory", "snapshot", "recovery", "partitions"
         );
         for plan in &self.fleets {
             let unknown = || ["?"; 3].map(str::to_owned);
@@ -198,7 +206,7 @@ impl Report {
             let fits = if plan.fits { "" } else { ", not enough" };
             let _ = writeln!(
                 text,
-                "  {:>9}  {:>11}  {:>5}  {memory:>10}  {snapshot:>10}  {recovery:>10}  {:>10}  {way}{fits}",
+                "  {:>9}  {:>11}  {:>5}  {memory:>12}  {snapshot:>10}  {recovery:>10}  {:>10}  {way}{fits}",
                 grouped(plan.load.keys),
                 number(plan.load.rate),
                 grouped(plan.cores),
@@ -228,8 +236,10 @@ impl Report {
                 "bytes_of_key_by_rate": state.memory.by_rate,
                 "snapshot_bytes_of_key": state.snapshot.at(rate),
                 "snapshot_bytes_of_key_by_rate": state.snapshot.by_rate,
-                "snapshot_ns_by_byte": state.snapshot_ns,
-                "recovery_ns_by_byte": state.recovery_ns,
+                "snapshot_ns": state.making.fixed_ns,
+                "snapshot_ns_by_byte": state.making.byte_ns,
+                "recovery_ns": state.recovery.fixed_ns,
+                "recovery_ns_by_byte": state.recovery.byte_ns,
             })
         });
         json!({

@@ -56,7 +56,7 @@ pub fn sample(plan: SessionPlan, keys: u64, rounds: u64) -> (Sample, BTreeSet<St
             }
         }
     }
-    (Sample { plan, messages, is_part: false }, missing)
+    (Sample { plan, messages, is_part: false, misordered: 0 }, missing)
 }
 
 /// The parameters that a topic has, with their fields and types.
