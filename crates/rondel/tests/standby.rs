@@ -200,7 +200,7 @@ fn promotion_hands_over_without_a_gap() {
     let status = rondel(["standby", "status", &deployment]);
     status.expect_status(0);
     assert!(
-        status.stdout.contains("active    member") && status.stdout.contains("standby   member"),
+        status.stdout.starts_with("active    member") && status.stdout.contains("\nstandby   member"),
         "{}",
         status.stdout
     );

@@ -125,6 +125,8 @@ pub enum Refusal {
     NoStandby,
     /// The member to hand over to is no standby.
     Unknown(MemberId),
+    /// The request is to the member that was active in an earlier epoch.
+    Outdated,
 }
 
 /// The settings of a member.
@@ -334,13 +336,16 @@ impl Election {
         }
     }
 
-    /// Hands over to a standby: to the given one, or to the best. It stops to publish now.
+    /// Hands over to a standby, if it is active in this epoch: to the given one, or to the best. It stops to publish now.
     ///
     /// # Errors
     /// The reason why it does not.
-    pub fn hand_over(&mut self, now: Nanos, to: Option<MemberId>) -> Result<MemberId, Refusal> {
+    pub fn hand_over(&mut self, now: Nanos, to: Option<MemberId>, epoch: u64) -> Result<MemberId, Refusal> {
         if self.role != Role::Active {
             return Err(Refusal::NotActive);
+        }
+        if self.epoch != epoch {
+            return Err(Refusal::Outdated);
         }
         let standbys = self.living(now).filter(|(_, other)| other.role == Role::Standby);
         let to = match to {
