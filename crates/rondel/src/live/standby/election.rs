@@ -269,9 +269,13 @@ impl Election {
 
     /// Stops to publish, since the evaluating thread found that no sign was sent in time.
     pub fn lapse(&mut self, now: Nanos) -> Option<Change> {
+        if self.role != Role::Active {
+            // A pause is not over before the next look.
+            return None;
+        }
         let gap = now - std::mem::replace(&mut self.looked, now);
         let why = if gap > self.own.lease { Fence::StoodStill(gap) } else { Fence::Unsent };
-        (self.role == Role::Active).then(|| self.fence(now, why))
+        Some(self.fence(now, why))
     }
 
     /// Claims nothing before a time, until which signs of others may not arrive.
@@ -360,10 +364,14 @@ impl Election {
         Ok(to)
     }
 
+    /// Whether this sign, or a later one of its sender, was received before.
+    pub fn is_repeated(&self, sign: &Sign) -> bool {
+        self.others.get(&sign.from).is_some_and(|known| sign.number <= known.number)
+    }
+
     /// Notes a member and the number of its sign. Returns whether the sign is a new one.
     fn note(&mut self, now: Nanos, sign: &Sign) -> bool {
-        let is_new = self.others.get(&sign.from).is_none_or(|known| sign.number > known.number);
-        if !is_new {
+        if self.is_repeated(sign) {
             return false;
         }
         if self.others.len() >= MEMBERS && !self.others.contains_key(&sign.from) {

@@ -182,6 +182,8 @@ impl Worker {
         let (sign, about) = match message {
             Message::Promote { to, epoch } => return self.hand_over(to, epoch),
             Message::Sign(sign, _) if sign.from == self.id => return,
+            // Its position is not that of the present.
+            Message::Sign(sign, _) if self.election.is_repeated(&sign) => return,
             Message::Sign(sign, about) => (sign, about),
         };
         self.compare(sign.from, about);

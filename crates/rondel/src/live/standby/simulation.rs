@@ -128,6 +128,9 @@ impl Node {
             self.look(now, out);
         }
         for sign in std::mem::take(&mut self.inbox) {
+            if self.election.is_repeated(&sign) {
+                continue;
+            }
             let was_active = self.election.active() == Some(sign.from);
             let change = self.election.receive(now, &sign);
             if was_active || sign.successor.is_some() || self.election.active() == Some(sign.from) {

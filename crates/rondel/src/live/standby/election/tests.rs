@@ -42,6 +42,8 @@ fn silent_active_member_is_replaced_after_a_lease() {
     let mut b = member(2, 0);
     assert_eq!(at(&mut b, 10, &sign(1, 0, 7, Role::Active)), Some(Change::Follows(MemberId(1))));
     assert_eq!(at(&mut b, 40, &sign(1, 1, 7, Role::Active)), None);
+    assert!(b.is_repeated(&sign(1, 0, 7, Role::Active)) && b.is_repeated(&sign(1, 1, 7, Role::Active)));
+    assert!(!b.is_repeated(&sign(1, 2, 7, Role::Active)) && !b.is_repeated(&sign(3, 0, 7, Role::Active)));
     assert_eq!(at(&mut b, 80, &sign(1, 1, 7, Role::Active)), None, "a repeated sign extends nothing");
     let claimed = Change::Claimed(Claim::Silent(MemberId(1)));
     assert_eq!(look_until(&mut b, 500), Some((135, claimed)));
@@ -99,6 +101,14 @@ fn pause_of_a_standby_postpones_its_claim() {
     assert_eq!(b.look(2000), None, "signs of that time are still in the queue");
     assert_eq!(b.receive(2001, &sign(1, 1, 1, Role::Active)), None);
     assert_eq!(look_until(&mut b, 2080), None);
+}
+
+#[test]
+fn lapse_of_a_standby_hides_no_pause() {
+    let mut b = member(2, 0);
+    at(&mut b, 10, &sign(1, 0, 1, Role::Active));
+    assert_eq!(b.lapse(2000), None);
+    assert_eq!(b.look(2000), None, "signs of that time are still in the queue");
 }
 
 #[test]
