@@ -200,7 +200,7 @@ fn promotion_hands_over_without_a_gap() {
     let status = rondel(["standby", "status", &deployment]);
     status.expect_status(0);
     assert!(
-        status.stdout.contains("active    member") && status.stdout.contains("standby   member"),
+        status.stdout.starts_with("active    member") && status.stdout.contains("\nstandby   member"),
         "{}",
         status.stdout
     );
@@ -292,6 +292,11 @@ fn mistakes_of_groups_are_found() {
     for (group, said) in [
         ("{ lease: 1 s }", "`group` needs `name`"),
         ("{ name: a b }", "letters, digits, `_` and `-`"),
+        ("true", "`group` must be text, such as braking, not a boolean"),
+        ("12", "`group` must be text, such as braking, not a number"),
+        ("{ name: 1.5 }", "`name` must be text, such as braking, not a number"),
+        ("[a, b]", "`group` must be text, not a list"),
+        ("", "`group` has no value"),
         ("{ name: g, lease: 5 }", "`lease` must be a duration such as 100 ms; 5 has no unit"),
         ("{ name: g, lease: 5 ms }", "`lease` must be from 15 ms to 60 s"),
         ("{ name: g, prefer: x }", "`prefer` must be a whole number"),

@@ -6,6 +6,8 @@ use std::time::Duration;
 /// evaluates.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WorkerStatistics {
+    /// The number of workers that was set. There are fewer if the specification has fewer parts.
+    pub requested: usize,
     /// Time that each worker has spent on evaluation; empty before the first batch.
     pub busy: Vec<Duration>,
     /// The number of batches that were handed over.

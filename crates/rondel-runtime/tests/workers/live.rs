@@ -250,6 +250,7 @@ fn states_return_to_a_session_that_becomes_quiet() {
     let statistics = live.session.workers().unwrap();
     assert!(statistics.batches >= 5 && statistics.messages > 2000, "{statistics:?}");
     assert_eq!((statistics.busy.len(), statistics.waiting), (2, 0));
+    assert_eq!(statistics.requested, 2);
     for message in all[3000..].chunks(1) {
         live.burst(message);
     }

@@ -300,6 +300,7 @@ impl Run {
             End::or_reload().map_err(|error| refuse(&error, exit::USAGE))?;
         self.check_actions(&current)?;
         self.set_store(&mut current)?;
+        check_divided(&current)?;
         // Before the networks are joined, which may take long.
         let manager = Manager::from_environment();
         let state = (current.metrics.is_some() || current.page.is_some() || manager.is_some())
@@ -528,6 +529,15 @@ impl Run {
 fn refuse(why: &str, status: u8) -> u8 {
     complain(why);
     status
+}
+
+/// Refuses options that the member of a consumer group cannot have. Its deployment was checked when it was read.
+fn check_divided(deployment: &Deployment) -> Result<(), u8> {
+    let is_member = deployment.consumer_group().is_some();
+    match deployment::undividable(deployment).next().filter(|_| is_member) {
+        Some(name) => Err(refuse(&format!("--{name} {}", deployment::UNDIVIDABLE), exit::USAGE)),
+        None => Ok(()),
+    }
 }
 
 /// Joins the networks of a deployment. With `exact`, the file for snapshots, messages are acknowledged only once a

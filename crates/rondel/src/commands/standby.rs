@@ -192,6 +192,9 @@ impl Status {
     fn print(&self, members: &BTreeMap<MemberId, (Sign, About)>) {
         let mut out = std::io::stdout().lock();
         let mut times = TimeText::default();
+        let mut members: Vec<_> = members.iter().collect();
+        // The active one first; the others by their ids.
+        members.sort_by_key(|(_, (sign, _))| sign.role != Role::Active);
         for (id, (sign, about)) in members {
             let line = match self.format {
                 Format::Json => json!({
@@ -252,7 +255,9 @@ impl Promote {
             _ => {}
         }
         let began = Instant::now();
-        if let Err(error) = watching.publisher.publish(&message::write_promote(&name, self.member)) {
+        if let Err(error) =
+            watching.publisher.publish(&message::write_promote(&name, self.member, before.epoch))
+        {
             complain(&format!("cannot send the request: {error}"));
             return exit::NETWORK;
         }
@@ -265,6 +270,10 @@ impl Promote {
             return exit::INCONCLUSIVE;
         }
         if let Some(now) = active(&watching.members) {
+            if let Some(wanted) = self.member.filter(|wanted| *wanted != now.from) {
+                complain(&format!("member {} took over in epoch {}, and not {wanted}", now.from, now.epoch));
+                return exit::INCONCLUSIVE;
+            }
             let lasted = began.elapsed().as_millis();
             say(&format!("member {} is active in epoch {}, after {lasted} ms", now.from, now.epoch));
         }

@@ -13,18 +13,14 @@ use super::{Address, Binding, Deployment, Durability, NetworkSettings, durabilit
 /// Interval of states, if the deployment has none.
 const EVERY: Duration = Duration::from_millis(100);
 
-/// Completes the deployment of a member of a group, and refuses settings and properties that need all partitions. `section` is
-/// `kafka:`; nothing changes without a group.
-pub(super) fn divide(
-    section: Option<Item<'_>>,
-    networks: &NetworkSettings,
-    deployment: &mut Deployment,
-    mistakes: &mut Mistakes,
-) {
-    let is_member = networks.kafka.as_ref().is_some_and(|kafka| kafka.group.is_some());
-    let Some(item) = section.filter(|_| is_member) else { return };
-    let (spec, sources) = (Arc::clone(&deployment.specification.spec), &deployment.sources);
-    let sections = [
+/// The reason against settings that need all partitions, after their names.
+pub const UNDIVIDABLE: &str =
+    "cannot be used with `kafka.group`: publish verdicts to a topic, and use them from there";
+
+/// Returns the settings that a deployment has and that need all partitions. Reading a deployment
+/// refuses them, and options of a command may still set some.
+pub fn undividable(deployment: &Deployment) -> impl Iterator<Item = &'static str> {
+    let settings = [
         (!deployment.gates.is_empty(), "gates"),
         (deployment.record.is_some(), "record"),
         (deployment.page.is_some(), "page"),
@@ -39,13 +35,22 @@ pub(super) fn divide(
         (deployment.clock.is_some(), "use_sim_time"),
         (deployment.watch, "reload"),
     ];
-    for (_, name) in sections.into_iter().filter(|(is_there, _)| *is_there) {
-        mistakes.at(
-            item,
-            format!(
-                "`{name}` cannot be used with `kafka.group`: publish verdicts to a topic, and use them from there"
-            ),
-        );
+    settings.into_iter().filter_map(|(is_set, name)| is_set.then_some(name))
+}
+
+/// Completes the deployment of a member of a group, and refuses settings and properties that need all partitions. `section` is
+/// `kafka:`; nothing changes without a group.
+pub(super) fn divide(
+    section: Option<Item<'_>>,
+    networks: &NetworkSettings,
+    deployment: &mut Deployment,
+    mistakes: &mut Mistakes,
+) {
+    let is_member = networks.kafka.as_ref().is_some_and(|kafka| kafka.group.is_some());
+    let Some(item) = section.filter(|_| is_member) else { return };
+    let (spec, sources) = (Arc::clone(&deployment.specification.spec), &deployment.sources);
+    for name in undividable(deployment) {
+        mistakes.at(item, format!("`{name}` {UNDIVIDABLE}"));
     }
     match deployment.durability {
         None => {

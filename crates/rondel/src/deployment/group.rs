@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::alignment::duration;
 use super::places::{Place, Role};
-use super::yaml::{Item, Mistakes, Synonyms};
+use super::yaml::{Form, Item, Mistakes, Synonyms};
 use super::{Address, Durability};
 
 /// The lease, unless it is set.
@@ -62,10 +62,11 @@ pub(super) fn group<'y>(
     places: &mut Vec<Place<'y>>,
     mistakes: &mut Mistakes,
 ) -> Option<GroupSettings> {
-    let (mut name, mut network, mut lease, mut prefer) = (Some(item), None, None, None);
+    let (mut name, mut what) = (Some(item), "group");
+    let (mut network, mut lease, mut prefer) = (None, None, None);
     if item.is_mapping() {
         let mut members = item.members("group", mistakes);
-        (name, network) = (members.get("name"), members.get("network"));
+        (name, what, network) = (members.get("name"), "name", members.get("network"));
         (lease, prefer) = (members.get("lease"), members.get("prefer"));
         members.finish(SYNONYMS, mistakes);
     }
@@ -75,7 +76,7 @@ pub(super) fn group<'y>(
     }
     let lease = lease.map_or(Some(LEASE), |item| read_lease(item, mistakes));
     let prefer = prefer.map_or(Some(0), |item| item.integer("prefer", -PREFER..=PREFER, mistakes));
-    let name = name.and_then(|item| read_name(item, mistakes));
+    let name = name.and_then(|item| read_name(item, what, mistakes));
     let network = network_of(item, network, sinks, mistakes)?;
     let (name, lease, prefer) = (name?, lease?, prefer?);
     match Address::parse_sink(&format!("{network}:rondel/group/{name}")) {
@@ -137,9 +138,17 @@ fn read_lease(item: Item<'_>, mistakes: &mut Mistakes) -> Option<Duration> {
     Some(lease)
 }
 
-/// Reads a name, which is a part of a topic on every network.
-fn read_name(item: Item<'_>, mistakes: &mut Mistakes) -> Option<String> {
-    let name = item.text("name", mistakes)?;
+/// Reads a name, which is a part of a topic on every network. `what` is the setting that has it.
+fn read_name(item: Item<'_>, what: &str, mistakes: &mut Mistakes) -> Option<String> {
+    if let Some(Form::Boolean(_) | Form::Integer(_) | Form::Number(_)) = item.form() {
+        let kind = item.kind();
+        mistakes.at(
+            item,
+            format!("`{what}` must be text, such as braking, not {kind}: put it in quotes if it is the name"),
+        );
+        return None;
+    }
+    let name = item.text(what, mistakes)?;
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
     if name.is_empty() || name.len() > 64 || !name.bytes().all(is_plain) {
         mistakes.at(item, "the name of a `group` has letters, digits, `_` and `-`, at most 64");

@@ -52,6 +52,7 @@ use crate::sinks::spool::SpoolSettings;
 use crate::specification::Specification;
 pub use actions::check_actions;
 pub use alignment::{AlignmentSection, nanoseconds};
+pub use consumer_group::{UNDIVIDABLE, undividable};
 pub use durability::Durability;
 pub use events::{Unheard, unheard};
 pub use foxglove::FoxgloveSettings;

@@ -1,22 +1,23 @@
 //! Reading a deployment from its sections, and the checks over several of them.
 
+mod specification;
+mod topics;
+
 use std::path::{Path, PathBuf};
 
-use clap::ValueEnum;
 use rondel_net::kafka;
 use rondel_net::networks::NetworkSettings;
 use rondel_net::ros2;
-use rondel_runtime::{Blind, Emit, Input, Reset};
+use rondel_runtime::{Blind, Emit, Reset};
 use rondel_spec::Spec;
 
 use super::actions::{Selecting, actions};
-use super::alignment::{TopicSettings, alignment, duration};
+use super::alignment::duration;
 use super::audit::audit;
 use super::consumer_group;
 use super::durability::{self, durability};
-use super::events::{Unheard, unheard};
 use super::foxglove::{FoxgloveSettings, foxglove};
-use super::gates::{self, GateSettings, Surroundings};
+use super::gates;
 use super::group::{Beside, GroupSettings, group};
 use super::heartbeat::heartbeat;
 use super::kafka::kafka_settings;
@@ -31,18 +32,16 @@ use super::reload::reload;
 use super::reset::reset;
 use super::sinks::{NEVER_END, check_emit, driven};
 use super::slow_consumer::{check_spool, slow_consumer};
-use super::sources::{Source, sources};
 use super::store::store;
 use super::verdicts::sinks;
 use super::workers;
 use super::yaml::{Item, Mistakes, Synonyms};
-use super::{
-    Address, AlignmentSection, Binding, Deployment, Durability, MISSING_AFTER, addresses, simulated_time,
-};
+use super::{Address, Deployment, Durability, MISSING_AFTER, addresses};
 use crate::sinks::actions::ActionSettings;
 use crate::sinks::driven::{SinkSettings, StoreSettings};
 use crate::sinks::spool::SpoolSettings;
-use crate::specification::{Reading, Specification, Syntax, TimeModel};
+use crate::specification::Specification;
+use topics::ReadTopics;
 
 /// Names that people write for sections of a deployment.
 const SECTIONS: Synonyms = &[
@@ -116,14 +115,6 @@ struct Sections<'y> {
     actions: Option<Item<'y>>,
     reload: Option<Item<'y>>,
     workers: Option<Item<'y>>,
-}
-
-/// The topics of a deployment, in the order of the specification.
-struct ReadTopics<'y> {
-    sources: Vec<Binding>,
-    /// The items that set them.
-    items: Vec<Item<'y>>,
-    settings: Vec<TopicSettings>,
 }
 
 /// Reads a deployment; `root` is the whole of it, and `recordings` are those whose types are known, too.
@@ -280,91 +271,6 @@ impl<'y> Sections<'y> {
         is_set || self.group.is_some()
     }
 
-    /// The specification, or that of a synchronizer: only its topics.
-    fn read_specification(
-        &self,
-        folder: &Path,
-        recordings: &[PathBuf],
-        mistakes: &mut Mistakes,
-    ) -> Option<Specification> {
-        let schemas = self.schemas.map_or_else(Vec::new, |item| item.items());
-        let schemas =
-            schemas.iter().filter_map(|item| Some(folder.join(item.text("schemas", mistakes)?))).collect();
-        let Some(item) = self.synchronize else {
-            return self.load_specification(folder, schemas, recordings, mistakes);
-        };
-        if self.file.or(self.formula).is_some() {
-            mistakes.at(item, "use either `synchronize:` or `specification:` (or `formula:`), not both: a synchronizer checks nothing");
-        }
-        let names =
-            self.topics.map_or_else(Vec::new, |item| item.entries("topics", &mut Mistakes::default()));
-        if names.is_empty() {
-            mistakes.at(item, "nothing to synchronize: name the source of each topic under `topics:`");
-        }
-        Specification::of_topics(names.into_iter().map(|(name, ..)| name)).ok()
-    }
-
-    /// Loads the file or the formula.
-    fn load_specification(
-        &self,
-        folder: &Path,
-        schemas: Vec<PathBuf>,
-        recordings: &[PathBuf],
-        mistakes: &mut Mistakes,
-    ) -> Option<Specification> {
-        let (syntax, time) = (self.read_syntax(mistakes), self.read_time_model(mistakes));
-        let reading = &Reading { syntax, time, unbounded: false, schemas, recordings: recordings.to_owned() };
-        match (self.file, self.formula) {
-            (Some(item), Some(_)) => {
-                mistakes.at(item, "use either `specification:` or `formula:`, not both");
-                None
-            }
-            (None, None) => {
-                mistakes.at(
-                    self.root,
-                    "nothing to check: name a file with `specification:`, or write a formula with `formula:`",
-                );
-                None
-            }
-            (Some(item), None) => {
-                let path = folder.join(item.text("specification", mistakes)?);
-                let loaded = Specification::from_file(&path, reading);
-                loaded
-                    .map_err(|_| {
-                        mistakes.at(item, format!("the specification {} cannot be used", path.display()))
-                    })
-                    .ok()
-            }
-            (None, Some(item)) => {
-                let text = item.text("formula", mistakes)?;
-                let loaded = Specification::from_formula(&text, reading);
-                loaded.map_err(|_| mistakes.at(item, "the formula cannot be used")).ok()
-            }
-        }
-    }
-
-    fn read_syntax(&self, mistakes: &mut Mistakes) -> Syntax {
-        match self.syntax.map(|item| (item, item.text("syntax", mistakes))) {
-            None => Syntax::Rondel,
-            Some((_, Some(text))) if text == "rondel" => Syntax::Rondel,
-            Some((_, Some(text))) if text == "rye" => Syntax::Rye,
-            Some((item, text)) => {
-                if text.is_some() {
-                    mistakes.at(item, "`syntax` must be rondel or rye");
-                }
-                Syntax::Rondel
-            }
-        }
-    }
-
-    fn read_time_model(&self, mistakes: &mut Mistakes) -> Option<TimeModel> {
-        self.time.and_then(|item| {
-            let text = item.text("time", mistakes)?;
-            let model = TimeModel::from_str(&text, false);
-            model.map_err(|_| mistakes.at(item, "`time` must be steps, points, dense or linear")).ok()
-        })
-    }
-
     /// Settings of recording around violations, which a synchronizer does not have.
     fn read_record(&self, folder: &Path, mistakes: &mut Mistakes) -> Option<FlightSettings> {
         // A check of a recording writes no recordings.
@@ -513,82 +419,6 @@ impl<'y> Sections<'y> {
                 Blind::Report
             }
         }
-    }
-
-    /// The topics, and a mistake or warning for each that receives no events.
-    fn read_topics(
-        &self,
-        specification: Option<&Specification>,
-        networks: &NetworkSettings,
-        places: &mut Vec<Place<'y>>,
-        mistakes: &mut Mistakes,
-    ) -> ReadTopics<'y> {
-        let mut topics = ReadTopics { sources: Vec::new(), items: Vec::new(), settings: Vec::new() };
-        for source in sources(self.root, self.topics, specification, networks, mistakes) {
-            let Source { name, item, binding, settings } = source;
-            places.push(Place::new(Role::Source, &format!("topic '{name}'"), &binding.address, item));
-            topics.sources.push(binding);
-            topics.items.push(item);
-            topics.settings.push(settings);
-        }
-        let spec = specification.map(|specification| &*specification.spec);
-        if let Some(spec) = spec.filter(|spec| spec.declared().len() == topics.sources.len()) {
-            for Unheard { topic, text, misleads } in unheard(spec, &topics.sources) {
-                let place = topics.items.get(topic.index()).copied().unwrap_or(self.root);
-                if misleads { mistakes.at(place, text) } else { mistakes.warn(place, text) }
-            }
-        }
-        topics
-    }
-
-    /// The section `alignment:`, completed with the settings of topics.
-    fn read_alignment(
-        &self,
-        spec: Option<&Spec>,
-        topics: &ReadTopics<'y>,
-        is_simulated: bool,
-        places: &mut Vec<Place<'y>>,
-        mistakes: &mut Mistakes,
-    ) -> AlignmentSection {
-        let section = self.alignment.map(|item| {
-            let (section, settings, own) = alignment(item, mistakes);
-            places.extend(own);
-            (section, settings)
-        });
-        let inputs: Vec<Input> = topics.sources.iter().map(|binding| binding.input.clone()).collect();
-        let mut alignment = AlignmentSection::complete(section, &topics.settings, &inputs);
-        if is_simulated {
-            simulated_time::check(&inputs, &topics.items, self.durability, self.ids, mistakes);
-            simulated_time::limit(&mut alignment.alignment);
-        }
-        if let Some(topic) = alignment.never_certain() {
-            let name = spec.and_then(|spec| spec.topics.get(topic.index())).map_or("", |topic| &topic.name);
-            let place = self.alignment.or(self.topics).unwrap_or(self.root);
-            mistakes.at(
-                place,
-                format!(
-                    "topic '{name}' could never be checked: with `in_order: false` and `max_wait: none`, only \
-                     progress markers show that no earlier message follows; set `progress`, or a duration as `max_wait`"
-                ),
-            );
-        }
-        alignment
-    }
-
-    /// The section `gates:`: each gate, and the item of its substitute.
-    fn read_gates(
-        &self,
-        spec: Option<&Spec>,
-        topics: &ReadTopics<'y>,
-        alignment: &AlignmentSection,
-        places: &mut Vec<Place<'y>>,
-        mistakes: &mut Mistakes,
-    ) -> (Vec<GateSettings>, Vec<Item<'y>>) {
-        let (empty, is_synchronizer) = (Spec::default(), self.synchronize.is_some());
-        let spec = spec.unwrap_or(&empty);
-        let around = Surroundings { spec, sources: &topics.sources, alignment, is_synchronizer };
-        let gates = self.gates.map_or_else(Vec::new, |item| gates::gates(item, &around, places, mistakes));
-        gates.into_iter().unzip()
     }
 
     /// Refuses addresses of Kafka in a build without it. A section has been checked.

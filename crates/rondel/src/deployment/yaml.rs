@@ -425,7 +425,8 @@ impl<'y> Item<'y> {
         Members { members: self.entries(what, mistakes), known: Vec::new(), former: None, what }
     }
 
-    fn kind(self) -> &'static str {
+    /// Its form, for messages.
+    pub fn kind(self) -> &'static str {
         match &self.node.data {
             YamlData::Mapping(_) => "a mapping",
             YamlData::Sequence(_) => "a list",

@@ -6,9 +6,12 @@ mod divided;
 mod exchange;
 mod gating;
 mod notices;
+mod observing;
 mod receiving;
+mod sending;
 mod simulated;
 mod slots;
+mod timing;
 mod withholding;
 mod workers;
 
@@ -21,15 +24,15 @@ use rondel_decode::schema::Schema;
 use rondel_decode::{Encoding, MessageType};
 use rondel_event::{Timestamp, TopicId, TypeIndex};
 use rondel_net::adapter::{Publisher, now};
-use rondel_runtime::{Clock, Notice, Present, PublisherType, Session, Summary, Ticks, WorkerStatistics};
+use rondel_runtime::{Clock, Notice, PublisherType, Session, Ticks};
 
 use crate::live::foxglove::copies::Copies;
-use crate::live::gate::{GateFigures, Gates};
+use crate::live::gate::Gates;
 use crate::live::metrics::Meter;
 use crate::live::tap::Tap;
 use crate::recorder::{Channel, FlightRecorder, FlightSummary};
 use crate::sinks::place::Place;
-use crate::sinks::{self, Sink, Sinks, publishers, release};
+use crate::sinks::{Sink, Sinks, publishers, release};
 use crate::warn;
 
 pub use clock_account::ClockAccount;
@@ -37,6 +40,9 @@ use divided::Divided;
 pub use exchange::{Exchange, Exchanged};
 use notices::Notices;
 pub use notices::sentence;
+#[cfg_attr(not(feature = "metrics"), allow(unused_imports))]
+pub use observing::Observation;
+pub use observing::Unresponsive;
 pub use simulated::{ClockReceiver, Simulated, clock};
 use slots::Slots;
 
@@ -60,8 +66,6 @@ pub enum Stop {
     Reload,
 }
 
-/// Interval of querying whether a network knows which messages are missing, in nanoseconds.
-const UNSURE: Ticks = 50_000_000;
 /// The shortest pause between two calls of [`Session::poll`].
 const FINEST: Duration = Duration::from_millis(1);
 
@@ -81,28 +85,6 @@ pub struct Traffic {
     /// Number of messages received by then, if the run ended with the last requested message.
     pub until_last: u64,
 }
-
-/// A copy of everything that a pipeline counts and measures.
-#[cfg_attr(not(feature = "metrics"), allow(dead_code))]
-#[derive(Clone, Debug)]
-pub struct Observation {
-    /// The statistics of the session.
-    pub summary: Summary,
-    /// The counts of received and published messages.
-    pub traffic: Traffic,
-    /// Measurements.
-    pub meter: Meter,
-    /// The state that properties hold.
-    pub present: Present,
-    /// The state of each gate.
-    pub gates: Vec<GateFigures>,
-    /// The statistics of workers, if there are any.
-    pub workers: Option<WorkerStatistics>,
-}
-
-/// The evaluating thread does not release the lock in time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Unresponsive;
 
 /// Receives samples, evaluates them and publishes verdicts.
 ///
@@ -303,46 +285,6 @@ impl Pipeline {
         PROGRESS
     }
 
-    /// The statistics so far.
-    pub fn summary(&self) -> (Summary, Traffic) {
-        self.state().summary()
-    }
-
-    /// Returns [`Pipeline::summary`]; `None` if the evaluating thread holds the lock for longer than `limit`.
-    pub fn summary_within(&self, limit: Duration) -> Option<(Summary, Traffic)> {
-        self.state_within(limit).map(|mut state| state.summary())
-    }
-
-    /// Calls a function with the statistics and the present state of the properties, between two messages; `None` if the
-    /// evaluating thread holds the lock for longer than `limit`.
-    #[cfg(feature = "foxglove")]
-    pub fn look_within<T>(&self, limit: Duration, look: impl FnOnce(&Summary, &Present) -> T) -> Option<T> {
-        let mut state = self.state_within(limit)?;
-        let (summary, _) = state.summary();
-        Some(look(&summary, &state.session.present()))
-    }
-
-    /// Returns a copy of everything that is counted and measured; `None` if the evaluating thread holds the lock for
-    /// longer than `limit`, or nothing is measured.
-    pub fn observed_within(&self, limit: Duration) -> Option<Observation> {
-        let mut state = self.state_within(limit)?;
-        let meter = Meter::clone(state.meter.as_ref()?);
-        // Before the messages that wait are evaluated for the statistics.
-        let workers = state.session.workers();
-        let (summary, traffic) = state.summary();
-        let (present, gates) = (state.present(), state.gate_figures());
-        Some(Observation { summary, traffic, meter, present, gates, workers })
-    }
-
-    /// Returns the time of reception of the first message since the networks were last idle; `None` while they are.
-    ///
-    /// # Errors
-    /// The evaluating thread holds the lock for longer than `limit`.
-    pub fn behind_within(&self, limit: Duration) -> Result<Option<Instant>, Unresponsive> {
-        let state = self.state_within(limit).ok_or(Unresponsive)?;
-        Ok(state.meter.as_ref().and_then(|meter| meter.behind_since()))
-    }
-
     /// Whether the run is ending.
     pub fn is_ending(&self) -> bool {
         self.ending.load(Ordering::Relaxed)
@@ -414,36 +356,6 @@ impl Pipeline {
         Some(all)
     }
 
-    /// Marks the process as running: see [`Session::alive`].
-    pub fn alive(&self) {
-        let state = &mut *self.state();
-        state.look_for_clock();
-        let mut slept = false;
-        state.each(|state| {
-            slept |= state.session.alive();
-            state.emit();
-        });
-        if slept {
-            // A thread that waits for a deadline does not notice that the machine slept.
-            self.sooner.notify_one();
-        }
-        // Sinks read statistics.
-        state.session.collect();
-        self.end_if_failed(state);
-        state.emit();
-        state.show_gates();
-        if state.sinks.tick(&state.session, false) && self.batches() {
-            state.sinks.release();
-        }
-        if let Some(recorder) = &mut state.recorder {
-            recorder.tick(now());
-        }
-        if state.notices.is_due(Instant::now()) {
-            state.notices.publish_held(&mut state.sinks.stdout);
-            state.notices.sinks.iter().for_each(release);
-        }
-    }
-
     /// Ends recording around violations; `None` if nothing is recorded.
     pub fn end_recording(&self, limit: Duration) -> Option<FlightSummary> {
         // Without the lock: the writer may be slow.
@@ -507,42 +419,6 @@ impl Pipeline {
         self.state().traffic.received
     }
 
-    /// Whether time alone decides verdicts, so that a thread must [keep time](Pipeline::keep_time).
-    pub fn is_timed(&self) -> bool {
-        self.state().session.is_timed()
-    }
-
-    /// Evaluates the verdicts that time alone decides, until the pipeline has ended. Runs on a thread of its own,
-    /// which sleeps until the next deadline. While `is_unsure`, due verdicts wait: a network does not know yet whether
-    /// messages are missing.
-    pub fn keep_time(&self, is_unsure: impl Fn() -> bool) {
-        let mut state = self.state();
-        while !state.ended {
-            let now = self.clock.ticks();
-            // Deadlines within the shortest pause are evaluated, too.
-            let soon = now.saturating_add(FINEST.as_nanos() as i64);
-            let waits = state.due().is_some_and(|due| due <= soon) && is_unsure();
-            let due = if waits { Some(now.saturating_add(UNSURE)) } else { state.poll() };
-            let is_set = state.is_simulated() && !waits;
-            if self.batches() {
-                state.release();
-            }
-            state.armed = due;
-            state = match due {
-                // Setting the clock wakes this thread.
-                Some(due) if is_set && due > self.clock.ticks() => {
-                    self.sooner.wait(state).unwrap_or_else(PoisonError::into_inner)
-                }
-                None => self.sooner.wait(state).unwrap_or_else(PoisonError::into_inner),
-                Some(due) => {
-                    let left = due.saturating_sub(self.clock.ticks());
-                    let left = Duration::from_nanos(u64::try_from(left).unwrap_or(0)).max(FINEST);
-                    self.sooner.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0
-                }
-            };
-        }
-    }
-
     /// Evaluates all messages, and wakes [`Pipeline::keep_time`] for an earlier deadline.
     fn flush(&self, state: &mut State) {
         state.session.flush();
@@ -558,102 +434,6 @@ impl Pipeline {
             state.armed = Some(due);
             self.sooner.notify_one();
         }
-    }
-}
-
-impl State {
-    /// The statistics so far.
-    fn summary(&mut self) -> (Summary, Traffic) {
-        self.session.collect();
-        let mut traffic = self.traffic;
-        traffic.published += self.sinks.verdicts;
-        traffic.published = traffic.published.saturating_sub(self.sinks.stdout.withdrawn());
-        traffic.unpublished += self.sinks.unpublished;
-        (self.all(), traffic)
-    }
-
-    /// Evaluates all messages and the verdicts that time has decided. Returns the next deadline.
-    fn poll(&mut self) -> Option<Ticks> {
-        let mut first = None;
-        self.each(|state| {
-            let due = state.session.poll();
-            state.emit();
-            first = first.into_iter().chain(due).min();
-        });
-        first
-    }
-
-    /// Lets gates look at the session, and sends reports, notices and released messages of it to their sinks.
-    #[inline]
-    fn emit(&mut self) {
-        // Before verdicts are sent, which may take longer.
-        if let Some(gates) = &mut self.gates {
-            gates.look(&self.session);
-        }
-        self.send();
-    }
-
-    /// Sends reports, notices and released messages of the session to their sinks. Gates have looked at the session since
-    /// its last evaluation.
-    #[inline]
-    fn send(&mut self) {
-        if self.session.has_reports() {
-            if self.sinks.withholds() {
-                return self.withhold();
-            }
-            let copies = self.copies.as_deref().filter(|copies| copies.wants_verdicts());
-            match (&mut self.recorder, &mut self.meter, copies) {
-                (None, None, None) => self.sinks.take(self.session.reports()),
-                (recorder, meter, copies) => {
-                    self.sinks.take(self.session.reports().inspect(|report| {
-                        if let Some(recorder) = recorder.as_mut() {
-                            recorder.take(report);
-                        }
-                        if let Some(meter) = meter.as_mut() {
-                            meter.see(report);
-                        }
-                        if let Some(copies) = copies {
-                            copies.verdict(report);
-                        }
-                    }));
-                }
-            }
-            self.sinks.take_unmuted(self.session.unmuted());
-            // Sending may have waited for a consumer.
-            self.session.alive();
-        }
-        self.send_others();
-    }
-
-    /// Sends everything but reports to its sinks.
-    #[inline]
-    fn send_others(&mut self) {
-        if self.session.has_notices() {
-            // Gaps in the numbers of publishers are reported as `lost`, whatever the route.
-            let notices = self.session.notices().filter(|notice| notice.kind != "gap");
-            self.notices.take(notices, &mut self.sinks.stdout);
-        }
-        if self.gates.as_ref().is_some_and(|gates| gates.has_changes()) {
-            self.report_gates();
-        }
-        if !self.released.is_empty() {
-            while let Some(line) = self.session.released() {
-                let (taken, failure) = sinks::publish(&self.released, line, &mut self.sinks.stdout);
-                self.traffic.published += taken;
-                if let Some(error) = failure {
-                    self.traffic.unpublished += 1;
-                    if self.traffic.unpublished == 1 {
-                        warn(&format!("cannot publish a set: {error}; further ones are only counted"));
-                    }
-                }
-            }
-        }
-    }
-
-    /// Releases payloads that publishers hold back to fill a packet.
-    fn release(&self) {
-        self.sinks.release();
-        self.notices.sinks.iter().chain(&self.released).for_each(release);
     }
 }
 

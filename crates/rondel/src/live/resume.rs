@@ -41,9 +41,17 @@ pub struct Kept {
     pub standby: Option<GroupHandle>,
 }
 
+impl Kept {
+    /// Whether the run is a member of a group that is not active.
+    fn is_standby(&self) -> bool {
+        self.standby.as_ref().is_some_and(|standby| !standby.is_active())
+    }
+}
+
 impl State for Kept {
+    /// The snapshot of a member that is not active is empty, and is not written.
     fn snapshot(&self, marks: Vec<u8>) -> Vec<u8> {
-        self.pipeline.snapshot(marks)
+        if self.is_standby() { Vec::new() } else { self.pipeline.snapshot(marks) }
     }
 
     fn received(&self) -> u64 {
@@ -58,7 +66,8 @@ impl State for Kept {
             };
             return Err(io::Error::other(format!("the state was lost with a worker; {before}")));
         }
-        if self.standby.as_ref().is_some_and(|standby| !standby.is_active()) {
+        // It may have become active since the snapshot.
+        if snapshot.is_empty() || self.is_standby() {
             return Ok(());
         }
         // Verdicts before the snapshot are not repeated.

@@ -14,7 +14,7 @@ use rondel_runtime::KeptReport;
 /// Number of verdicts that are withheld; of more, the oldest are dropped.
 const VERDICTS: usize = 65_536;
 /// Number of leases after which a verdict at exactly the published time counts as published.
-const SETTLED: i64 = 10;
+const LEASES_TO_EQUAL: i64 = 10;
 /// Value of an atomic time that is not known.
 const NONE: i64 = i64::MIN;
 
@@ -162,7 +162,7 @@ impl<T> Ring<T> {
     fn is_published(&self, item: &Item<T>, known: Known) -> bool {
         let waited = known.received.saturating_sub(item.since);
         (item.time < known.position && waited > self.lease)
-            || (item.time == known.position && waited > SETTLED * self.lease)
+            || (item.time == known.position && waited > LEASES_TO_EQUAL * self.lease)
     }
 
     /// Takes the first item.

@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::sync::Arc;
 
 use rondel_net::adapter::now;
-use rondel_runtime::KeptReport;
+use rondel_runtime::{KeptReport, Report};
 
 use super::withheld::{Permit, Withheld, WithheldReport};
 use super::{Sink, Sinks, number};
@@ -71,8 +71,8 @@ impl Sinks {
         self.withheld.as_mut().map_or(0, |withheld| withheld.begin(epoch))
     }
 
-    /// Publishes up to `most` withheld verdicts. Returns whether there may be more.
-    pub fn publish_withheld(&mut self, most: usize) -> bool {
+    /// Publishes up to `most` withheld verdicts, and calls `see` with each. Returns whether there may be more.
+    pub fn publish_withheld(&mut self, most: usize, see: impl Fn(&Report<'_>)) -> bool {
         let Some(reports) = self.withheld.as_mut().and_then(|withheld| withheld.take(most)) else {
             return false;
         };
@@ -80,7 +80,7 @@ impl Sinks {
             let those = reports.iter().filter(move |kept: &&WithheldReport| kept.was_muted == was_muted);
             those.map(|kept| kept.report.report())
         };
-        self.take(of(false));
+        self.take(of(false).inspect(see));
         self.take_unmuted(of(true));
         true
     }

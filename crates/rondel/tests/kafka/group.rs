@@ -216,6 +216,8 @@ fn deployments_of_groups_are_checked() {
     }
     let path = folder.path("rondel.yaml");
     validate(SPECIFICATION, group, topics, "");
+    let workers = rondel(["run", &path, "--workers", "2"]);
+    workers.expect_status(2).expect_stderr(&["--workers cannot be used with `kafka.group`"]);
     let snapshot = rondel(["run", &path, "--snapshot-to", &folder.path("snapshot")]);
     snapshot.expect_status(2).expect_stderr(&["leave --resume and --snapshot-to out"]);
 }

@@ -48,7 +48,7 @@ impl Session {
     /// The statistics of the workers; `None` if the thread that pushes messages evaluates them.
     pub fn workers(&self) -> Option<WorkerStatistics> {
         match &self.route {
-            Route::Direct(direct) => direct.workers(&self.shared),
+            Route::Direct(direct) => direct.workers(self.plan.workers, &self.shared),
             Route::Aligned(_) | Route::Synchronized(_) => None,
         }
     }

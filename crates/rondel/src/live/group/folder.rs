@@ -21,8 +21,12 @@ pub(super) struct StateFolder {
 impl StateFolder {
     /// Creates the folder of a group below that of the settings, and checks that files can be written there.
     pub(super) fn open(folder: &Path, group: &str, topic: &str) -> io::Result<StateFolder> {
-        let plain = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' };
-        let group: String = group.chars().map(plain).collect();
+        // Two groups have two folders.
+        let plain = |byte: u8| match byte.is_ascii_alphanumeric() || b"._-".contains(&byte) {
+            true => char::from(byte).to_string(),
+            false => format!("%{byte:02X}"),
+        };
+        let group: String = group.bytes().map(plain).collect();
         // A name of dots alone is another folder.
         let folder = folder.join(format!("group-{group}"));
         fs::create_dir_all(&folder)?;
@@ -155,6 +159,16 @@ mod tests {
         numbers.sort_unstable();
         assert_eq!(numbers, [2, 3]);
         assert_eq!(states.newest(30).unwrap(), None, "another partition");
+        fs::remove_dir_all(root).unwrap();
+    }
+
+    #[test]
+    fn each_group_has_a_folder() {
+        let (root, states) = folder("groups");
+        assert!(states.path().ends_with("group-a%2Fb"));
+        let other = StateFolder::open(&root, "a_b", "state").unwrap();
+        assert!(states.claim(0, 1, b"state").unwrap());
+        assert_eq!(other.newest(0).unwrap(), None);
         fs::remove_dir_all(root).unwrap();
     }
 

@@ -130,7 +130,7 @@ impl PartitionStates for GroupStates {
                 format!("its state {} has no offset", self.folder.file(partition, number).display())
             })
         });
-        let mark = mark.transpose()?;
+        let mark = mark.transpose().inspect_err(|_| self.pipeline.remove_partition(partition))?;
         self.owned().insert(partition, Owned { number: number.saturating_add(1), saved: None });
         Ok(mark)
     }

@@ -29,7 +29,14 @@ impl Pipeline {
     /// lock for longer than `limit`.
     pub fn publish_withheld(&self, most: usize, limit: Duration) -> Option<bool> {
         let mut state = self.state_within(limit)?;
-        let has_more = state.sinks.publish_withheld(most);
+        let State { sinks, copies, .. } = &mut *state;
+        let copies = copies.as_deref().filter(|copies| copies.wants_verdicts());
+        // Recordings and metrics have seen them already.
+        let has_more = sinks.publish_withheld(most, |report| {
+            if let Some(copies) = copies {
+                copies.verdict(report);
+            }
+        });
         if self.batches() {
             state.release();
         }

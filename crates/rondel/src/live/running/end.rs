@@ -27,15 +27,14 @@ impl Running {
     /// Ends gracefully: checks everything received and publishes its verdicts. `None` when a subscriber of
     /// the verdicts blocks.
     pub fn end(self, why: Stop) -> Option<RunSummary> {
-        let (membership, retired) = retire(self.membership);
-        let limit = self.end_within.saturating_sub(EXIT);
-        let end = Instant::now() + limit;
+        let end = Instant::now() + self.end_within.saturating_sub(EXIT);
         let deadline = end - LEAVE;
         let left = |deadline: Instant| deadline.saturating_duration_since(Instant::now());
+        let (membership, retired) = retire(self.membership);
         // Before their subscription is closed.
         let partitions = self.listener.networks().partitions();
         // On DDS a subscription ends when nothing more waits. Messages may come faster than they are checked.
-        let receiving = limit.saturating_sub(LEAVE + WAKE);
+        let receiving = left(deadline).saturating_sub(WAKE);
         // The rest is for the evaluation of the last messages.
         let closed = self.listener.close(why, receiving * 4 / 9, receiving);
         if !closed.is_closed {

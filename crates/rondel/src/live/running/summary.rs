@@ -356,18 +356,22 @@ impl RunSummary {
 
 /// The statistics of workers as JSON, with times in seconds.
 fn workers_json(workers: &WorkerStatistics) -> serde_json::Value {
-    let WorkerStatistics { busy, batches, messages, .. } = workers;
+    let WorkerStatistics { requested, busy, batches, messages, .. } = workers;
     let busy: Vec<f64> = busy.iter().map(Duration::as_secs_f64).collect();
-    json!({"messages": messages, "batches": batches, "busy": busy})
+    json!({"requested": requested, "messages": messages, "batches": batches, "busy": busy})
 }
 
 /// A sentence about workers.
 fn workers_sentence(workers: &WorkerStatistics) -> String {
-    let WorkerStatistics { busy, batches, messages, .. } = workers;
+    let WorkerStatistics { requested, busy, batches, messages, .. } = workers;
+    let fewer = match busy.len() < *requested {
+        true => format!(" of {requested}, as the properties have no more parts,"),
+        false => String::new(),
+    };
     match busy.iter().max() {
         None => "no burst of messages was long enough for workers".to_owned(),
         Some(most) => format!(
-            "{} evaluated {} in {}, each for at most {:.3} s",
+            "{}{fewer} evaluated {} in {}, each for at most {:.3} s",
             counted(busy.len() as u64, "worker", "workers"),
             counted(*messages, "message", "messages"),
             counted(*batches, "batch", "batches"),

@@ -125,6 +125,8 @@ pub enum Refusal {
     NoStandby,
     /// The member to hand over to is no standby.
     Unknown(MemberId),
+    /// The request is to the member that was active in an earlier epoch.
+    Outdated,
 }
 
 /// The settings of a member.
@@ -267,9 +269,13 @@ impl Election {
 
     /// Stops to publish, since the evaluating thread found that no sign was sent in time.
     pub fn lapse(&mut self, now: Nanos) -> Option<Change> {
+        if self.role != Role::Active {
+            // A pause is not over before the next look.
+            return None;
+        }
         let gap = now - std::mem::replace(&mut self.looked, now);
         let why = if gap > self.own.lease { Fence::StoodStill(gap) } else { Fence::Unsent };
-        (self.role == Role::Active).then(|| self.fence(now, why))
+        Some(self.fence(now, why))
     }
 
     /// Claims nothing before a time, until which signs of others may not arrive.
@@ -334,13 +340,16 @@ impl Election {
         }
     }
 
-    /// Hands over to a standby: to the given one, or to the best. It stops to publish now.
+    /// Hands over to a standby, if it is active in this epoch: to the given one, or to the best. It stops to publish now.
     ///
     /// # Errors
     /// The reason why it does not.
-    pub fn hand_over(&mut self, now: Nanos, to: Option<MemberId>) -> Result<MemberId, Refusal> {
+    pub fn hand_over(&mut self, now: Nanos, to: Option<MemberId>, epoch: u64) -> Result<MemberId, Refusal> {
         if self.role != Role::Active {
             return Err(Refusal::NotActive);
+        }
+        if self.epoch != epoch {
+            return Err(Refusal::Outdated);
         }
         let standbys = self.living(now).filter(|(_, other)| other.role == Role::Standby);
         let to = match to {
@@ -355,10 +364,14 @@ impl Election {
         Ok(to)
     }
 
+    /// Whether this sign, or a later one of its sender, was received before.
+    pub fn is_repeated(&self, sign: &Sign) -> bool {
+        self.others.get(&sign.from).is_some_and(|known| sign.number <= known.number)
+    }
+
     /// Notes a member and the number of its sign. Returns whether the sign is a new one.
     fn note(&mut self, now: Nanos, sign: &Sign) -> bool {
-        let is_new = self.others.get(&sign.from).is_none_or(|known| sign.number > known.number);
-        if !is_new {
+        if self.is_repeated(sign) {
             return false;
         }
         if self.others.len() >= MEMBERS && !self.others.contains_key(&sign.from) {

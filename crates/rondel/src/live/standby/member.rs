@@ -180,8 +180,10 @@ impl Worker {
 
     fn receive(&mut self, message: Message) {
         let (sign, about) = match message {
-            Message::Promote(to) => return self.hand_over(to),
+            Message::Promote { to, epoch } => return self.hand_over(to, epoch),
             Message::Sign(sign, _) if sign.from == self.id => return,
+            // Its position is not that of the present.
+            Message::Sign(sign, _) if self.election.is_repeated(&sign) => return,
             Message::Sign(sign, about) => (sign, about),
         };
         self.compare(sign.from, about);
@@ -333,9 +335,9 @@ impl Worker {
         }
     }
 
-    /// Hands over, if this member is the active one.
-    fn hand_over(&mut self, to: Option<MemberId>) {
-        match self.election.hand_over(self.now(), to) {
+    /// Hands over, if this member is the active one in this epoch.
+    fn hand_over(&mut self, to: Option<MemberId>, epoch: u64) {
+        match self.election.hand_over(self.now(), to, epoch) {
             Ok(to) => {
                 // Still with the permit, so that everything received so far is published.
                 self.stop();
@@ -346,6 +348,11 @@ impl Worker {
                 self.show();
             }
             Err(Refusal::NotActive) => {}
+            Err(Refusal::Outdated) => {
+                self.say(&format!(
+                    "ignores a request to hand over in epoch {epoch}: a member has taken over since"
+                ));
+            }
             Err(Refusal::NoStandby) => self.warn("cannot hand over: there is no standby"),
             Err(Refusal::Unknown(id)) => self.warn(&format!("cannot hand over: member {id} is no standby")),
         }
@@ -362,7 +369,7 @@ impl Worker {
         if let Some(change) = self.election.look(at) {
             return self.apply(change);
         }
-        let position = if self.election.role() == Role::Active { self.settled_position() } else { None };
+        let position = if self.election.role() == Role::Active { self.delivered_position() } else { None };
         if !self.send(position, false, None) {
             return self.election.postpone(at);
         }
@@ -394,14 +401,14 @@ impl Worker {
     }
 
     /// Returns the position of the sign before, once no verdict waits in a queue: the last ones may still be lost.
-    fn settled_position(&mut self) -> Option<i64> {
+    fn delivered_position(&mut self) -> Option<i64> {
         let is_behind =
             self.run.senders.iter().filter_map(|sender| sender.upgrade()).any(|sender| sender.is_behind());
-        let settled = self.reached;
+        let delivered = self.reached;
         if !is_behind {
             self.reached = self.run.permit.position();
         }
-        settled
+        delivered
     }
 
     /// Sends a sign. Returns whether the network has accepted it.

@@ -24,8 +24,13 @@ pub struct About {
 pub enum Message {
     /// The sign of life of a member.
     Sign(Sign, About),
-    /// A request to hand over to a member, or to the best standby.
-    Promote(Option<MemberId>),
+    /// A request to the member that is active in an epoch: to hand over to another one, or to the best standby.
+    Promote {
+        /// The member that takes over, if a certain one does.
+        to: Option<MemberId>,
+        /// The epoch: a request that comes after a take-over is outdated.
+        epoch: u64,
+    },
 }
 
 /// Writes a sign of life.
@@ -52,8 +57,9 @@ pub fn write_sign(group: &str, sign: &Sign, about: &About) -> Vec<u8> {
 }
 
 /// Writes a request to hand over.
-pub fn write_promote(group: &str, to: Option<MemberId>) -> Vec<u8> {
-    json!({ "group": group, "promote": to.map(|id| id.to_string()) }).to_string().into_bytes()
+pub fn write_promote(group: &str, to: Option<MemberId>, epoch: u64) -> Vec<u8> {
+    let to = to.map(|id| id.to_string());
+    json!({ "group": group, "promote": to, "epoch": epoch }).to_string().into_bytes()
 }
 
 /// Reads a message of this group; `None` for anything else.
@@ -62,15 +68,12 @@ pub fn read(group: &str, payload: &[u8]) -> Option<Message> {
     if value.get("group")?.as_str()? != group {
         return None;
     }
-    if let Some(to) = value.get("promote") {
-        return match to {
-            Value::Null => Some(Message::Promote(None)),
-            Value::String(text) => Some(Message::Promote(Some(id(text)?))),
-            _ => None,
-        };
-    }
     let text = |name: &str| value.get(name)?.as_str();
     let number = |name: &str| value.get(name)?.as_u64();
+    if let Some(to) = value.get("promote") {
+        let to = if to.is_null() { None } else { Some(id(to.as_str()?)?) };
+        return Some(Message::Promote { to, epoch: number("epoch")? });
+    }
     let integer = |name: &str| value.get(name)?.as_i64();
     let sign = Sign {
         from: id(text("member")?)?,
@@ -125,16 +128,18 @@ mod tests {
             assert_eq!(read("b", &written), None, "it belongs to another group");
         }
         for to in [None, Some(MemberId(9))] {
-            assert_eq!(read("a", &write_promote("a", to)), Some(Message::Promote(to)));
+            assert_eq!(read("a", &write_promote("a", to, 7)), Some(Message::Promote { to, epoch: 7 }));
         }
     }
 
     #[test]
     fn other_messages_are_ignored() {
-        for text in ["", "1", "{}", "{\"group\":\"a\"}", "{\"group\":\"a\",\"promote\":1}"] {
+        for text in ["", "1", "{}", r#"{"group":"a"}"#, r#"{"group":"a","promote":1,"epoch":1}"#] {
             assert_eq!(read("a", text.as_bytes()), None, "{text}");
         }
-        assert_eq!(read("a", b"{\"group\":\"a\",\"promote\":\"12\"}"), None, "no number of a member");
+        let promote = br#"{"group":"a","promote":"12","epoch":1}"#;
+        assert_eq!(read("a", promote), None, "no number of a member");
+        assert_eq!(read("a", br#"{"group":"a","promote":null}"#), None, "no epoch");
         assert_eq!(id("+00000000000003f"), None);
     }
 }

@@ -83,9 +83,9 @@ impl Direct {
     }
 
     /// The statistics of the workers, if there are any.
-    pub(in crate::session) fn workers(&self, shared: &Shared) -> Option<WorkerStatistics> {
+    pub(in crate::session) fn workers(&self, requested: usize, shared: &Shared) -> Option<WorkerStatistics> {
         let spread = self.spread.as_ref()?;
-        Some(WorkerStatistics { waiting: spread.waiting(), ..shared.workers.clone() })
+        Some(WorkerStatistics { requested, waiting: spread.waiting(), ..shared.workers.clone() })
     }
 
     /// Evaluates all blocks that wait. Live, the states may stay with the workers.

@@ -2,7 +2,7 @@
 
 use rondel_event::Origin;
 use rondel_runtime::alignment::{MaxWait, Policy, TopicAlignment};
-use rondel_runtime::{Alignment, StartError};
+use rondel_runtime::{Alignment, StartError, Summary};
 
 use super::*;
 

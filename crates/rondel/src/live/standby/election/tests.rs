@@ -42,6 +42,8 @@ fn silent_active_member_is_replaced_after_a_lease() {
     let mut b = member(2, 0);
     assert_eq!(at(&mut b, 10, &sign(1, 0, 7, Role::Active)), Some(Change::Follows(MemberId(1))));
     assert_eq!(at(&mut b, 40, &sign(1, 1, 7, Role::Active)), None);
+    assert!(b.is_repeated(&sign(1, 0, 7, Role::Active)) && b.is_repeated(&sign(1, 1, 7, Role::Active)));
+    assert!(!b.is_repeated(&sign(1, 2, 7, Role::Active)) && !b.is_repeated(&sign(3, 0, 7, Role::Active)));
     assert_eq!(at(&mut b, 80, &sign(1, 1, 7, Role::Active)), None, "a repeated sign extends nothing");
     let claimed = Change::Claimed(Claim::Silent(MemberId(1)));
     assert_eq!(look_until(&mut b, 500), Some((135, claimed)));
@@ -102,6 +104,14 @@ fn pause_of_a_standby_postpones_its_claim() {
 }
 
 #[test]
+fn lapse_of_a_standby_hides_no_pause() {
+    let mut b = member(2, 0);
+    at(&mut b, 10, &sign(1, 0, 1, Role::Active));
+    assert_eq!(b.lapse(2000), None);
+    assert_eq!(b.look(2000), None, "signs of that time are still in the queue");
+}
+
+#[test]
 fn active_member_without_signs_stops() {
     let mut a = member(1, 0);
     look_until(&mut a, 99);
@@ -116,17 +126,20 @@ fn active_member_without_signs_stops() {
 fn member_hands_over_to_a_standby() {
     let (mut a, mut b) = (member(1, 0), member(2, 0));
     look_until(&mut a, 99);
-    assert_eq!(a.hand_over(100, None), Err(Refusal::NoStandby));
-    assert_eq!(b.hand_over(100, None), Err(Refusal::NotActive));
+    assert_eq!(a.hand_over(100, None, 1), Err(Refusal::NoStandby));
+    assert_eq!(b.hand_over(100, None, 0), Err(Refusal::NotActive));
     at(&mut b, 50, &sign(1, 0, 1, Role::Active));
     at(&mut a, 100, &sign(2, 0, 1, Role::Standby));
-    assert_eq!(a.hand_over(101, Some(MemberId(3))), Err(Refusal::Unknown(MemberId(3))));
-    assert_eq!(a.hand_over(101, None), Ok(MemberId(2)));
+    assert_eq!(a.hand_over(101, Some(MemberId(3)), 1), Err(Refusal::Unknown(MemberId(3))));
+    assert_eq!(a.hand_over(101, None, 1), Ok(MemberId(2)));
     assert_eq!(a.role(), Role::Standby);
     let over = Sign { successor: Some(MemberId(2)), position: Some(5), ..sign(1, 1, 1, Role::Standby) };
     assert_eq!(at(&mut b, 102, &over), Some(Change::Claimed(Claim::HandedOver(MemberId(1)))));
     assert_eq!((b.epoch(), b.position()), (2, Some(5)));
     assert_eq!(at(&mut b, 103, &over), None, "it comes twice");
+    at(&mut b, 103, &sign(1, 2, 1, Role::Standby));
+    assert_eq!(b.hand_over(104, None, 1), Err(Refusal::Outdated), "a second request for the same handover");
+    assert_eq!(b.role(), Role::Active);
     assert_eq!(at(&mut a, 103, &sign(2, 1, 2, Role::Active)), Some(Change::Follows(MemberId(2))));
 }
 
@@ -135,7 +148,7 @@ fn handover_to_a_member_that_is_gone_is_taken_back() {
     let mut a = member(1, 0);
     look_until(&mut a, 99);
     at(&mut a, 100, &sign(2, 0, 1, Role::Standby));
-    assert_eq!(a.hand_over(101, None), Ok(MemberId(2)));
+    assert_eq!(a.hand_over(101, None, 1), Ok(MemberId(2)));
     let claimed = Change::Claimed(Claim::Silent(MemberId(2)));
     assert_eq!(look_until(&mut a, 400).map(|(_, change)| change), Some(claimed));
 }
