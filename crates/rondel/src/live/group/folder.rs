@@ -21,8 +21,12 @@ pub(super) struct StateFolder {
 impl StateFolder {
     /// Creates the folder of a group below that of the settings, and checks that files can be written there.
     pub(super) fn open(folder: &Path, group: &str, topic: &str) -> io::Result<StateFolder> {
-        let plain = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' };
-        let group: String = group.chars().map(plain).collect();
+        // Two groups never have one folder.
+        let plain = |byte: u8| match byte.is_ascii_alphanumeric() || b"._-".contains(&byte) {
+            true => char::from(byte).to_string(),
+            false => format!("%{byte:02x}"),
+        };
+        let group: String = group.bytes().map(plain).collect();
         // A name of dots alone is another folder.
         let folder = folder.join(format!("group-{group}"));
         fs::create_dir_all(&folder)?;
@@ -155,6 +159,15 @@ mod tests {
         numbers.sort_unstable();
         assert_eq!(numbers, [2, 3]);
         assert_eq!(states.newest(30).unwrap(), None, "another partition");
+        fs::remove_dir_all(root).unwrap();
+    }
+
+    #[test]
+    fn each_group_has_its_folder() {
+        let (root, states) = folder("groups");
+        let other = StateFolder::open(&root, "a_b", "state").unwrap();
+        assert!(states.claim(0, 1, b"first").unwrap() && other.claim(0, 1, b"other").unwrap());
+        assert_eq!(states.newest(0).unwrap(), Some((1, b"first".to_vec())));
         fs::remove_dir_all(root).unwrap();
     }
 
