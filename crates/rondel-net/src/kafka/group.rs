@@ -123,8 +123,10 @@ impl Incoming {
         let client = self.consumer.client();
         let range = client.fetch_watermarks(topic, number, LIMIT).map_err(|error| error.to_string())?;
         let range = Range { low: range.0, high: range.1 };
-        let known = states.take_over(number)?.map(|mark| Mark { next: mark.next, last: mark.last });
-        let begun = self.begin_at(&*states, (topic, number), range, known);
+        let begun = states.take_over(number).and_then(|known| {
+            let known = known.map(|mark| Mark { next: mark.next, last: mark.last });
+            self.begin_at(&*states, (topic, number), range, known)
+        });
         // Its session would go on with time alone, also after the group has revoked the partition.
         let (Begin { mark, lost, is_new }, is_committed) = begun.inspect_err(|_| states.forget(number))?;
         let mut routes = self.routes();
