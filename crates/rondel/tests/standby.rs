@@ -228,7 +228,7 @@ fn one_of_two_that_start_together_is_active() {
     let (_router, net) = (router(&endpoint), Net::zenoh(&endpoint));
     let folders = [Folder::new(), Folder::new()];
     let deployments = [0, 1].map(|at| net.deployment(&folders[at], GROUP, FORMULA));
-    let _members = [0, 1].map(|at| start_rondel(["run", &deployments[at], "--prefer", &at.to_string()]));
+    let members = [0, 1].map(|at| start_rondel(["run", &deployments[at], "--prefer", &at.to_string()]));
     let deadline = Instant::now() + LIMIT;
     loop {
         let status = rondel(["standby", "status", &deployments[0], "--format", "json"]);
@@ -239,6 +239,18 @@ fn one_of_two_that_start_together_is_active() {
             break;
         }
         assert!(Instant::now() < deadline, "{}", status.stdout);
+    }
+    members[0].signal("STOP");
+    std::thread::sleep(Duration::from_millis(800));
+    members[0].signal("CONT");
+    let process = format!("process {} ", members[0].id());
+    loop {
+        let status = rondel(["standby", "status", &deployments[0]]).stdout;
+        let line = status.lines().find(|line| line.contains(&process));
+        if line.is_some_and(|line| line.contains("  stood still until ")) {
+            break;
+        }
+        assert!(Instant::now() < deadline, "{status}");
     }
 }
 

@@ -49,6 +49,24 @@ fn an_archive_is_surveyed_and_drafted() {
 }
 
 #[test]
+fn malformed_messages_are_counted_and_are_no_text() {
+    let folder = Folder::new();
+    let feed = b"<f><m time='1'><v>1</v></m><m time='2'><v>\xff</v></m><m time='3'><v>2</w></m></f>";
+    let archive = folder.file("feed.xml", feed);
+    let drafted = folder.path("drafted");
+    rondel(["init", &archive, "--folder", &drafted]).expect_status(0);
+    let specification = std::fs::read_to_string(format!("{drafted}/first.rondel")).unwrap();
+    assert!(specification.contains("2 messages were not of this type"), "{specification}");
+    assert!(!specification.contains("value: string"), "{specification}");
+    let deployment = std::fs::read_to_string(format!("{drafted}/rondel.yaml")).unwrap();
+    assert!(deployment.contains("encoding: xml"), "{deployment}");
+    let bad = folder.file("bad.xml", "<f><m><v>1</w></m></f>");
+    rondel(["init", &bad, "--folder", &folder.path("none")])
+        .expect_status(2)
+        .expect_stderr(&["none with messages that can be decoded"]);
+}
+
+#[test]
 fn the_user_names_topic_and_time() {
     let folder = Folder::new();
     let feed =

@@ -37,6 +37,9 @@ pub trait PartitionStates: Send + Sync {
     /// [`take_over`](PartitionStates::take_over).
     fn begin(&self, mark: PartitionMark) -> Result<(), String>;
 
+    /// Forgets a partition that was taken over and is not read; its state stays as it is.
+    fn forget(&self, partition: i32);
+
     /// Makes the states of partitions durable that another process takes over, and forgets them. Returns the partitions
     /// whose states contain all records up to the marks.
     fn give_up(&self, marks: &[PartitionMark]) -> Vec<i32>;

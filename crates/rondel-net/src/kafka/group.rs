@@ -123,27 +123,18 @@ impl Incoming {
         let client = self.consumer.client();
         let range = client.fetch_watermarks(topic, number, LIMIT).map_err(|error| error.to_string())?;
         let range = Range { low: range.0, high: range.1 };
-        let known = states.take_over(number)?.map(|mark| Mark { next: mark.next, last: mark.last });
-        let committed = if known.is_none() { self.committed(topic, number)? } else { None };
-        let Begin { mark, lost, is_new } = match committed {
-            Some(next) => Begin {
-                mark: Mark { next: next.clamp(range.low, range.high), last: now() },
-                lost: 0,
-                is_new: false,
-            },
-            None => {
-                let is_later = known.is_none() && number >= states.first_count(self.count(topic)?)?;
-                let first = if is_later { First::Oldest } else { First::Set(self.settings.start) };
-                partitions::begin(range, known, first)
-            }
-        };
-        states.begin(PartitionMark { partition: number, next: mark.next, last: mark.last })?;
+        let begun = states.take_over(number).and_then(|known| {
+            let known = known.map(|mark| Mark { next: mark.next, last: mark.last });
+            self.begin_at(&*states, (topic, number), range, known)
+        });
+        // Its session would go on with time alone, also after the group has revoked the partition.
+        let (Begin { mark, lost, is_new }, is_committed) = begun.inspect_err(|_| states.forget(number))?;
         let mut routes = self.routes();
         routes.unread_reasons.remove(&(topic.to_owned(), number));
         let partition = Partition { is_assigned: true, ..Partition::new(mark, true) };
         let read = routes.topics.entry(topic.to_owned()).or_default();
         read.partitions.insert(number, partition);
-        if committed.is_some() {
+        if is_committed {
             tracing::warn!(
                 "the partition {number} of the topic `{topic}` of Kafka has a committed offset and no state: its properties \
                  begin again at offset {}",
@@ -157,6 +148,32 @@ impl Incoming {
             routes.lost(topic, number, lost, mark.last);
         }
         Ok(mark.next)
+    }
+
+    /// Begins the state of a partition. Returns where reading begins, and whether at a committed offset.
+    fn begin_at(
+        &self,
+        states: &dyn PartitionStates,
+        (topic, number): (&str, i32),
+        range: Range,
+        known: Option<Mark>,
+    ) -> Result<(Begin, bool), String> {
+        let committed = if known.is_none() { self.committed(topic, number)? } else { None };
+        let begin = match committed {
+            Some(next) => Begin {
+                mark: Mark { next: next.clamp(range.low, range.high), last: now() },
+                lost: 0,
+                is_new: false,
+            },
+            None => {
+                let is_later = known.is_none() && number >= states.first_count(self.count(topic)?)?;
+                let first = if is_later { First::Oldest } else { First::Set(self.settings.start) };
+                partitions::begin(range, known, first)
+            }
+        };
+        let Mark { next, last } = begin.mark;
+        states.begin(PartitionMark { partition: number, next, last })?;
+        Ok((begin, committed.is_some()))
     }
 
     /// The number of partitions of a topic.
@@ -232,7 +249,8 @@ impl Incoming {
         let (mut partitions, mut offsets) = (Vec::new(), BTreeMap::new());
         for (topic, read) in &mut routes.topics {
             for (number, partition) in &mut read.partitions {
-                if partition.captured > partition.committed {
+                // Offsets of a topic that was created again are smaller.
+                if partition.captured != partition.committed {
                     partition.committed = partition.captured;
                     partitions.push((topic.clone(), *number));
                     offsets.insert(*number, partition.captured);

@@ -164,6 +164,9 @@ fn unusable(topic: &Topic, knows: impl Fn(&str) -> bool) -> Option<String> {
         (Some(kind @ (PayloadKind::Text | PayloadKind::Other | PayloadKind::Empty)), _) => {
             Some(format!("its payloads ({}) cannot be decoded", kind.name()))
         }
+        (Some(kind), _) if topic.unreadable() == topic.messages => {
+            Some(format!("none of its messages can be decoded as {}", kind.name()))
+        }
         _ => None,
     }
 }

@@ -286,6 +286,12 @@ impl Topic {
         self.writer = MessageWriter::new(message_type.encoding(), Some(message_type), FORM).ok();
     }
 
+    /// Sets that its messages are XML: one that is malformed counts as unreadable, and is no text.
+    pub fn set_xml(&mut self) {
+        self.known = Some(PayloadKind::Xml);
+        self.writer = MessageWriter::new(Encoding::Xml, None, FORM).ok();
+    }
+
     /// Sets the encoding of its messages, where a guess may be wrong.
     pub fn set_kind(&mut self, kind: PayloadKind) {
         self.known = Some(kind);
@@ -311,7 +317,9 @@ impl Topic {
         let written = writer.write(payload, LARGEST, &mut text);
         let is_large = written.as_ref().is_err_and(DecodeError::is_about_size);
         self.unreadable += u64::from(written.is_err() && !is_large);
-        (kind, written.ok().and_then(|()| serde_json::from_slice(&text).ok()))
+        // An element of XML with a text alone has no fields.
+        let value = written.ok().and_then(|()| serde_json::from_slice(&text).ok());
+        (kind, value.filter(serde_json::Value::is_object))
     }
 
     fn count(&mut self, kind: PayloadKind, bytes: usize, at: RecordedTime) {

@@ -18,6 +18,7 @@ pub struct RecordedSurvey<'c> {
     /// Number of the present line, from 1.
     number: u64,
     unreadable: Unreadable,
+    nameless: Nameless,
     choice: &'c Choice<'c>,
     /// Chosen times, once the recording has begun.
     chosen: Option<(Timestamp, Timestamp)>,
@@ -30,6 +31,26 @@ pub struct Unreadable {
     pub count: u64,
     /// Number of the first line, from 1; 0 without any.
     pub first: u64,
+}
+
+impl Unreadable {
+    /// Adds lines, of which this is the first one.
+    fn add(&mut self, count: u64, first: u64) {
+        if count > 0 {
+            self.first = if self.count == 0 { first } else { self.first.min(first) };
+            self.count += count;
+        }
+    }
+}
+
+/// Lines without a topic. A check reads them as messages of the only topic, and cannot read them where there are several.
+#[derive(Debug, Default)]
+struct Nameless {
+    lines: Unreadable,
+    /// Address of the first topic that a line names.
+    only: Option<String>,
+    /// Whether lines name further topics.
+    are_several: bool,
 }
 
 /// Chooses all messages.
@@ -50,7 +71,8 @@ impl RecordedSurvey<'_> {
         all.plain = Some(Arc::default());
         // Times are read as a check reads them.
         let lines = Lines::new(&[all], true, TimeUnit::Seconds).skip_errors(true);
-        RecordedSurvey { survey, lines, number: 0, unreadable: Unreadable::default(), choice, chosen: None }
+        let (unreadable, nameless) = Default::default();
+        RecordedSurvey { survey, lines, number: 0, unreadable, nameless, choice, chosen: None }
     }
 
     /// Adds a line, with its line break.
@@ -66,9 +88,7 @@ impl RecordedSurvey<'_> {
         let mut block = Block::new(Layout { topics: 1, ..Layout::default() });
         let read = self.lines.decode(line, 0, line.len(), &mut block);
         let (Ok(_), 1, Ok(value)) = (read, block.len(), guess::json(text)) else {
-            let Unreadable { count, first } = &mut self.unreadable;
-            *first = if *count == 0 { self.number } else { *first };
-            *count += 1;
+            self.unreadable.add(1, self.number);
             return Ok(());
         };
         let time = block.time(0);
@@ -83,14 +103,47 @@ impl RecordedSurvey<'_> {
             let is_of_broker = value.get("tst").is_some();
             let (topic, payload) = parts(value);
             // The output of `mosquitto_sub` is always of MQTT.
-            let address = if is_of_broker { format!("mqtt:{topic}") } else { topic.clone() };
+            let named = topic.as_ref().map(|topic| match is_of_broker {
+                true => format!("mqtt:{topic}"),
+                false => topic.clone(),
+            });
+            let Some(address) = self.address(named) else { return Ok(()) };
             let (kind, payload) = guess::of_value(payload);
             self.survey.value(&address, time, text.len(), kind, &payload);
-            if let Some(seen) = self.survey.topic(&address).filter(|_| is_of_broker) {
+            if let Some(topic) = topic.filter(|_| is_of_broker)
+                && let Some(seen) = self.survey.topic(&address)
+            {
                 seen.name = Some(topic);
             }
         }
         Ok(())
+    }
+
+    /// The address of the topic of the present line, which names this one; `None` if it is unreadable.
+    fn address(&mut self, named: Option<String>) -> Option<String> {
+        let Nameless { lines, only, are_several } = &mut self.nameless;
+        let Some(address) = named else {
+            if *are_several {
+                self.unreadable.add(1, self.number);
+                return None;
+            }
+            lines.add(1, self.number);
+            return Some(only.clone().unwrap_or_else(|| UNNAMED.to_owned()));
+        };
+        match only {
+            None => {
+                if lines.count > 0 {
+                    self.survey.rename(UNNAMED, &address);
+                }
+                *only = Some(address.clone());
+            }
+            Some(only) if *only != address && !*are_several => {
+                *are_several = true;
+                self.unreadable.add(lines.count, lines.first);
+            }
+            Some(_) => {}
+        }
+        Some(address)
     }
 
     /// Ends the survey. Returns it with the lines that could not be read.
@@ -103,12 +156,12 @@ impl RecordedSurvey<'_> {
 /// The name of a topic where lines do not name one.
 const UNNAMED: &str = "trace";
 
-/// Returns the topic and the payload of a line.
-fn parts(line: Value) -> (String, Value) {
-    let Value::Object(mut members) = line else { return (UNNAMED.to_owned(), line) };
+/// Returns the topic, if there is one, and the payload of a line.
+fn parts(line: Value) -> (Option<String>, Value) {
+    let Value::Object(mut members) = line else { return (None, line) };
     let topic = match members.remove("topic") {
-        Some(Value::String(topic)) => topic,
-        _ => UNNAMED.to_owned(),
+        Some(Value::String(topic)) => Some(topic),
+        _ => None,
     };
     let in_text = |payload: Value| match &payload {
         Value::String(text) => guess::json(text.as_bytes()).unwrap_or(payload),
@@ -149,11 +202,34 @@ mod tests {
                 "a",
                 json!({"v": 2}),
             ),
-            (json!([1, 2]), "trace", json!([1, 2])),
-            (json!({"v": 2}), "trace", json!({"v": 2})),
+            (json!([1, 2]), "", json!([1, 2])),
+            (json!({"v": 2}), "", json!({"v": 2})),
         ] {
-            assert_eq!(parts(line), (topic.to_owned(), payload));
+            let topic = (!topic.is_empty()).then(|| topic.to_owned());
+            assert_eq!(parts(line), (topic, payload));
         }
+    }
+
+    #[test]
+    fn lines_without_a_topic_are_those_of_a_check() {
+        let seen = |lines: &[&str]| {
+            let mut survey = RecordedSurvey::new(10);
+            lines.iter().for_each(|line| survey.line(format!("{line}\n").as_bytes()).unwrap());
+            let (survey, Unreadable { count, first }) = survey.end();
+            let topics = survey.topics().map(|(name, topic)| (name.to_owned(), topic.messages));
+            (topics.collect::<Vec<_>>(), (count, first))
+        };
+        let topics = |topics: &[(&str, u64)]| {
+            topics.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect::<Vec<_>>()
+        };
+        let (a, b) = ("{\"topic\": \"a\", \"v\": 1}", "{\"topic\": \"b\", \"v\": 1}");
+        assert_eq!(seen(&["{}", "{\"v\": 1}"]), (topics(&[("trace", 2)]), (0, 0)));
+        // The only topic has them, whichever comes first.
+        assert_eq!(seen(&["{}", a]), (topics(&[("a", 2)]), (0, 0)));
+        assert_eq!(seen(&[a, "{}", a]), (topics(&[("a", 3)]), (0, 0)));
+        // Those before the second topic were counted as messages of the first one.
+        assert_eq!(seen(&["x", a, "{}", b, "{}"]), (topics(&[("a", 2), ("b", 1)]), (3, 1)));
+        assert_eq!(seen(&[a, b, a, "{}", "x"]), (topics(&[("a", 2), ("b", 1)]), (2, 4)));
     }
 
     #[test]

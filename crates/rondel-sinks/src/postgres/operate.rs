@@ -192,6 +192,22 @@ impl Operations {
         })
     }
 
+    /// Numbers and parameters, as JSON objects, of the silences of a property that last at a time of day.
+    ///
+    /// # Errors
+    /// [`Unacted`]: the database cannot be used.
+    pub fn lasting_silences(&mut self, property: &str, at: i64) -> Result<Vec<(i64, String)>, Unacted> {
+        self.act(async |session| {
+            let sql =
+                "SELECT id, parameters::text FROM silences WHERE property = $1 AND until > $2 ORDER BY id";
+            let rows = session.query(sql, &[&property, &at]).await?;
+            let pair = |row: &tokio_postgres::Row| -> Result<(i64, String), Error> {
+                Ok((row.try_get(0)?, row.try_get(1)?))
+            };
+            rows.iter().map(pair).collect::<Result<Vec<_>, Error>>().map(Ok)
+        })
+    }
+
     /// Notes that an action is in an audit file.
     ///
     /// # Errors

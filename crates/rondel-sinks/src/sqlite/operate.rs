@@ -161,6 +161,20 @@ impl Operations {
         all().map_err(|error| self.writable.failed(&error))
     }
 
+    /// Numbers and parameters, as JSON objects, of the silences of a property that last at a time of day.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn lasting_silences(&self, property: &str, at: i64) -> Result<Vec<(i64, String)>, StoreError> {
+        let all = || -> rusqlite::Result<Vec<(i64, String)>> {
+            let sql = "SELECT id, parameters FROM silences WHERE property = ?1 AND until > ?2 ORDER BY id";
+            let mut statement = self.writable.connection.prepare(sql)?;
+            let all = statement.query_map(params![property, at], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            all.collect()
+        };
+        all().map_err(|error| self.writable.failed(&error))
+    }
+
     /// Notes that an action is in an audit file, so that no run records it.
     ///
     /// # Errors

@@ -1,10 +1,12 @@
 //! `rondel query`: the views of a store of verdicts.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, ValueParser};
 use clap::{Args, ValueEnum};
 
+use crate::deployment::nanoseconds;
 use crate::{complain, exit};
 
 /// Show the views of a store of verdicts
@@ -41,9 +43,9 @@ pub struct Query {
     /// Show at most N rows
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
-    /// End a query that has not ended within SECONDS
-    #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=86_400))]
-    timeout: u64,
+    /// End a query that has not ended within this time, such as "2 min"; a number alone is in seconds
+    #[arg(long, value_name = "DURATION", default_value = "30 s", value_parser = time_limit)]
+    timeout: Duration,
 }
 
 /// The format of rows.
@@ -62,6 +64,15 @@ Exit status:
   0  the rows were printed, or there is none
   2  wrong usage, the view does not have what an option names, or no run has the property or series
   3  the store could not be read, also within the time limit, or the output not be written";
+
+/// Parses a time limit: a duration, or a number of seconds.
+fn time_limit(text: &str) -> Result<Duration, &'static str> {
+    let nanos = nanoseconds(text).or_else(|| nanoseconds(&format!("{text} s")));
+    let limit = nanos.and_then(|nanos| u64::try_from(nanos).ok()).map(Duration::from_nanos);
+    limit
+        .filter(|limit| (Duration::from_millis(1)..=Duration::from_secs(86_400)).contains(limit))
+        .ok_or("must be a duration from 1 ms to 24 h, such as 2 s or 10 min")
+}
 
 /// The names of all views.
 #[cfg(feature = "sqlite")]
@@ -142,7 +153,7 @@ mod reading {
             };
             let limit = self.limit as usize;
             let rows = Reader::open(&self.file, LIMIT).and_then(|mut reader| {
-                reader.end_within(Duration::from_secs(self.timeout))?;
+                reader.end_within(self.timeout)?;
                 match (&self.sql, &self.view) {
                     (Some(sql), _) => Ok((reader.sql(sql, limit)?, Vec::new())),
                     (None, Some(view)) => {
@@ -162,8 +173,8 @@ mod reading {
                 StoreErrorKind::Query => (error.to_string(), exit::USAGE),
                 StoreErrorKind::Interrupted => {
                     let why = format!(
-                        "the query has not ended within {} s: choose fewer rows, or set another limit with --timeout",
-                        self.timeout
+                        "the query has not ended within {}: choose fewer rows, or set another limit with --timeout",
+                        duration(u64::try_from(self.timeout.as_nanos()).unwrap_or(u64::MAX))
                     );
                     (why, exit::TRACE)
                 }

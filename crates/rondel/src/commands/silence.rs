@@ -47,7 +47,7 @@ impl Silence {
 #[cfg(feature = "sqlite")]
 mod acting {
     use rondel_net::adapter::now;
-    use rondel_sinks::sqlite::NewSilence;
+    use rondel_sinks::sqlite::{NewSilence, is_same_value};
     use rondel_spec::nearest;
     use serde_json::{Map, Value};
 
@@ -79,11 +79,12 @@ mod acting {
             let parameters = chosen(&self.chosen)?;
             let from = now().as_nanos();
             let until = from.saturating_add(length);
-            let (mut is_database, mut uncovered) = (false, None);
+            let (mut is_database, mut uncovered, mut earlier) = (false, None, None);
             let action = self.operator.carry_out(|store, by| {
                 is_database = store.is_database();
                 check_property(store, property)?;
                 uncovered = unmatched(property, &parameters, &store.instances(property)?);
+                earlier = covering(&parameters, &store.lasting_silences(property, from)?);
                 let (parameters, comment) = (parameters.as_str(), self.operator.comment());
                 store.silence(&NewSilence { property, parameters, from, until, by, comment })
             })?;
@@ -93,6 +94,11 @@ mod acting {
             };
             if let Some(uncovered) = uncovered {
                 warn(&format!("{uncovered}; the silence is stored"));
+            }
+            if let Some(earlier) = earlier {
+                warn(&format!(
+                    "silence {earlier} covers the same already; both are stored, and each ends by itself or with --remove"
+                ));
             }
             let heeded = match is_database {
                 true => "; it is shown, and no run reads it: runs heed silences of a store of SQLite",
@@ -138,6 +144,16 @@ mod acting {
         Err(Refusal::usage(format!("no run of the store has a property '{property}'{meant}")))
     }
 
+    /// Returns the first of these silences that covers all that one with these parameters covers. All parameters are JSON
+    /// objects.
+    fn covering(parameters: &str, silences: &[(i64, String)]) -> Option<i64> {
+        let object = |text: &str| serde_json::from_str::<Map<String, Value>>(text).unwrap_or_default();
+        let own = object(parameters);
+        let has =
+            |(name, value): (&String, &Value)| own.get(name).is_some_and(|own| is_same_value(own, value));
+        silences.iter().find(|(_, other)| object(other).iter().all(has)).map(|(id, _)| *id)
+    }
+
     /// Returns the chosen values of parameters as a JSON object.
     fn chosen(all: &[String]) -> Result<String, Refusal> {
         let mut object = Map::new();
@@ -161,6 +177,21 @@ mod acting {
     #[allow(clippy::unwrap_used)]
     mod tests {
         use super::*;
+
+        #[test]
+        fn a_silence_covers_another_with_its_parameters() {
+            let silences = [(3, r#"{"id":1,"arm":"left"}"#.to_owned()), (4, r#"{"id":1}"#.to_owned())];
+            for (parameters, expected) in [
+                (r#"{"arm":"left","id":"1"}"#, Some(3)),
+                (r#"{"id":1,"arm":"right"}"#, Some(4)),
+                (r#"{"id":2}"#, None),
+                ("{}", None),
+            ] {
+                assert_eq!(covering(parameters, &silences), expected, "{parameters}");
+            }
+            assert_eq!(covering(r#"{"id":2}"#, &[(5, "{}".to_owned())]), Some(5));
+            assert_eq!(covering("{}", &[(5, "{}".to_owned())]), Some(5));
+        }
 
         #[test]
         fn values_of_parameters_are_numbers_truths_or_texts() {

@@ -196,6 +196,10 @@ impl Status {
         // The active one first; the others by their ids.
         members.sort_by_key(|(_, (sign, _))| sign.role != Role::Active);
         for (id, (sign, about)) in members {
+            let still = about.stood_still.map_or_else(String::new, |time| {
+                let time = times.text(Timestamp::from_nanos(time));
+                format!("  stood still until {time}, may have missed messages")
+            });
             let line = match self.format {
                 Format::Json => json!({
                     "member": id.to_string(),
@@ -204,15 +208,17 @@ impl Status {
                     "epoch": sign.epoch,
                     "prefer": sign.prefer,
                     "since": about.since as f64 / 1e9,
+                    "stood_still": about.stood_still.map(|time| time as f64 / 1e9),
                 })
                 .to_string(),
                 Format::Text => format!(
-                    "{:<8}  member {id}  process {}  epoch {}  prefer {}  receives since {}",
+                    "{:<8}  member {id}  process {}  epoch {}  prefer {}  receives since {}{}",
                     sign.role.as_str(),
                     about.process,
                     sign.epoch,
                     sign.prefer,
                     times.text(Timestamp::from_nanos(about.since)),
+                    still,
                 ),
             };
             // With standard output closed, the exit status still carries the result.

@@ -122,6 +122,10 @@ fn properties_are_silenced() {
             .expect_status(0)
             .expect_stderr(&["warning: ", said]);
     }
+    act(&store, &["silence", "low", "--for", "1 h"])
+        .expect_status(0)
+        .expect_stderr(&["warning: silence 2 covers the same already; both are stored"]);
+    act(&store, &["silence", "--remove", "5"]).expect_status(0);
     let removed = act(&store, &["silence", "--remove", "1"]);
     removed.expect_status(0).expect_stdout("silence 1 of 'per_id' has ended\n");
     refused(&store, &["silence", "--remove", "1"], 2, "silence 1 of 'per_id' ended at ");

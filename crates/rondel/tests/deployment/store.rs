@@ -271,7 +271,13 @@ fn query_without_an_end_is_ended() {
         "the query has not ended within 1 s: choose fewer rows, or set another limit with --timeout",
     ]);
     assert!(begun.elapsed() < LIMIT, "{:?}", begun.elapsed());
-    rondel(["query", &store, "--sql", endless, "--timeout", "0"]).expect_status(2);
+    rondel(["query", &store, "--sql", endless, "--timeout", "200 ms"]).expect_status(3);
+    rondel(["query", &store, "--sql", endless, "--timeout", "0.2"]).expect_status(3);
+    for wrong in ["0", "25 h", "soon"] {
+        rondel(["query", &store, "--sql", endless, "--timeout", wrong])
+            .expect_status(2)
+            .expect_stderr(&["must be a duration from 1 ms to 24 h, such as 2 s or 10 min"]);
+    }
     let text = "SELECT 'a' || char(8238) || 'b' AS x";
     let finished = rondel(["query", &store, "--sql", text, "--format", "json"]);
     finished.expect_status(0).expect_stdout("{\"x\":\"a\\u202eb\"}\n");

@@ -1,5 +1,10 @@
 //! Messages, keys, times and verdicts, and the commands beside `run`.
 
+use std::net::TcpListener;
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+
 use super::*;
 
 #[test]
@@ -12,6 +17,27 @@ fn records_are_checked_and_verdicts_published() {
     topics_are_listed_and_printed(&broker);
     recordings_are_made_and_replayed(&broker);
     ranges_of_records_are_checked(&broker);
+}
+
+#[test]
+fn temporary_files_are_removed_at_a_signal() {
+    // A broker that never answers.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let (folder, address) = (Folder::new(), silent.local_addr().unwrap().to_string());
+    let temporary = folder.path("temporary");
+    std::fs::create_dir(&temporary).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rondel"));
+    command.args(["check", "-f", "n < 1", "kafka:a", "--kafka-broker", &address]).env("TMPDIR", &temporary);
+    let check = Process::start(command);
+    let left = || std::fs::read_dir(&temporary).unwrap().count();
+    let begun = Instant::now();
+    while left() == 0 {
+        assert!(begun.elapsed() < Duration::from_secs(4), "no temporary folder");
+        thread::sleep(Duration::from_millis(10));
+    }
+    check.signal("INT");
+    check.finish().expect_status(130);
+    assert_eq!(left(), 0);
 }
 
 fn keys_are_parameters(broker: &KafkaBroker) {

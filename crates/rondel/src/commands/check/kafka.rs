@@ -1,16 +1,19 @@
 //! Records of Kafka that are checked as a recording: read once into a temporary file.
 
 use std::collections::{BTreeMap, HashMap};
+use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use clap::Args;
 use rondel_event::Timestamp;
 use rondel_net::kafka;
 use rondel_recording::{McapWriter, MessageHead, Temporary, WriterOptions};
 use rondel_runtime::text::counted;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
 
 use super::Check;
 use crate::deployment::{Address, Encoding};
@@ -106,13 +109,18 @@ impl Check {
         }
         let settings = self.kafka.settings().map_err(|reason| fail(&reason, exit::USAGE))?;
         let selection = self.kafka_selection().map_err(|reason| fail(&reason, exit::USAGE))?;
+        let folders = Arc::<Mutex<Vec<PathBuf>>>::default();
+        remove_at_signal(Arc::clone(&folders))
+            .map_err(|error| fail(&format!("cannot listen for signals: {error}"), exit::TRACE))?;
         for trace in self.traces.iter_mut().filter(|trace| is_address(trace)) {
             let name = trace.to_string_lossy().into_owned();
             let address = Address::parse(&name).map_err(|reason| fail(&reason, exit::USAGE))?;
             let Address::Kafka(place, encoding) = address else { continue };
             let interrupted = Arc::clone(&self.interrupted);
             let is_stopped = move || interrupted.load(Ordering::Relaxed);
-            let fetched = fetch(&settings, (&name, &place, encoding), &selection, &is_stopped);
+            let folder = Temporary::new().map_err(|error| fail(&unkept(&name, &error), exit::TRACE))?;
+            folders.lock().unwrap_or_else(PoisonError::into_inner).push(folder.path(""));
+            let fetched = fetch(&settings, (&name, &place, encoding), &selection, &is_stopped, folder);
             let fetched = fetched.map_err(|reason| fail(&reason, exit::TRACE))?;
             trace.clone_from(&fetched.path);
             self.fetched.push(fetched);
@@ -137,15 +145,40 @@ impl Check {
     }
 }
 
-/// Reads records into a temporary file.
+/// Removes these folders when a signal ends the check, which does not drop them.
+fn remove_at_signal(folders: Arc<Mutex<Vec<PathBuf>>>) -> io::Result<()> {
+    let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM])?;
+    let thread = std::thread::Builder::new().name("signals".to_owned());
+    let end = move || {
+        let Some(signal) = signals.forever().next() else { return };
+        for folder in folders.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+            // A folder that cannot be removed stays in the system's folder for temporary files.
+            let _ = std::fs::remove_dir_all(folder);
+        }
+        // The status that a shell reports for a process ended by a signal.
+        std::process::exit(128 + signal)
+    };
+    thread.spawn(end).map(drop)
+}
+
+/// The sentence about records that cannot be written to a temporary file.
+fn unkept(name: &str, error: &io::Error) -> String {
+    let way_out = match error.kind() {
+        io::ErrorKind::StorageFull => "; set TMPDIR to a folder with more room, or select fewer records",
+        _ => "",
+    };
+    format!("{name}: cannot keep its records in a temporary file: {error}{way_out}")
+}
+
+/// Reads records into a temporary file in a folder.
 fn fetch(
     settings: &kafka::Settings,
     (name, place, encoding): (&str, &str, Encoding),
     selection: &kafka::Selection,
     is_stopped: &dyn Fn() -> bool,
+    folder: Temporary,
 ) -> Result<Fetched, String> {
-    let failed = |error: std::io::Error| format!("{name}: cannot keep its records: {error}");
-    let folder = Temporary::new().map_err(failed)?;
+    let failed = |error: io::Error| unkept(name, &error);
     let path = folder.path("records.mcap");
     let mut writer = McapWriter::create(&path, &WriterOptions::default()).map_err(failed)?;
     let encoding = match encoding {

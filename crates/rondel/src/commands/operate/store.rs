@@ -120,6 +120,15 @@ impl OpenStore {
         of_store!(self, operations => operations.instances(property))
     }
 
+    /// Returns the silences of a property that last at a time of day, with their parameters.
+    pub(in crate::commands) fn lasting_silences(
+        &mut self,
+        property: &str,
+        at: i64,
+    ) -> Result<Vec<(i64, String)>, Refusal> {
+        of_store!(self, operations => operations.lasting_silences(property, at))
+    }
+
     /// Notes that an action is in an audit file.
     pub(super) fn note_audited(&mut self, action: i64) -> Result<(), Refusal> {
         of_store!(self, operations => operations.note_audited(action))

@@ -105,9 +105,13 @@ fn messages(
                 None
             })
         });
-        if encoding(recorded) == Some(Encoding::Ros1) {
-            let is_ulog = recorded.encoding == "ulog";
-            topic.set_kind(if is_ulog { PayloadKind::Ulog } else { PayloadKind::Ros1 });
+        match encoding(recorded) {
+            Some(Encoding::Ros1) => {
+                let is_ulog = recorded.encoding == "ulog";
+                topic.set_kind(if is_ulog { PayloadKind::Ulog } else { PayloadKind::Ros1 });
+            }
+            Some(Encoding::Xml) => topic.set_xml(),
+            _ => {}
         }
         let Some(schema) = recorded.schema.as_ref().filter(|_| !topic.is_of_node()) else { continue };
         topic.message_type = Some(schema.name.clone());

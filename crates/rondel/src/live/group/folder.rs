@@ -79,10 +79,14 @@ impl StateFolder {
 
     /// Replaces a state. Returns false if another member has taken it over.
     pub(super) fn save(&self, partition: i32, number: u64, state: &[u8]) -> io::Result<bool> {
-        if self.file(partition, number.saturating_add(1)).try_exists()? {
+        let own = self.file(partition, number);
+        // After several of others, the own file and the next one are removed.
+        let is_lost = self.file(partition, number.saturating_add(1)).try_exists()?
+            || !own.try_exists()? && self.numbers(partition)?.into_iter().any(|other| other > number);
+        if is_lost {
             return Ok(false);
         }
-        durable::replace(&self.file(partition, number), state).map(|()| true)
+        durable::replace(&own, state).map(|()| true)
     }
 
     /// Returns the number of partitions that the topic had at the first call of any member, which is `count` for that one.
@@ -158,6 +162,9 @@ mod tests {
         let mut numbers = states.numbers(3).unwrap();
         numbers.sort_unstable();
         assert_eq!(numbers, [2, 3]);
+        assert!(states.claim(3, 4, b"fourth").unwrap());
+        assert!(!states.save(3, 1, b"late").unwrap(), "its file and the next one are gone");
+        assert!(!states.file(3, 1).exists());
         assert_eq!(states.newest(30).unwrap(), None, "another partition");
         fs::remove_dir_all(root).unwrap();
     }

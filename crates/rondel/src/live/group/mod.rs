@@ -5,7 +5,7 @@ mod folder;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
@@ -30,6 +30,8 @@ pub struct GroupStates {
     /// Publishers of verdicts. They end before the client, which holds the states.
     publishers: Vec<Weak<dyn Publisher>>,
     owned: Mutex<BTreeMap<i32, Owned>>,
+    /// Number of the last take-over, or of the last captured state.
+    order: AtomicU64,
     /// Whether a greater number of partitions was reported.
     is_grown: AtomicBool,
 }
@@ -41,6 +43,15 @@ struct Owned {
     number: u64,
     /// Offset in the state, once it is written.
     saved: Option<i64>,
+    /// Number of the take-over or, later, of the state that was written: earlier ones are not written any more.
+    order: u64,
+}
+
+/// A state that is not written yet.
+struct Captured {
+    mark: PartitionMark,
+    state: Vec<u8>,
+    order: u64,
 }
 
 impl GroupStates {
@@ -57,41 +68,43 @@ impl GroupStates {
         let folder = StateFolder::open(&group.state, &group.name, topic).map_err(|error| {
             format!("cannot write states of the group to {}: {error}", group.state.display())
         })?;
-        let (owned, is_grown) = Default::default();
+        let (owned, order, is_grown) = Default::default();
         let topic = topic.to_owned();
         let publishers = publishers.iter().map(Arc::downgrade).collect();
-        Ok(Arc::new(GroupStates { pipeline, folder, topic, publishers, owned, is_grown }))
+        Ok(Arc::new(GroupStates { pipeline, folder, topic, publishers, owned, order, is_grown }))
     }
 
     fn owned(&self) -> MutexGuard<'_, BTreeMap<i32, Owned>> {
         self.owned.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Forgets a partition.
-    fn forget(&self, partition: i32) {
-        self.owned().remove(&partition);
-        self.pipeline.remove_partition(partition);
+    fn next_order(&self) -> u64 {
+        self.order.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    fn snapshot(&self, mark: &PartitionMark) -> Option<Vec<u8>> {
-        self.pipeline.partition_snapshot(mark, write_mark(mark))
+    /// Captures the state of a partition; `None` without a session.
+    fn capture(&self, mark: &PartitionMark) -> Option<Captured> {
+        let order = self.next_order();
+        let state = self.pipeline.partition_snapshot(mark, write_mark(mark))?;
+        Some(Captured { mark: *mark, state, order })
     }
 
     /// Writes states. Partitions that other members have taken over are forgotten.
-    fn save(&self, states: Vec<(PartitionMark, Vec<u8>)>) -> io::Result<Vec<i32>> {
+    fn save(&self, states: Vec<Captured>) -> io::Result<Vec<i32>> {
         let (mut saved, mut lost) = (Vec::new(), Vec::new());
         let mut failure = None;
         {
             let mut owned = self.owned();
-            for (PartitionMark { partition, next, .. }, state) in states {
+            for Captured { mark: PartitionMark { partition, next, .. }, state, order } in states {
                 let Some(own) = owned.get_mut(&partition) else { continue };
-                // A later one may have been written meanwhile.
-                if own.saved.is_some_and(|saved| saved > next) {
+                // A later one may have been written, or the partition given up and taken over again. Offsets do not show
+                // it: those of a topic that was created again are smaller.
+                if own.order > order {
                     continue;
                 }
                 match self.folder.save(partition, own.number, &state) {
                     Ok(true) => {
-                        own.saved = Some(next);
+                        (own.saved, own.order) = (Some(next), order);
                         saved.push(partition);
                     }
                     Ok(false) => lost.push(partition),
@@ -131,7 +144,8 @@ impl PartitionStates for GroupStates {
             })
         });
         let mark = mark.transpose().inspect_err(|_| self.pipeline.remove_partition(partition))?;
-        self.owned().insert(partition, Owned { number: number.saturating_add(1), saved: None });
+        let own = Owned { number: number.saturating_add(1), saved: None, order: self.next_order() };
+        self.owned().insert(partition, own);
         Ok(mark)
     }
 
@@ -152,7 +166,7 @@ impl PartitionStates for GroupStates {
     fn begin(&self, mark: PartitionMark) -> Result<(), String> {
         let PartitionMark { partition, next, .. } = mark;
         let own = self.owned().get(&partition).copied().ok_or("it was not taken over")?;
-        let state = self.snapshot(&mark).ok_or("it has no session")?;
+        let Captured { state, order, .. } = self.capture(&mark).ok_or("it has no session")?;
         let claimed = self.folder.claim(partition, own.number, &state);
         let outcome = match claimed {
             Ok(true) => Ok(()),
@@ -164,7 +178,7 @@ impl PartitionStates for GroupStates {
         };
         match &outcome {
             Ok(()) => {
-                self.owned().insert(partition, Owned { saved: Some(next), ..own });
+                self.owned().insert(partition, Owned { saved: Some(next), order, ..own });
                 say(&format!("partition {partition} of {} is assigned: from offset {next}", self.topic));
             }
             Err(_) => self.forget(partition),
@@ -172,9 +186,13 @@ impl PartitionStates for GroupStates {
         outcome
     }
 
+    fn forget(&self, partition: i32) {
+        self.owned().remove(&partition);
+        self.pipeline.remove_partition(partition);
+    }
+
     fn give_up(&self, marks: &[PartitionMark]) -> Vec<i32> {
-        let snapshot = |mark: &PartitionMark| Some((*mark, self.snapshot(mark)?));
-        let states: Vec<(PartitionMark, Vec<u8>)> = marks.iter().filter_map(snapshot).collect();
+        let states: Vec<Captured> = marks.iter().filter_map(|mark| self.capture(mark)).collect();
         // An undelivered verdict would be lost once the state is written.
         let mut publishers = self.publishers.iter().filter_map(Weak::upgrade);
         let is_settled = publishers.all(|publisher| publisher.settle(SETTLE));
@@ -202,7 +220,7 @@ impl PartitionStates for GroupStates {
 pub struct KeptStates {
     states: Arc<GroupStates>,
     /// States of the last snapshot, which are not written yet.
-    pending: Mutex<Vec<(PartitionMark, Vec<u8>)>>,
+    pending: Mutex<Vec<Captured>>,
 }
 
 impl KeptStates {
@@ -211,7 +229,7 @@ impl KeptStates {
         KeptStates { states, pending: Mutex::default() }
     }
 
-    fn pending(&self) -> MutexGuard<'_, Vec<(PartitionMark, Vec<u8>)>> {
+    fn pending(&self) -> MutexGuard<'_, Vec<Captured>> {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -230,8 +248,7 @@ impl State for KeptStates {
         let marks = kafka::partition_marks(kafka::split(&marks).0);
         let is_new =
             |mark: &&PartitionMark| saved.get(&mark.partition).is_some_and(|saved| *saved != Some(mark.next));
-        let state = |mark: &PartitionMark| Some((*mark, self.states.snapshot(mark)?));
-        let states = marks.iter().filter(is_new).filter_map(state).collect();
+        let states = marks.iter().filter(is_new).filter_map(|mark| self.states.capture(mark)).collect();
         *self.pending() = states;
         Vec::new()
     }

@@ -47,7 +47,7 @@ impl Pipeline {
     pub fn look_within<T>(&self, limit: Duration, look: impl FnOnce(&Summary, &Present) -> T) -> Option<T> {
         let mut state = self.state_within(limit)?;
         let (summary, _) = state.summary();
-        Some(look(&summary, &state.session.present()))
+        Some(look(&summary, &state.present()))
     }
 
     /// Returns a copy of everything that is counted and measured; `None` if the evaluating thread holds the lock for

@@ -29,6 +29,8 @@ const LOOK: Duration = Duration::from_millis(20);
 const STUCK: Nanos = 1_000_000_000;
 /// The same in leases, if that is longer.
 const STUCK_LEASES: Nanos = 10;
+/// The least time after which a thread that does not run has stood still, as for pauses of a session.
+const STILL: Nanos = 500_000_000;
 /// The least time after which an active member without a standby warns.
 const ALONE: Nanos = 10_000_000_000;
 /// Time limit for delivering the last sign.
@@ -130,11 +132,16 @@ impl Worker {
         let wait = in_ms(self.election.next(now) - now);
         self.say(&format!("member {} (process {process}) waits {wait} for an active one", self.id));
         loop {
-            let mut next = match incoming.recv_timeout(self.pause()) {
+            let pause = self.pause();
+            let due = self.now().saturating_add(i64::try_from(pause.as_nanos()).unwrap_or(i64::MAX));
+            let mut next = match incoming.recv_timeout(pause) {
                 Ok(event) => Some(event),
                 Err(RecvTimeoutError::Timeout) => None,
                 Err(RecvTimeoutError::Disconnected) => return self.finish(),
             };
+            if self.now().saturating_sub(due) >= STILL {
+                self.about.stood_still = Some(rondel_net::adapter::now().as_nanos());
+            }
             // After a pause of the process, an active member stops first, and another one first receives what has come.
             if self.election.role() == Role::Active {
                 self.look();

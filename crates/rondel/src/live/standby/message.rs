@@ -13,6 +13,8 @@ pub struct About {
     pub since: i64,
     /// Time of day of its first message, if it has received any.
     pub first: Option<i64>,
+    /// Time of day at which it last ran again after it had stood still, if it has.
+    pub stood_still: Option<i64>,
     /// A hash of its specification.
     pub specification: u64,
     /// Its lease.
@@ -36,7 +38,7 @@ pub enum Message {
 /// Writes a sign of life.
 pub fn write_sign(group: &str, sign: &Sign, about: &About) -> Vec<u8> {
     let Sign { from, number, epoch, prefer, role, position, ends, successor } = sign;
-    let About { process, since, first, specification, lease } = about;
+    let About { process, since, first, stood_still, specification, lease } = about;
     let sign = json!({
         "group": group,
         "member": from.to_string(),
@@ -50,6 +52,7 @@ pub fn write_sign(group: &str, sign: &Sign, about: &About) -> Vec<u8> {
         "process": process,
         "since": since,
         "first": first,
+        "stood_still": stood_still,
         "specification": format!("{specification:016x}"),
         "lease": lease,
     });
@@ -92,6 +95,7 @@ pub fn read(group: &str, payload: &[u8]) -> Option<Message> {
         process: u32::try_from(number("process")?).ok()?,
         since: integer("since")?,
         first: integer("first"),
+        stood_still: integer("stood_still"),
         specification: u64::from_str_radix(text("specification")?, 16).ok()?,
         lease: integer("lease")?,
     };
@@ -120,8 +124,14 @@ mod tests {
             ends: false,
             successor: Some(MemberId(u64::MAX)),
         };
-        let (since, first) = (5, Some(6));
-        let about = About { process: 12, since, first, specification: u64::MAX, lease: 30_000_000 };
+        let about = About {
+            process: 12,
+            since: 5,
+            first: Some(6),
+            stood_still: Some(7),
+            specification: u64::MAX,
+            lease: 30_000_000,
+        };
         for sign in [sign, Sign { position: None, successor: None, ends: true, ..sign }] {
             let written = write_sign("a", &sign, &about);
             assert_eq!(read("a", &written), Some(Message::Sign(sign, about)));

@@ -186,6 +186,7 @@ impl Membership {
             process: std::process::id(),
             since: state.since,
             first: None,
+            stood_still: None,
             specification: crc32fast::hash(deployment.specification.sources.text().as_bytes()).into(),
             lease: lease(settings),
         };
