@@ -82,7 +82,7 @@ impl Pipeline {
 
 impl State {
     /// Evaluates all messages and the verdicts that time has decided. Returns the next deadline.
-    fn poll(&mut self) -> Option<Ticks> {
+    pub(super) fn poll(&mut self) -> Option<Ticks> {
         let mut first = None;
         self.each(|state| {
             let due = state.session.poll();
