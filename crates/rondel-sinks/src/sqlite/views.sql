@@ -8,7 +8,7 @@ SELECT s.name AS series, p.name AS property, p.severity, nullif(t.parameters, '{
        strftime('%Y-%m-%dT%H:%M:%fZ', t.time / 1e9, 'unixepoch') AS latest,
        (SELECT r.end IS NULL FROM runs r WHERE r.series = s.id ORDER BY r.id DESC LIMIT 1) AS is_observed,
        v.id AS violation,
-       CASE WHEN v.acknowledged_until IS NULL OR v.acknowledged_until > CAST(strftime('%s', 'now') AS INTEGER) * 1000000000
+       CASE WHEN v.acknowledged_until IS NULL OR v.acknowledged_until > (julianday('now') - 2440587.5) * 86400e9
             THEN v.acknowledged_by END AS acknowledged_by,
        t.time AS time_ns, t.since AS since_ns
 FROM states t
@@ -39,14 +39,14 @@ SELECT v.id, s.name AS series, p.name AS property, p.severity, nullif(v.paramete
        strftime('%Y-%m-%dT%H:%M:%fZ', v.begin / 1e9, 'unixepoch') AS begin,
        strftime('%Y-%m-%dT%H:%M:%fZ', v.last / 1e9, 'unixepoch') AS last,
        v.count, v.worst,
-       CASE WHEN v.acknowledged_until IS NULL OR v.acknowledged_until > CAST(strftime('%s', 'now') AS INTEGER) * 1000000000
+       CASE WHEN v.acknowledged_until IS NULL OR v.acknowledged_until > (julianday('now') - 2440587.5) * 86400e9
             THEN v.acknowledged_by END AS acknowledged_by,
        strftime('%Y-%m-%dT%H:%M:%fZ', v.acknowledged_at / 1e9, 'unixepoch') AS acknowledged_at,
        strftime('%Y-%m-%dT%H:%M:%fZ', v.acknowledged_until / 1e9, 'unixepoch') AS acknowledged_until, v.comment,
        (SELECT d.because_of FROM verdicts d WHERE d.seq = v.verdict) AS because_of,
        -- As `Silences::is_silenced` decides.
        (SELECT strftime('%Y-%m-%dT%H:%M:%fZ', max(q.until) / 1e9, 'unixepoch') FROM silences q
-        WHERE q.property = p.name AND q.until > CAST(strftime('%s', 'now') AS INTEGER) * 1000000000
+        WHERE q.property = p.name AND q.until > (julianday('now') - 2440587.5) * 86400e9
         -- json_each has booleans as 1 and 0.
         AND NOT EXISTS (SELECT 1 FROM
             (SELECT key, CASE WHEN type IN ('true', 'false') THEN type ELSE value END AS value FROM json_each(q.parameters)) j
@@ -123,7 +123,7 @@ SELECT q.id, q.property, nullif(q.parameters, '{}') AS parameters,
        strftime('%Y-%m-%dT%H:%M:%fZ', q.until / 1e9, 'unixepoch') AS until, q.set_by, nullif(q.comment, '') AS comment,
        q."from" AS time_ns
 FROM silences q
-WHERE q.until > CAST(strftime('%s', 'now') AS INTEGER) * 1000000000;
+WHERE q.until > (julianday('now') - 2440587.5) * 86400e9;
 
 CREATE VIEW all_actions AS
 SELECT a.id, strftime('%Y-%m-%dT%H:%M:%fZ', a.at / 1e9, 'unixepoch') AS at, a.operator, a.kind, a.members,
