@@ -5,7 +5,7 @@
 //! | `{"topic":…, "time":…, "data":{…}}` | `data` is an object | `data` | `time` | `arrival`, if it is there |
 //! | `mosquitto_sub -F %J` or `-F %j` | it has `tst` and `payload` | `payload`; if that is a string, the object that is written in it | `tst` | `tst` |
 //! | `rondel tap --format json` | it has `arrival` and, if `data` is no object, either `message` or no members but `topic`, `time`, `arrival` (a number), `origin` and `data` or `payload` (a string) | `data`; `message`, as older versions wrote it; or the object in `payload` | `time` | `arrival` |
-//! | event | it has `event` with the name of a [`TopicEvent`](rondel_event::TopicEvent) and no members but `topic`, `time`, `arrival`, `origin` and an object `key`; a flat message if it has no `arrival` and a field `event` is read of its topic | | `time` | `arrival` |
+//! | event | it has `event` with the name of a [`TopicEvent`](rondel_event::TopicEvent) and no members but `topic`, `time`, `arrival`, `origin` and an object `key`; that of an owner also a string `publisher`; a flat message if it has no `arrival` and a field `event` is read of its topic | | `time` | `arrival` |
 //! | flat | it is of no other form | all members but `topic` and `time` | `time` | |
 //! | array | it is an array | the array | | |
 //!

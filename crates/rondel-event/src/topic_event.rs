@@ -13,12 +13,20 @@ pub enum TopicEvent {
     Unregistered,
     /// Liveness: a publisher of the topic is alive. A state, unlike the others.
     Alive,
+    /// Ownership: a publisher owns an instance of the topic, or none does. A state with a text: the id of the publisher,
+    /// empty for none.
+    Owner,
 }
 
 impl TopicEvent {
     /// All kinds.
-    pub const ALL: [TopicEvent; 4] =
-        [TopicEvent::MissedDeadline, TopicEvent::Disposed, TopicEvent::Unregistered, TopicEvent::Alive];
+    pub const ALL: [TopicEvent; 5] = [
+        TopicEvent::MissedDeadline,
+        TopicEvent::Disposed,
+        TopicEvent::Unregistered,
+        TopicEvent::Alive,
+        TopicEvent::Owner,
+    ];
 
     /// Returns the name in formulas, which is also that of the field.
     pub fn name(self) -> &'static str {
@@ -27,6 +35,7 @@ impl TopicEvent {
             TopicEvent::Disposed => "disposed",
             TopicEvent::Unregistered => "unregistered",
             TopicEvent::Alive => "alive",
+            TopicEvent::Owner => "owner",
         }
     }
 
@@ -48,6 +57,39 @@ impl TopicEvent {
 
     /// The name of the field with the key of an instance.
     pub const KEY: &str = "key";
+
+    /// The name of the publisher that owns an instance in a recorded event.
+    pub const PUBLISHER: &str = "publisher";
+
+    /// Returns whether the event has a text: the publisher that owns an instance.
+    pub fn has_publisher(self) -> bool {
+        self == TopicEvent::Owner
+    }
+
+    /// Returns the message about the owner of a topic, or of its instance with this key, an object in JSON. `publisher` is
+    /// a text in JSON, in quotation marks.
+    pub fn owner_message(publisher: &str, key: Option<&str>) -> String {
+        let name = TopicEvent::Owner.name();
+        match key {
+            Some(key) => format!("{{\"{name}\":{publisher},\"{}\":{key}}}", TopicEvent::KEY),
+            None => format!("{{\"{name}\":{publisher}}}"),
+        }
+    }
+
+    /// Returns the publisher and the key in a message that [`TopicEvent::owner_message`] returned.
+    pub fn owner_in(message: &str) -> Option<(&str, Option<&str>)> {
+        let head = format!("{{\"{}\":", TopicEvent::Owner.name());
+        let rest = message.strip_prefix(&head)?.strip_suffix('}')?;
+        let mut is_escaped = false;
+        let end = rest.bytes().skip(1).position(|byte| {
+            let ends = byte == b'"' && !is_escaped;
+            is_escaped = byte == b'\\' && !is_escaped;
+            ends
+        })?;
+        let (publisher, rest) = rest.split_at(end + 2);
+        let key = rest.strip_prefix(&format!(",\"{}\":", TopicEvent::KEY));
+        Some((publisher, key))
+    }
 
     /// Returns the field of a message about the event that names it.
     pub fn path(self) -> Path {
@@ -82,5 +124,32 @@ impl TopicEvent {
             "not_alive" => Some((TopicEvent::Alive, false)),
             _ => TopicEvent::named(written).map(|event| (event, true)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_owner_is_read_as_it_is_written() {
+        for publisher in [r#""""#, r#""front""#, r#""a\"b\\""#, r#""{\"key\":1}""#] {
+            for key in [None, Some(r#"{"id":1}"#)] {
+                let message = TopicEvent::owner_message(publisher, key);
+                assert_eq!(TopicEvent::owner_in(&message), Some((publisher, key)), "{message}");
+                assert_eq!(TopicEvent::Owner.key_in(&message), None, "{message}");
+            }
+        }
+        assert_eq!(TopicEvent::owner_in(r#"{"alive":true}"#), None);
+        assert_eq!(TopicEvent::owner_in(r#"{"owner":"a"#), None);
+    }
+
+    #[test]
+    fn every_event_is_read_by_its_name() {
+        for event in TopicEvent::ALL {
+            assert_eq!(TopicEvent::named(event.name()), Some(event));
+            assert_eq!(TopicEvent::read(event.written(true)), Some((event, true)));
+        }
+        assert_eq!(TopicEvent::read("not_alive"), Some((TopicEvent::Alive, false)));
     }
 }

@@ -72,6 +72,48 @@ fn an_event_waits_for_earlier_messages_and_nothing_waits_for_it() {
 }
 
 #[test]
+fn the_owner_is_a_state_of_its_topic() {
+    use Verdict::{Inconclusive, Satisfied, Violated};
+    let text = "topic gear { report: int } property owned = owner(gear) == \"a\"";
+    let spec = rondel_spec::parse(text).spec.unwrap();
+    let mut session = Session::new(&spec, Options::default()).unwrap();
+    assert!(session.reads_owner());
+    gear(&mut session, 0);
+    assert!(session.owner(GEAR, "a", None, at(1)));
+    gear(&mut session, 2);
+    assert!(session.owner(GEAR, "", None, at(3)));
+    assert!(session.owner(GEAR, "a", None, at(4)));
+    assert!(!session.owner(TopicId(1), "a", None, at(5)));
+    assert_eq!(lives(&mut session), [Inconclusive, Satisfied, Violated, Satisfied]);
+    let other = plan(Alignment::new(Policy::Arrival)).start().unwrap();
+    assert!(!other.reads_owner());
+}
+
+#[test]
+fn each_instance_has_an_owner() {
+    use Verdict::{Inconclusive, Satisfied, Violated};
+    let text = "topic track { id: int, x: float }
+        property mine for each id in track.id = owner(track) == \"a\"";
+    let parsed = rondel_spec::parse(text);
+    let inputs =
+        vec![Input { encoding: Encoding::Cdr, message_type: Some(of_type("Track")), ..Input::default() }];
+    let clock = Arc::new(ManualClock::default());
+    let options = Options { inputs, live: true, clock, ..Options::default() };
+    let mut session = SessionPlan::new(&parsed.spec.unwrap(), options).unwrap().start().unwrap();
+    session.push(GEAR, Stamp::at(at(0)), &serialised(1)).unwrap();
+    // By a whole message, and by the key alone, in the second version.
+    assert!(session.owner(GEAR, "a", Some((&serialised(1), true)), at(1)));
+    assert!(session.owner(GEAR, "b", Some((&[0, 7, 0, 0, 2, 0, 0, 0], false)), at(2)));
+    assert!(session.owner(GEAR, "", Some((&serialised(1), true)), at(3)));
+    // No instance is named.
+    assert!(session.owner(GEAR, "a", Some((&[0, 7, 0, 0, 2], false)), at(4)));
+    session.finish();
+    let verdicts: Vec<_> = of_each(&mut session).into_iter().map(|(_, id, verdict)| (id, verdict)).collect();
+    let expected = [("1", Inconclusive), ("1", Satisfied), ("2", Violated), ("1", Violated)];
+    assert_eq!(verdicts, expected.map(|(id, verdict)| (id.to_owned(), verdict)));
+}
+
+#[test]
 fn sets_of_messages_have_no_events() {
     let error = plan(Alignment::new(Policy::Latest)).start().err().unwrap();
     assert!(error.to_string().starts_with("events of topics, such as `missed_deadline(topic)`"), "{error}");

@@ -1,10 +1,11 @@
 //! Events of topics: what a network says of a topic beside its messages.
 //!
 //! The events of a declared topic are the messages of a further topic, which has the name of the declared one and no
-//! declaration of its own. Such a message has one field: the name of the event, with `true`, or for
-//! [`TopicEvent::Alive`] whether a publisher is alive. An event of one instance also has the key of it, where the network
-//! names it: by these fields it belongs to an instance of a property with parameters. So the operators of the language, and the engine, treat an event
-//! like any other message, and whether a publisher is alive like any other field.
+//! declaration of its own. Such a message has one field: the name of the event, with `true`, for
+//! [`TopicEvent::Alive`] whether a publisher is alive, or for [`TopicEvent::Owner`] the id of the owner. An event of one
+//! instance also has the key of it, where the network names it: by these fields it belongs to an instance of a property
+//! with parameters. So the operators of the language, and the engine, treat an event like any other message, and whether
+//! a publisher is alive, or which one owns an instance, like any other field.
 
 use rondel_event::{Path, TopicEvent, TopicId};
 
@@ -40,6 +41,11 @@ impl Spec {
             self.events.push(of);
             TopicId(self.topics.len() as u32 - 1)
         })
+    }
+
+    /// Returns whether an expression reads the owner of a topic.
+    pub fn reads_owner(&self) -> bool {
+        self.nodes.iter().any(|node| matches!(self.event(node), Some((_, TopicEvent::Owner))))
     }
 
     /// Returns the events of topics that a node reads, directly or through its operands and machines, each once.
@@ -83,6 +89,12 @@ impl TestMessage {
     /// Returns the message as text: the topic and the content, or an event as it is written.
     pub fn text(&self, spec: &Spec) -> String {
         let topic = &spec.topics[self.topic.index()].name;
+        if spec.events_of(self.topic).is_some()
+            && let Some((publisher, key)) = TopicEvent::owner_in(&self.json)
+        {
+            let key = key.map(|key| format!(" {key}")).unwrap_or_default();
+            return format!("{}({topic}) == {publisher}{key}", TopicEvent::Owner.name());
+        }
         let states = |event: &TopicEvent, holds: bool| self.json == event.message(holds);
         let event = TopicEvent::ALL.into_iter().find(|event| states(event, true) || states(event, false));
         match event.filter(|_| spec.events_of(self.topic).is_some()) {

@@ -1,5 +1,6 @@
 //! Lines that are events of topics: `{"topic": "gear", "time": 12.5, "event": "missed_deadline"}`. Those of an instance
-//! may have its key: `{"topic": "track", "time": 13, "event": "disposed", "key": {"id": 7}}`.
+//! may have its key: `{"topic": "track", "time": 13, "event": "disposed", "key": {"id": 7}}`. That of an owner has a
+//! publisher: `{"topic": "gear", "time": 14, "event": "owner", "publisher": "front"}`.
 
 use rondel_event::{Block, Rows, TopicEvent};
 
@@ -16,13 +17,18 @@ impl Members {
         self.event.is_some() && !is_message && !self.has_others
     }
 
+    /// Returns the event with a name, and its value, if the line has the members of it.
+    pub(super) fn named_event(&self, name: &str) -> Option<(TopicEvent, bool)> {
+        TopicEvent::read(name).filter(|(event, _)| event.has_publisher() == self.publisher.is_some())
+    }
+
     /// Returns the event of a line, and its value; `None` if the line is a message.
     pub(super) fn event(&self, line: &[u8], roots: &Roots) -> Option<(TopicEvent, bool)> {
         let event = self.event.filter(|event| event.kind == Kind::String && self.may_be_event())?;
         if roots.reads_event && self.arrival.is_none() {
             return None;
         }
-        TopicEvent::read(std::str::from_utf8(&line[event.start + 1..event.end - 1]).ok()?)
+        self.named_event(std::str::from_utf8(&line[event.start + 1..event.end - 1]).ok()?)
     }
 }
 
@@ -64,13 +70,13 @@ impl Lines {
             }
         }
         // The other events concern the whole topic, whichever key is given.
-        let key = members
-            .key
-            .filter(|_| event.has_key())
-            .and_then(|key| std::str::from_utf8(&line[key.start..key.end]).ok());
-        let message = match key {
-            Some(key) => event.message_of(key),
-            None => event.message(holds),
+        let written = |member: Member| std::str::from_utf8(&line[member.start..member.end]).ok();
+        let key = members.key.filter(|_| event.has_key()).and_then(written);
+        let publisher = members.publisher.and_then(written);
+        let message = match (publisher, key) {
+            (Some(publisher), key) => TopicEvent::owner_message(publisher, key),
+            (None, Some(key)) => event.message_of(key),
+            (None, None) => event.message(holds),
         };
         framed.extend_from_slice(format!("\"data\":{message}}}").as_bytes());
         let row = block.push(id, self.time);

@@ -23,6 +23,8 @@ pub(super) struct Members {
     pub(super) event: Option<Member>,
     /// Key of the instance of an event: an object.
     pub(super) key: Option<Member>,
+    /// Publisher of an event: a string.
+    pub(super) publisher: Option<Member>,
     pub(super) tst: Option<Member>,
     /// Whether there are members that `rondel tap` does not write.
     pub(super) has_others: bool,
@@ -99,6 +101,8 @@ impl Members {
                 members.event = member;
             } else if key.is("key") && kind == Kind::Object {
                 members.key = member;
+            } else if key.is("publisher") && kind == Kind::String {
+                members.publisher = member;
             } else if key.is("tst") {
                 members.tst = member;
                 members.has_others = true;
@@ -115,6 +119,7 @@ impl Members {
         let is_tap = !self.has_others
             && self.event.is_none()
             && self.key.is_none()
+            && self.publisher.is_none()
             && self.arrival.is_some_and(|arrival| arrival.kind == Kind::Number);
         match (self.data, self.message, self.payload) {
             (Some(data), ..) if data.kind == Kind::Object => Form::Data(self.arrival.map(|_| data)),

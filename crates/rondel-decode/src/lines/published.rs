@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use rondel_event::{TimeUnit, Timestamp, TopicEvent};
+use rondel_event::{TimeUnit, Timestamp};
 
 use super::LineErrorKind;
 use super::form::{Form, Member, Members};
@@ -13,7 +13,7 @@ use crate::json::{JsonError, Kind, Scanner, time_at, unescape};
 pub enum PublishedLine<'l> {
     /// An empty line.
     Empty,
-    /// An [event](TopicEvent) of a topic, which is no message.
+    /// An [event](rondel_event::TopicEvent) of a topic, which is no message.
     Event,
     /// A published message.
     Message(Published<'l>),
@@ -59,7 +59,7 @@ pub fn published(
     let members = members.map_err(json)?;
     let text = |member: &Member| unescape(&line[member.start + 1..member.end - 1]).unwrap_or_default();
     let topic = members.topic.as_ref().map(text);
-    let is_event = |event: &Member| event.kind == Kind::String && TopicEvent::read(&text(event)).is_some();
+    let is_event = |event: &Member| event.kind == Kind::String && members.named_event(&text(event)).is_some();
     // Without a time of arrival, it may be the message of a topic with a field of this name.
     if members.arrival.is_some() && members.may_be_event() && members.event.as_ref().is_some_and(is_event) {
         return Ok(PublishedLine::Event);
@@ -192,6 +192,7 @@ mod tests {
         for (line, expected) in [
             ("  ", PublishedLine::Empty),
             (r#"{"topic":"a","time":1,"arrival":1,"event":"missed_deadline"}"#, PublishedLine::Event),
+            (r#"{"topic":"a","time":1,"arrival":1,"event":"owner","publisher":"b"}"#, PublishedLine::Event),
         ] {
             assert_eq!(published(line.as_bytes(), TimeUnit::Seconds, false), Ok(expected));
         }

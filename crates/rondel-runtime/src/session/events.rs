@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use rondel_decode::json::quoted;
 use rondel_decode::{MessageType, MessageWriter};
 use rondel_event::{Timestamp, TopicEvent, TopicId};
 use rondel_spec::{Property, Spec};
@@ -28,6 +29,8 @@ pub(super) struct TopicEvents {
     deadlines: Vec<Deadlines>,
     /// For each topic of events: writer of the parameters of the declared topic's instances, if its type is known.
     keys: Vec<Option<MessageWriter>>,
+    /// Whether the owner of some topic is read.
+    reads_owner: bool,
 }
 
 impl TopicEvents {
@@ -39,6 +42,7 @@ impl TopicEvents {
             of: spec.events.clone(),
             deadlines: Deadlines::of(spec),
             keys: spec.events.iter().map(key).collect(),
+            reads_owner: spec.reads_owner(),
         }
     }
 
@@ -137,18 +141,41 @@ impl Session {
         &mut self,
         topic: TopicId,
         event: TopicEvent,
-        (payload, is_message): (&[u8], bool),
+        instance: (&[u8], bool),
         time: Timestamp,
     ) -> bool {
-        let mut key = Vec::new();
-        let writer = self.events.position(topic).and_then(|at| self.events.keys.get(at)?.as_ref());
-        let written = writer.map(|writer| writer.write_key(payload, is_message, LARGEST_KEY, &mut key));
-        match std::str::from_utf8(&key) {
-            Ok(key) if matches!(written, Some(Ok(true))) => {
-                self.take_event(topic, event, &event.message_of(key), time)
-            }
-            _ => self.event(topic, event, true, time),
+        match self.key_of(topic, instance) {
+            Some(key) => self.take_event(topic, event, &event.message_of(&key), time),
+            None => self.event(topic, event, true, time),
         }
+    }
+
+    /// Takes the owner of a declared topic, or of one instance of it given as in [`Session::instance_event`], as
+    /// [`Session::event`] does. `publisher` is empty if there is no owner.
+    pub fn owner(
+        &mut self,
+        topic: TopicId,
+        publisher: &str,
+        instance: Option<(&[u8], bool)>,
+        time: Timestamp,
+    ) -> bool {
+        let key = instance.and_then(|instance| self.key_of(topic, instance));
+        let message = TopicEvent::owner_message(&quoted(publisher), key.as_deref());
+        self.take_event(topic, TopicEvent::Owner, &message, time)
+    }
+
+    /// Whether a property reads the owner of some topic.
+    pub fn reads_owner(&self) -> bool {
+        self.events.reads_owner
+    }
+
+    /// Returns the key of an instance as JSON; `None` if it cannot be read.
+    fn key_of(&self, topic: TopicId, (payload, is_message): (&[u8], bool)) -> Option<String> {
+        let at = self.events.position(topic)?;
+        let writer = self.events.keys.get(at)?.as_ref()?;
+        let mut key = Vec::new();
+        let has_key = writer.write_key(payload, is_message, LARGEST_KEY, &mut key).ok()?;
+        String::from_utf8(key).ok().filter(|_| has_key)
     }
 
     fn take_event(&mut self, topic: TopicId, event: TopicEvent, message: &str, time: Timestamp) -> bool {

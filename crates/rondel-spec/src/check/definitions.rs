@@ -49,7 +49,9 @@ pub(crate) fn define(ast: &mut Ast, types: Option<&dyn Definitions>, diagnostics
         }
     }
     let contents = ast.tests.iter_mut().flat_map(|test| {
-        let messages = test.messages.iter_mut().map(|message| &mut message.content);
+        let messages = test.messages.iter_mut();
+        let messages = messages
+            .flat_map(|message| std::iter::once(&mut message.content).chain(message.publisher.as_mut()));
         messages.chain(test.expectations.iter_mut().flat_map(|expectation| &mut expectation.values))
     });
     contents.for_each(|content| constants.replace(&topics, content));

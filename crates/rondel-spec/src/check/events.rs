@@ -1,19 +1,22 @@
 //! Events of topics in formulas and tests.
 
-use rondel_event::{Path, Timestamp, TopicEvent, TopicId, ValueType};
+use rondel_event::{Path, Timestamp, TopicEvent, TopicId, Value, ValueType};
 
 use super::Checker;
+use super::examples::write_text;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::spec::{Expr, ExprId, SliceId, TestMessage};
-use crate::syntax::ast::{ContentKind, Message, Name};
+use crate::syntax::ast::{Content, ContentKind, Message, Name};
+use crate::type_names::article;
 
 impl Checker<'_> {
-    /// Returns the expression of an event: at its messages the field is carried; whether a publisher is alive holds from
-    /// one message to the next.
+    /// Returns the expression of an event: at its messages the field is carried; whether a publisher is alive, and which one
+    /// owns an instance, holds from one message to the next.
     pub(super) fn lower_event(&mut self, event: TopicEvent, of: TopicId) -> Expr {
         let (topic, path) = (self.graph.spec_mut().add_events(of), event.path());
         match event {
             TopicEvent::Alive => Expr::Field { topic, path, value_type: ValueType::Bool },
+            TopicEvent::Owner => Expr::Field { topic, path, value_type: ValueType::String },
             _ => Expr::Carried { topic, path },
         }
     }
@@ -90,14 +93,48 @@ impl Checker<'_> {
         };
         let time = Timestamp::from_nanos(message.time);
         let has_key = !matches!(&message.content.kind, ContentKind::Object(members) if members.is_empty());
+        let publisher = match &message.publisher {
+            Some(content) => Some(self.lower_publisher(event, message, content)?),
+            None => None,
+        };
         let is_divided = event.has_key() && self.keyed_events.iter().any(|(_, topic)| *topic == of);
         if has_key {
             let key = self.lower_message(message, of, is_divided)?;
-            return Some(TestMessage { time, topic, json: event.message_of(&key) });
+            let json = match publisher {
+                Some(publisher) => TopicEvent::owner_message(&publisher, Some(&key)),
+                None => event.message_of(&key),
+            };
+            return Some(TestMessage { time, topic, json });
         }
         if is_divided {
             self.check_keys(message, of);
         }
-        Some(TestMessage { time, topic, json: event.message(holds) })
+        let json = match publisher {
+            Some(publisher) => TopicEvent::owner_message(&publisher, None),
+            None => event.message(holds),
+        };
+        Some(TestMessage { time, topic, json })
+    }
+
+    /// Returns the publisher of an event in a test as JSON.
+    fn lower_publisher(&mut self, event: TopicEvent, message: &Message, content: &Content) -> Option<String> {
+        let found = match &content.kind {
+            ContentKind::Object(_) => "an object",
+            ContentKind::Array(_) => "an array",
+            ContentKind::Null => "null",
+            ContentKind::Value(_) | ContentKind::Name(_) | ContentKind::Constant(..) => {
+                match self.content_value(content)? {
+                    Value::String(text) => {
+                        let mut json = String::new();
+                        write_text(&text, &mut json);
+                        return Some(json);
+                    }
+                    value => article(value.value_type()),
+                }
+            }
+        };
+        let path = format!("{}({})", event.name(), message.topic.text);
+        self.wrong_content(content.span, &path, article(ValueType::String), found);
+        None
     }
 }

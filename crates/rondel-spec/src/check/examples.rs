@@ -29,6 +29,9 @@ impl<'a> Checker<'a> {
                     }
                 });
                 self.resolve_content(&message.content, Some(&message.topic.text), names);
+                for publisher in &message.publisher {
+                    self.resolve_content(publisher, None, names);
+                }
             }
             for value in test.expectations.iter().flat_map(|expectation| &expectation.values) {
                 self.resolve_content(value, None, names);
@@ -197,7 +200,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn wrong_content(&mut self, span: Span, path: &str, expected: &str, found: &str) {
+    pub(super) fn wrong_content(&mut self, span: Span, path: &str, expected: &str, found: &str) {
         let message = format!("expected {expected} for '{path}', found {found}");
         self.diagnostics.push(Diagnostic::new(Code::TypeMismatch, span, message));
     }
@@ -219,7 +222,7 @@ impl<'a> Checker<'a> {
     }
 
     /// Returns the value of a literal or a constant; none if an error has been reported.
-    fn content_value(&self, content: &Content) -> Option<Value> {
+    pub(super) fn content_value(&self, content: &Content) -> Option<Value> {
         match &content.kind {
             ContentKind::Value(value) => Some(value.clone()),
             ContentKind::Name(name) => {
@@ -424,7 +427,7 @@ fn is(content: &Content, name: Option<&Value>) -> bool {
     matches!(&content.kind, ContentKind::Value(value) if name.is_none_or(|name| name == value))
 }
 
-fn write_text(text: &str, out: &mut String) {
+pub(super) fn write_text(text: &str, out: &mut String) {
     out.push('"');
     for c in text.chars() {
         match c {

@@ -313,6 +313,7 @@ impl Checker<'_> {
             NodeKind::Member { operand, members, interval, .. } => {
                 self.infer_member(node, *operand, members, interval.is_some());
             }
+            NodeKind::Event(event, _) if event.has_publisher() => self.result(node, Kind::Text),
             NodeKind::On(_) | NodeKind::Event(..) => self.result(node, Kind::Bool),
             NodeKind::Measure(..) => self.result(node, Kind::Duration),
             NodeKind::Operator { operator, operands, .. } => self.infer_operator(node, operator, operands),

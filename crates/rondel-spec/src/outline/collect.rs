@@ -507,6 +507,7 @@ impl<'a> Collector<'a> {
             if let Some(topic) = self.globals.get(message.topic.text.as_str()).copied() {
                 self.content(&message.content, Some((topic, "")));
             }
+            message.publisher.iter().for_each(|publisher| self.content(publisher, None));
         }
         for expectation in &test.expectations {
             if let Some(symbol) = self.properties.get(expectation.property.text.as_str()).copied() {

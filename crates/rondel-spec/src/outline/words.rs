@@ -132,6 +132,7 @@ const OWN: &[WordRow] = &[
         "the network reports this of `t` now",
     ),
     row(&["alive"], "`alive(t)`", "a publisher of `t` is alive, by the last report"),
+    row(&["owner"], "`owner(t)`", "the publisher that owns `t`, by the last report; `\"\"` for none"),
     row(
         &["reaction"],
         "`age(chain)`, `latency(chain)`, `reaction(chain)`",

@@ -13,7 +13,7 @@ use crate::spec::Aggregate;
 use crate::suggest::did_you_mean;
 
 /// Names of measurements and aggregates, which are called like functions.
-pub(super) const MEASUREMENTS: [&str; 20] = [
+pub(super) const MEASUREMENTS: [&str; 21] = [
     "on",
     "count",
     "sum",
@@ -34,6 +34,7 @@ pub(super) const MEASUREMENTS: [&str; 20] = [
     "disposed",
     "unregistered",
     "alive",
+    "owner",
 ];
 
 /// Words that may follow a window, whose length may be a constant named `full`.

@@ -60,7 +60,8 @@ impl Parser<'_> {
                         "{" => self.content()?,
                         _ => Content { kind: ContentKind::Object(Vec::new()), span: topic.span },
                     };
-                    test.messages.push(Message { time, time_span, topic, content, event: None });
+                    let (event, publisher) = (None, None);
+                    test.messages.push(Message { time, time_span, topic, content, event, publisher });
                 }
                 "end" => {
                     self.advance();
@@ -96,8 +97,8 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Parses an event of a topic, `missed_deadline(topic)`, `not alive(topic)` or `disposed(topic) { id: 7 }`; none if a
-    /// message follows.
+    /// Parses an event of a topic, `missed_deadline(topic)`, `not alive(topic)`, `disposed(topic) { id: 7 }` or
+    /// `owner(topic) == "front"`; none if a message follows.
     fn event(&mut self, time: i64, time_span: Span) -> Parsed<Option<Message>> {
         let start = self.span();
         let holds = self.word(0) != "not";
@@ -127,11 +128,26 @@ impl Parser<'_> {
             let help = "only `alive` can be false: write `not alive(topic)`";
             return Err(self.report(Diagnostic::new(Code::UnexpectedToken, span, message).help(help)));
         }
+        let publisher = match event.has_publisher() {
+            true => Some(self.publisher(event, &topic)?),
+            false => None,
+        };
         let content = match self.symbol(0) {
             "{" if event.has_key() => self.content()?,
             _ => Content { kind: ContentKind::Object(Vec::new()), span: topic.span },
         };
-        Ok(Some(Message { time, time_span, topic, content, event: Some((event, holds)) }))
+        Ok(Some(Message { time, time_span, topic, content, event: Some((event, holds)), publisher }))
+    }
+
+    /// Parses the publisher of an event.
+    fn publisher(&mut self, event: TopicEvent, topic: &Name) -> Parsed<Content> {
+        if self.eat("==") {
+            return self.content();
+        }
+        let reported = self.expected("`==` and a publisher");
+        let written = format!("{}({})", event.name(), topic.text);
+        self.help_last(format!("write `{written} == \"front\"`, or `{written} == \"\"` if there is none"));
+        Err(reported)
     }
 
     /// Parses a time with a unit, which can be negative.

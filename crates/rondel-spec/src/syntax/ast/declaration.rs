@@ -203,6 +203,8 @@ pub(crate) struct Message {
     pub(crate) content: Content,
     /// The event, and whether it holds: `not alive(topic)` does not.
     pub(crate) event: Option<(TopicEvent, bool)>,
+    /// The publisher of an event that has one.
+    pub(crate) publisher: Option<Content>,
 }
 
 /// An expectation of a test: `expect property[values] never violated at time`.
