@@ -3,6 +3,7 @@
 //! time if a limit is set, and then counts dropped messages.
 
 mod partitions;
+mod publisher_id;
 
 use std::ops::AddAssign;
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use rondel_decode::schema::Schema;
 use rondel_event::{NameId, Origin, Timestamp, TopicEvent, TopicId, TypeIndex};
 
 pub use partitions::{PartitionMark, PartitionStates, PartitionStatus};
+pub use publisher_id::PublisherId;
 
 /// An endpoint that accepts connections or messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -116,16 +118,28 @@ pub enum Change<'a> {
     MissedDeadline(Instance<'a>),
     /// The topic has a live publisher, or has lost the last one.
     Alive(bool),
+    /// A publisher owns an instance, or none does.
+    Owner(Instance<'a>, Option<PublisherId>),
 }
 
 impl Change<'_> {
-    /// Returns the event of the topic, and its value: `false` only for the loss of the last live publisher.
+    /// Returns the event of the topic, and its value: `false` only for the loss of the last live publisher. An owner has
+    /// a [text](Change::owner) instead.
     pub fn event(&self) -> (TopicEvent, bool) {
         match self {
             Change::Disposed(_) => (TopicEvent::Disposed, true),
             Change::Unregistered(_) => (TopicEvent::Unregistered, true),
             Change::MissedDeadline(_) => (TopicEvent::MissedDeadline, true),
             Change::Alive(is_alive) => (TopicEvent::Alive, *is_alive),
+            Change::Owner(..) => (TopicEvent::Owner, true),
+        }
+    }
+
+    /// Returns the id of the publisher that owns the instance, empty if none does; `None` for other changes.
+    pub fn owner(&self) -> Option<String> {
+        match self {
+            Change::Owner(_, publisher) => Some(publisher.map(|id| id.to_string()).unwrap_or_default()),
+            _ => None,
         }
     }
 }
@@ -136,7 +150,8 @@ impl<'a> Change<'a> {
         match self {
             Change::Disposed(instance)
             | Change::Unregistered(instance)
-            | Change::MissedDeadline(instance) => Some(*instance),
+            | Change::MissedDeadline(instance)
+            | Change::Owner(instance, _) => Some(*instance),
             Change::Alive(_) => None,
         }
     }
@@ -192,6 +207,12 @@ pub trait Receiver: Send + Sync + 'static {
 
     /// Called for a change of a topic other than a sample, in order with its samples. Only DDS calls it.
     fn changed(&self, _topic: TopicId, _change: Change<'_>, _time: Timestamp) {}
+
+    /// Whether to report the [owners](Change::Owner) of instances of a topic with exclusive ownership. Queried for each
+    /// batch of its samples.
+    fn wants_owner(&self, _topic: TopicId) -> bool {
+        false
+    }
 
     /// Whether to [number](Receiver::number) the names of the topics from which a subscription receives messages.
     /// Queried once for each subscription.

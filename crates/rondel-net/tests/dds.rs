@@ -346,6 +346,84 @@ impl Receiver for Lives {
     }
 }
 
+/// Records the owners of its topic: whether one owns it, and who.
+#[derive(Default)]
+struct Owners(Mutex<Vec<Option<adapter::PublisherId>>>);
+
+impl Receiver for Owners {
+    fn receive(&self, _: TopicId, _: &[Sample<'_>]) {}
+
+    fn wants_owner(&self, topic: TopicId) -> bool {
+        topic == TOPIC
+    }
+
+    fn changed(&self, _: TopicId, change: adapter::Change<'_>, _: Timestamp) {
+        if let adapter::Change::Owner(instance, publisher) = change {
+            assert_eq!(instance, adapter::Instance::Unnamed);
+            self.0.lock().unwrap().push(publisher);
+        }
+    }
+}
+
+/// The owner is reported with its first sample and when it leaves, and one that returns owns its topic again.
+#[test]
+fn the_owner_of_a_topic_is_reported() {
+    let settings = settings();
+    let (a, b) = (Participant::open(&settings).unwrap(), Participant::open(&settings).unwrap());
+    let owners = Arc::new(Owners::default());
+    let exclusive = TopicQos { ownership: Some(Ownership::Exclusive), ..TopicQos::default() };
+    let text = TopicType::default();
+    let of = DeclaredTopic { topic_type: &text, qos: &exclusive, schema: None };
+    let _subscription = a.subscribe_as("test/owner", of, TOPIC, Arc::clone(&owners)).unwrap();
+    let publisher = |strength| {
+        let qos = TopicQos { strength: Some(strength), ..exclusive.clone() };
+        let of = DeclaredTopic { topic_type: &text, qos: &qos, schema: None };
+        let publisher = b.publisher_as("test/owner", of, PublisherSettings::default()).unwrap();
+        assert!(publisher.wait_matched(LIMIT));
+        publisher
+    };
+    let seen = || owners.0.lock().unwrap().clone();
+    let weak = publisher(1);
+    wait_until("the weaker one owns the topic", || {
+        weak.publish(b"1").unwrap();
+        seen().len() == 1
+    });
+    let strong = publisher(2);
+    wait_until("the stronger one takes the topic", || {
+        strong.publish(b"2").unwrap();
+        weak.publish(b"1").unwrap();
+        seen().len() == 2
+    });
+    drop(strong);
+    wait_until("the weaker one owns the topic again", || {
+        weak.publish(b"1").unwrap();
+        let seen = seen();
+        seen.len() > 2 && seen.last() == seen.first()
+    });
+    drop(weak);
+    wait_until("the topic has no owner", || seen().last() == Some(&None));
+    let seen = seen();
+    assert!(seen[0].is_some() && seen[1].is_some() && seen[0] != seen[1], "{seen:?}");
+    // A message of the weaker one may come before the end of the stronger one is known.
+    let weak = seen[0];
+    assert!(seen[2..] == [None, weak, None] || seen[2..] == [weak, None], "{seen:?}");
+}
+
+/// Publishers share a topic by default, which has no owner then.
+#[test]
+fn a_shared_topic_has_no_owner() {
+    let settings = settings();
+    let (a, b) = (Participant::open(&settings).unwrap(), Participant::open(&settings).unwrap());
+    let owners = Arc::new(Owners::default());
+    let string = StringType::default();
+    let subscription = a.subscribe("test/shared", &string, TOPIC, Arc::clone(&owners)).unwrap();
+    let publisher = b.publisher("test/shared", &string, BATCHING).unwrap();
+    assert!(publisher.wait_matched(LIMIT));
+    publish_numbers(&publisher, 0..10);
+    wait_until("all are received", || subscription.received() >= 10);
+    assert_eq!(owners.0.lock().unwrap().len(), 0);
+}
+
 /// A publisher whose messages are its signs of life is not alive while it is silent for longer than its lease.
 #[test]
 fn a_silent_publisher_of_manual_liveliness_is_not_alive() {

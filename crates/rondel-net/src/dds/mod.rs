@@ -25,6 +25,7 @@ mod matches;
 mod matching;
 mod missed;
 mod offered;
+mod owners;
 mod participant;
 mod published;
 mod publisher;

@@ -14,6 +14,7 @@ use super::history::{self, Fetched, Sources};
 use super::instances::Instances;
 use super::matches::{self, Counted, Matches};
 use super::missed;
+use super::owners::Owners;
 use super::publishers::type_of_match;
 use super::taken::{BATCH, SampleBuffer};
 use crate::adapter::{self, Change, Instance, Receiver, Sample};
@@ -29,6 +30,7 @@ pub(super) struct Worker {
     sources: Sources,
     buffer: SampleBuffer,
     instances: Instances,
+    owners: Owners,
     /// Keys of the instances that have missed a deadline.
     missed: BTreeMap<dds_instance_handle_t, Vec<u8>>,
     /// Those of them reported as unregistered since the last publisher left.
@@ -61,6 +63,7 @@ impl Worker {
             sources: Sources::new(of_type),
             buffer,
             instances: Instances::default(),
+            owners: Owners::default(),
             missed: BTreeMap::new(),
             unregistered: BTreeSet::new(),
             returning: None,
@@ -71,6 +74,7 @@ impl Worker {
     }
 
     pub(super) fn run<R: Receiver + ?Sized>(&mut self, delivery: &Delivery<R>) {
+        self.owners.begin(&self.base.name, &self.opened, delivery);
         loop {
             // On closing, samples received so far are still delivered. Samples that keep arriving must not
             // delay closing for ever, so at most as many as the cache can hold are delivered.
@@ -161,7 +165,9 @@ impl Worker {
                 self.judge(info.publication_handle, delivery);
             }
         }
-        let arrival = Some(adapter::now());
+        let now = adapter::now();
+        let arrival = Some(now);
+        let reports_owner = Owners::are_reported(&self.opened, delivery);
         let mut samples = [Sample::new(&[], None, arrival); BATCH];
         let mut count = 0;
         self.instances.begin();
@@ -174,6 +180,10 @@ impl Worker {
                 self.changed(change, info, delivery);
             }
             if is_new && let Some(payload) = self.base.state.payload(&self.base.name, data, self.is_raw) {
+                if reports_owner && self.owners.change(info.instance_handle, info.publication_handle) {
+                    self.deliver(&mut count, &samples, delivery);
+                    self.owners.report(&self.opened, info, now, delivery);
+                }
                 let source_time =
                     (info.source_timestamp > 0).then(|| Timestamp::from_nanos(info.source_timestamp));
                 adapter::trace_message("received", &self.base.name, payload);
@@ -231,6 +241,9 @@ impl Worker {
         delivery: &Delivery<R>,
     ) {
         self.missed.remove(&info.instance_handle);
+        if matches!(change, Change::Unregistered(_)) {
+            self.owners.end(info.instance_handle, delivery);
+        }
         // If the instance has several publishers, the library may report it, too.
         if matches!(change, Change::Unregistered(_)) && self.unregistered.remove(&info.instance_handle) {
             return;
@@ -329,6 +342,7 @@ impl Worker {
         if code >= 0 && (matched.total_count_change != 0 || matched.current_count_change != 0) {
             let publishers = matched.current_count;
             tracing::debug!(topic = %self.base.name, publishers, "the number of matching publishers changed");
+            self.owners.look(&self.opened, delivery);
             let writers = matches::writers(&self.opened.reader);
             writers.iter().for_each(|writer| self.judge(writer.handle, delivery));
             let counted = Counted { total: matched.total_count, last: matched.last_publication_handle };

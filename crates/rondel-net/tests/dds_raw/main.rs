@@ -32,6 +32,7 @@ enum Item {
     Unregistered(Option<i32>),
     MissedDeadline(Option<i32>),
     Alive(bool),
+    Owner(Option<i32>, bool),
 }
 
 #[derive(Default)]
@@ -59,6 +60,7 @@ impl Receiver for Log {
             Change::Unregistered(instance) => Item::Unregistered(id(instance)),
             Change::MissedDeadline(instance) => Item::MissedDeadline(id(instance)),
             Change::Alive(alive) => Item::Alive(alive),
+            Change::Owner(instance, publisher) => Item::Owner(id(instance), publisher.is_some()),
         }]);
     }
 }
