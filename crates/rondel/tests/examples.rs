@@ -60,6 +60,18 @@ violated      says_stop                                         time 10 s, sever
 }
 
 #[test]
+fn example_of_an_ownership_has_its_violations() {
+    violations("ownership").expect_status(1).expect_stdout(
+        "\
+violated      owned                            step        12   time 1.2 s, severity warning
+violated      settled                          step        23   time 2.1 s
+violated      owned                            step        33   time 2.95 s, severity warning
+violated      taken_over                                        time 3.05 s, severity critical
+",
+    );
+}
+
+#[test]
 fn the_driving_chain() {
     violations("driving_chain").expect_status(1).expect_stdout(
         "\

@@ -177,6 +177,30 @@ fn events_that_never_come_are_refused_or_warned_of() {
     let mqtt = deployment("mqtt.yaml", "mqtt:track");
     rondel(["validate", &mqtt])
         .expect_stderr(&["`alive(track)` never comes: MQTT does not report events of topics, only DDS does"]);
+    folder.file("track.rondel", "topic track \"track\" { id: int }\nproperty owned = owner(track) != \"\"\n");
+    let never = "`owner(track)` never comes";
+    for source in [
+        "dds:track",
+        "{ source: dds:track, qos: { ownership: shared } }",
+        "{ source: dds:track, encoding: cdr, qos: { ownership: shared } }",
+    ] {
+        let shared = deployment("shared.yaml", source);
+        rondel(["validate", &shared]).expect_status(0).expect_stderr(&[never, "qos: {ownership: exclusive}"]);
+    }
+    for source in [
+        "{ source: dds:track, qos: { ownership: exclusive } }",
+        "{ source: dds:track, encoding: cdr, qos: { ownership: exclusive } }",
+        "{ source: dds:track, encoding: cdr }",
+    ] {
+        let owned = rondel(["validate", &deployment("owned.yaml", source)]);
+        owned.expect_status(0);
+        assert!(!owned.stderr.contains(never), "{source}: {}", owned.stderr);
+    }
+    let mqtt = deployment("mqtt.yaml", "mqtt:track");
+    rondel(["validate", &mqtt])
+        .expect_status(0)
+        .expect_stderr(&["`owner(track)` never comes: MQTT does not report events of topics, only DDS does"]);
+    folder.file("track.rondel", SPECIFICATION);
     let short = rondel(["run", &folder.path("track.rondel"), "--topic", "dds:track"]);
     short.expect_status(2).expect_stderr(&["`missed_deadline(track)` can never be true"]);
 }
@@ -194,4 +218,24 @@ fn a_recording_without_events_is_vacuous() {
         "{\"topic\":\"track\",\"time\":0,\"event\":\"alive\"}\n{\"topic\":\"track\",\"time\":1,\"id\":2}\n";
     let received = folder.file("received.jsonl", lines);
     rondel(["check", "-q", &specification, &received]).expect_status(0);
+}
+
+/// The owner in a recording, with and without a time of arrival; one without a publisher is no event.
+#[test]
+fn the_owner_of_a_recording_is_read() {
+    let folder = Folder::new();
+    let specification =
+        folder.file("track.rondel", "topic track { id: int }\nproperty owned = owner(track) == \"a\"\n");
+    let check = |lines: &str| rondel(["check", "-q", &specification, &folder.file("owner.jsonl", lines)]);
+    let message = "{\"topic\":\"track\",\"time\":1,\"id\":2}\n";
+    let owned = "{\"topic\":\"track\",\"time\":0,\"event\":\"owner\",\"publisher\":\"a\"}\n";
+    check(&format!("{owned}{message}")).expect_status(0);
+    let lost = "{\"topic\":\"track\",\"time\":2,\"arrival\":2,\"event\":\"owner\",\"publisher\":\"\"}\n";
+    let lost = check(&format!("{owned}{message}{lost}"));
+    lost.expect_status(1);
+    assert!(lost.stdout.contains("violated      owned "), "{}", lost.stdout);
+    let unnamed = "{\"topic\":\"track\",\"time\":0,\"event\":\"owner\"}\n";
+    check(&format!("{unnamed}{message}"))
+        .expect_status(4)
+        .expect_stderr(&["owned is vacuous: no event came on `track`"]);
 }

@@ -1,6 +1,7 @@
 //! Checks that the networks can report the topic events that properties read.
 
 use rondel_event::{TopicEvent, TopicId};
+use rondel_net::dds::{Ownership, TopicType};
 use rondel_net::ros2::Middleware;
 use rondel_spec::Spec;
 
@@ -63,9 +64,30 @@ pub fn unheard(spec: &Spec, sources: &[Binding]) -> Vec<Unheard> {
                 );
                 (text, true)
             }
+            None if event == TopicEvent::Owner => {
+                let why = shared(address)?;
+                let text =
+                    format!("`{event_name}({name})` never comes: no publisher owns topic '{name}', {why}");
+                (text, false)
+            }
             None => return None,
         };
         Some(Unheard { topic, text, misleads })
     };
     all.into_iter().filter_map(unheard).collect()
+}
+
+/// Returns why publishers on an address share its instances; `None` if one may own them. A subscription without a set
+/// ownership takes over that of the first publisher if it takes over the type.
+fn shared(address: &Address) -> Option<&'static str> {
+    match address {
+        Address::Dds(_, topic_type, qos) => match (qos.ownership, topic_type) {
+            (Some(Ownership::Exclusive), _) | (None, TopicType::Raw(_)) => None,
+            _ => Some(
+                "because its ownership is shared; if its publishers offer exclusive ownership, set \
+                 `qos: {ownership: exclusive}` in a deployment",
+            ),
+        },
+        _ => Some("because publishers of ROS 2 share their topics"),
+    }
 }

@@ -102,6 +102,8 @@ pub struct Pipeline {
     ending: AtomicBool,
     /// Whether a sink may hold verdicts back until they are released.
     batching: AtomicBool,
+    /// Whether a property reads the owner of a topic.
+    reads_owner: AtomicBool,
     stop_after: u64,
     stop: Sender<Stop>,
 }
@@ -197,6 +199,7 @@ impl Pipeline {
             stop,
         } = parts;
         let place = sinks.place();
+        let reads_owner = AtomicBool::new(session.reads_owner());
         let state = State {
             session,
             divided: None,
@@ -225,6 +228,7 @@ impl Pipeline {
             place,
             ending: AtomicBool::new(false),
             batching: AtomicBool::new(batching),
+            reads_owner,
             stop_after: stop_after.unwrap_or(u64::MAX),
             stop,
         }

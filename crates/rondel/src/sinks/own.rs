@@ -71,6 +71,10 @@ impl<R: Receiver> Receiver for Others<R> {
         self.receiver.changed(topic, change, time);
     }
 
+    fn wants_owner(&self, topic: TopicId) -> bool {
+        self.receiver.wants_owner(topic)
+    }
+
     fn wants_names(&self, topic: TopicId) -> bool {
         self.receiver.wants_names(topic)
     }

@@ -12,7 +12,7 @@ use rondel_net::adapter::{Change, Drops, PublishError, Publisher, Receiver, Samp
 use rondel_runtime::text::counted;
 use rondel_runtime::{Account, Accounts, Notice, SystemClock, TimeSource};
 
-use super::view::{Message, View};
+use super::view::{Message, ReportedEvent, View};
 use crate::deployment::Binding;
 use crate::live::pipeline::Stop;
 use crate::sinks::console::Console;
@@ -254,7 +254,9 @@ impl Printer {
             // An instance whose key cannot be read has none.
             _ = writer.write_key(payload, is_message, *largest, json);
         }
-        paper.view.event(name, event.written(holds), json, time, now(), &mut paper.text);
+        let publisher = change.owner();
+        let event = ReportedEvent { name: event.written(holds), key: json, publisher: publisher.as_deref() };
+        paper.view.event(name, &event, time, now(), &mut paper.text);
         paper.print(false);
     }
 
@@ -396,6 +398,10 @@ impl Receiver for Printer {
         Some(number)
     }
 
+    fn wants_owner(&self, _: TopicId) -> bool {
+        self.events
+    }
+
     fn changed(&self, topic: TopicId, change: Change<'_>, time: Timestamp) {
         self.print_event(topic, &self.topics[topic.index()], change, time);
     }
@@ -410,6 +416,10 @@ pub struct Named {
 impl Receiver for Named {
     fn receive(&self, topic: TopicId, samples: &[Sample<'_>]) {
         self.printer.print(topic, &self.name, samples);
+    }
+
+    fn wants_owner(&self, topic: TopicId) -> bool {
+        self.printer.wants_owner(topic)
     }
 
     fn changed(&self, topic: TopicId, change: Change<'_>, time: Timestamp) {

@@ -33,6 +33,16 @@ pub struct Message<'a> {
     pub is_json: bool,
 }
 
+/// An event of a topic that a network reported.
+pub struct ReportedEvent<'a> {
+    /// Its name in a recording.
+    pub name: &'a str,
+    /// The key of its instance as JSON; empty if there is none.
+    pub key: &'a [u8],
+    /// The publisher of an event that has one.
+    pub publisher: Option<&'a str>,
+}
+
 /// A field to show.
 struct Field {
     /// Its name, as the user wrote it.
@@ -125,12 +135,12 @@ impl View {
     pub fn event(
         &mut self,
         topic: &str,
-        event: &str,
-        key: &[u8],
+        event: &ReportedEvent<'_>,
         time: Timestamp,
         arrival: Timestamp,
         out: &mut Vec<u8>,
     ) {
+        let ReportedEvent { name: event, key, publisher } = event;
         match self.form {
             Form::Raw => return,
             Form::Json => {
@@ -141,6 +151,10 @@ impl View {
                     write_seconds(time, out);
                 }
                 out.extend_from_slice(format!(",\"event\":\"{event}\"").as_bytes());
+                if let Some(publisher) = publisher {
+                    out.extend_from_slice(b",\"publisher\":");
+                    quote(publisher, out);
+                }
                 if !key.is_empty() {
                     out.extend_from_slice(b",\"key\":");
                     out.extend_from_slice(key);
@@ -151,6 +165,10 @@ impl View {
                 self.time(Some(time), out);
                 self.topic(topic, self.width, out);
                 out.extend_from_slice(format!("  {event}").as_bytes());
+                if let Some(publisher) = publisher {
+                    out.push(b' ');
+                    quote(publisher, out);
+                }
                 if !key.is_empty() {
                     out.push(b' ');
                     one_line(key, out);

@@ -151,6 +151,7 @@ impl Pipeline {
             recorder.exchange(exchange.origin, &kept);
         }
         self.batching.store(exchange.batching, Ordering::Relaxed);
+        self.reads_owner.store(state.session.reads_owner(), Ordering::Relaxed);
         let dropped = state.slots.assign(&exchange.slots);
         let received = state.traffic.received;
         state.receive_early();

@@ -52,9 +52,11 @@ impl Receiver for Pipeline {
         let Some(topic) = state.slots.topic(slot) else { return };
         let time = if state.is_simulated() { self.clock.now() } else { time };
         // An event is evaluated at once, since no message need follow.
-        let is_read = match change.instance().and_then(|instance| instance.payload()) {
-            Some(instance) => state.session.instance_event(topic, event, instance, time),
-            None => state.session.event(topic, event, holds, time),
+        let instance = change.instance().and_then(|instance| instance.payload());
+        let is_read = match (change.owner(), instance) {
+            (Some(publisher), instance) => state.session.owner(topic, &publisher, instance, time),
+            (None, Some(instance)) => state.session.instance_event(topic, event, instance, time),
+            (None, None) => state.session.event(topic, event, holds, time),
         };
         if is_read {
             self.flush(&mut state);
@@ -62,6 +64,10 @@ impl Receiver for Pipeline {
                 state.release();
             }
         }
+    }
+
+    fn wants_owner(&self, slot: TopicId) -> bool {
+        slot < PROGRESS && self.reads_owner.load(Ordering::Relaxed)
     }
 
     fn wants_types(&self, slot: TopicId) -> bool {

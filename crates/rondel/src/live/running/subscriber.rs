@@ -59,6 +59,10 @@ impl Receiver for Port {
         self.pipeline.changed(slot, change, time);
     }
 
+    fn wants_owner(&self, slot: TopicId) -> bool {
+        self.pipeline.wants_owner(slot)
+    }
+
     fn wants_names(&self, _: TopicId) -> bool {
         self.names.is_some()
     }
