@@ -47,6 +47,10 @@ impl Receiver for Log {
         self.push(samples.iter().map(|sample| Item::Sample(sample.payload.to_vec())));
     }
 
+    fn wants_owner(&self, _: TopicId) -> bool {
+        true
+    }
+
     fn changed(&self, topic: TopicId, change: Change<'_>, _: Timestamp) {
         assert_eq!(topic, TOPIC);
         // The id is first, after the length of the structure.

@@ -112,6 +112,41 @@ fn the_quality_of_service_is_that_of_the_publisher() {
     assert!(refused.close(LIMIT));
 }
 
+/// Whether an instance had an owner, by its id, at each report.
+fn owned(items: &[Item], of: i32) -> Vec<bool> {
+    let of_instance = |item: &Item| match item {
+        Item::Owner(Some(id), is_owned) if *id == of => Some(*is_owned),
+        _ => None,
+    };
+    items.iter().filter_map(of_instance).collect()
+}
+
+/// Two publishers own one instance each; the stronger one takes the other's, and leaves.
+#[test]
+fn each_instance_has_an_owner() {
+    let Some(bench) = Bench::new("each_instance_has_an_owner") else { return };
+    let mut weak = bench.publisher(&["--kind", "track", "--exclusive", "1"]);
+    let (_subscription, log) = bench.subscribe(Some("demo::Track"), &TopicQos::default());
+    log.wait("it has a publisher", |items| items.contains(&Item::Alive(true)));
+    assert_eq!(weak.ask("wait"), "matched");
+    weak.ask("write 1,2 1");
+    log.wait("both are owned", |items| [1, 2].iter().all(|id| owned(items, *id) == [true]));
+    weak.ask("write 1,2 1");
+    let mut strong = bench.publisher(&["--kind", "track", "--exclusive", "2"]);
+    assert_eq!(strong.ask("wait"), "matched");
+    wait_until("the stronger one owns an instance", || {
+        strong.ask("write 1 1");
+        owned(&log.items.lock().unwrap(), 1) == [true, true]
+    });
+    assert_eq!(strong.ask("close"), "closed");
+    log.wait("its instance has no owner", |items| owned(items, 1) == [true, true, false]);
+    assert_eq!(owned(&log.items.lock().unwrap(), 2), [true]);
+    weak.ask("write 1 1");
+    log.wait("the weaker one owns it again", |items| owned(items, 1) == [true, true, false, true]);
+    weak.send("unregister 2");
+    log.wait("the other one has no owner", |items| owned(items, 2) == [true, false]);
+}
+
 /// A reader that requests no latency budget receives from no publisher with one: by default, that of the publisher is
 /// requested.
 #[test]
