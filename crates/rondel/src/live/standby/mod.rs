@@ -187,6 +187,7 @@ impl Membership {
             since: state.since,
             first: None,
             stood_still: None,
+            active_for: None,
             specification: crc32fast::hash(deployment.specification.sources.text().as_bytes()).into(),
             lease: lease(settings),
         };
