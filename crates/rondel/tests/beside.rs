@@ -239,22 +239,28 @@ fn snapshots_continue_whatever_the_number_of_threads() {
 
 #[test]
 fn snapshots_continue_with_any_number_of_workers() {
-    let (folder, mut random) = (Folder::new(), Random::new(0xfade));
-    let spec = folder.file("a.rondel", SPEC);
-    let kind = Kind { others: 3, back: true, ..PLAIN };
-    let first = folder.file("1.jsonl", recording(&mut random, kind));
-    let second = folder.file("2.jsonl", recording(&mut random, kind));
-    let run = |before: &str, after: &str| {
-        let snapshot = folder.path("a.snapshot");
-        let part = ["check", "--workers", before, "--snapshot-to", &snapshot, &spec, &first];
-        let rest = ["check", "--workers", after, "--resume", &snapshot, "-e", "every", &spec, &second];
-        let (part, rest) = (outputs(&rondel(part)), outputs(&rondel(rest)));
-        assert!(rest.1.len() > 500_000, "{}", rest.2);
-        (part.0, part.1, rest.0, rest.1)
-    };
-    let one = run("1", "1");
-    for (before, after) in [("4", "1"), ("4", "2"), ("4", "4"), ("1", "2")] {
-        assert!(run(before, after) == one, "{before} workers, then {after}");
+    for seed in rondel_testkit::seeds("resumed-checks", 2) {
+        let (folder, mut random) = (Folder::new(), Random::new(0xfade + seed));
+        let spec = folder.file("a.rondel", SPEC);
+        let text = recording(&mut random, Kind { others: 3, back: true, ..PLAIN });
+        // At the end of a line.
+        let cut = random.below(text.len() as u64) as usize;
+        let cut = cut + text.as_bytes()[cut..].iter().position(|byte| *byte == b'\n').unwrap() + 1;
+        let (first, second) = (folder.file("1.jsonl", &text[..cut]), folder.file("2.jsonl", &text[cut..]));
+        let run = |before: &str, after: &str| {
+            let snapshot = folder.path("a.snapshot");
+            let part = ["check", "--workers", before, "--snapshot-to", &snapshot, &spec, &first];
+            let rest = ["check", "--workers", after, "--resume", &snapshot, "-e", "every", &spec, &second];
+            let (part, rest) = (outputs(&rondel(part)), outputs(&rondel(rest)));
+            (part.0, part.1, rest.0, rest.1)
+        };
+        let one = run("1", "1");
+        assert!(!one.1.is_empty() || !one.3.is_empty(), "seed {seed}");
+        for (before, after) in [("4", "1"), ("1", "2")] {
+            assert!(run(before, after) == one, "seed {seed}: {before} workers, then {after}");
+        }
+        let [before, after] = [0, 1].map(|_| (1 + random.below(8)).to_string());
+        assert!(run(&before, &after) == one, "seed {seed}: {before} workers, then {after}");
     }
 }
 
