@@ -130,7 +130,10 @@ fn add_decoded(omissions: &mut Omissions, topic: TopicId, decoder: &TopicDecoder
 fn misread_detail(decoder: &TopicDecoder, projection: &Projection) -> Option<String> {
     let path = |slot| decoder.misread_field(projection, slot);
     Some(match (decoder.too_large(), decoder.other_type()) {
-        (None, None) if decoder.no_number().is_none() => no_value_of(path(decoder.mistyped_member()?.0)?),
+        (None, None) if decoder.no_number().is_none() => {
+            let slot = decoder.mistyped_member().map(|(slot, _)| slot);
+            no_value_of(path(slot.or_else(|| decoder.first_mistyped())?)?)
+        }
         (None, None) if decoder.no_number().is_some() => {
             let text = decoder.no_number()?;
             format!("`{}` {}", path(text.slot())?.path, no_number(&text))
