@@ -421,6 +421,18 @@ fn guard_passes_commands_on_while_the_monitor_is_gone() {
 }
 
 #[test]
+fn second_monitor_with_a_gate_is_noticed() {
+    let further = "    substitute: drop\nverdicts: { to: dds:verdict }\nheartbeat: 200 ms\n";
+    let mut gated = Gated::start(Network::dds(), further, &[]);
+    let mut second = start_rondel(["run", &gated.folder.path("rondel.yaml")]);
+    second.wait_stderr("has the gate to dds:cmd_out, too");
+    gated.run.wait_stderr("has the gate to dds:cmd_out, too");
+    second.terminate();
+    second.finish();
+    gated.run.terminate();
+}
+
+#[test]
 fn guard_needs_gates_and_a_heartbeat() {
     let folder = Folder::new();
     let trace = "formula: v\ntopics: { trace: zenoh:a }\n";
