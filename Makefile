@@ -216,7 +216,7 @@ mutants: setup ## change the operators of the engine at random, a sample: does a
 	@cargo mutants --version >/dev/null 2>&1 || { echo "==> installing cargo-mutants" && cargo install --locked --debug cargo-mutants; }
 	@mkdir -p out
 	env --unset=CARGO_TARGET_DIR cargo mutants --package rondel-engine --file 'crates/rondel-engine/src/ops/**' --shard $(or $(MUTANTS),0/40) --jobs 1 \
-		--timeout 300 --output out -- --package rondel-engine --lib --test agreement --test dense --test points --test windows --test robustness
+		--timeout 300 --output out -- --package rondel-engine --lib --test definitions
 
 deny: setup ## check licences, sources and bans of all dependencies
 	@cargo deny --version >/dev/null 2>&1 || { echo "==> installing cargo-deny" && cargo install --locked --debug cargo-deny; }

@@ -249,3 +249,31 @@ fn types_of_the_engine_have_names_of_their_own() {
     places.retain(|_, files| files.len() > 1);
     assert!(places.is_empty(), "{places:#?}");
 }
+
+/// Cargo finds no test by itself where a crate lists its programs of tests.
+#[test]
+fn every_file_of_tests_is_in_a_program() {
+    for name in ["rondel", "rondel-engine", "rondel-runtime"] {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name);
+        let manifest = std::fs::read_to_string(folder.join("Cargo.toml")).unwrap();
+        let is_program = |file: &str| manifest.contains(&format!("[[test]]\nname = \"{file}\"\n"));
+        let (mut files, mut modules) = (BTreeSet::new(), BTreeSet::new());
+        for entry in std::fs::read_dir(folder.join("tests")).unwrap() {
+            let path = entry.unwrap().path();
+            let file = path.file_stem().unwrap().to_str().unwrap().to_owned();
+            if path.join("main.rs").is_file() {
+                assert!(is_program(&file), "{name}: tests/{file} is no program of tests");
+            }
+            if path.extension().is_some_and(|extension| extension == "rs") {
+                if is_program(&file) {
+                    let text = std::fs::read_to_string(&path).unwrap();
+                    let names = text.lines().filter_map(|line| line.strip_prefix("mod ")?.strip_suffix(';'));
+                    modules.extend(names.map(str::to_owned));
+                }
+                files.insert(file);
+            }
+        }
+        files.retain(|file| !is_program(file) && !modules.contains(file));
+        assert!(files.is_empty(), "{name}: add these to tests/suite.rs: {files:?}");
+    }
+}

@@ -439,6 +439,11 @@ impl Decoder {
         self.count(Refused::mistyped)
     }
 
+    /// Returns the slot of the first value of another type so far, where it is known.
+    pub fn first_mistyped(&self) -> Option<Slot> {
+        self.refused().first_mistyped()
+    }
+
     /// Returns of the first value of another type in a [table](rondel_event::Table) the column of the table, and the field
     /// of it by its position.
     pub fn mistyped_member(&self) -> Option<(Slot, u16)> {

@@ -29,6 +29,8 @@ pub(crate) struct Sink<'w> {
     pub(crate) time: Option<Timestamp>,
     /// Number of values of another type than is read, or out of its range.
     pub(crate) mistyped: u64,
+    /// Column of the first of them.
+    pub(crate) first_mistyped: Option<Slot>,
     /// Number of NaN values that are read.
     pub(crate) not_numbers: u64,
     /// Column of an integer beyond the signed 64-bit range, or of one that a double rounds.
@@ -66,6 +68,7 @@ impl<'w> Sink<'w> {
             unit,
             time: None,
             mistyped: 0,
+            first_mistyped: None,
             not_numbers: 0,
             left_out: 0,
             large: None,
@@ -88,8 +91,8 @@ impl<'w> Sink<'w> {
         if let Some(time) = self.time {
             self.block.set_time(self.row, time);
         }
-        let Sink { mistyped, not_numbers, left_out, large, no_number, .. } = self;
-        refused.add(Refused { mistyped, not_numbers, left_out, large, no_number: None });
+        let Sink { mistyped, first_mistyped: first, not_numbers, left_out, large, no_number, .. } = self;
+        refused.add(Refused { mistyped, first, not_numbers, left_out, large, no_number: None });
         refused.add_text(no_number);
         Ok(())
     }
@@ -246,7 +249,7 @@ impl<'w> Sink<'w> {
     ) -> u64 {
         if quantifier.is_measure() {
             let lacking = measured.write(self.block, self.row, slot, quantifier);
-            self.mistyped += lacking.mistyped;
+            self.count_mistyped(slot, lacking.mistyped);
             self.not_numbers += lacking.not_numbers;
             measured.left_out(quantifier)
         } else {
@@ -297,7 +300,15 @@ impl<'w> Sink<'w> {
     /// Marks a value as having another type, and counts it unless it is null.
     pub(crate) fn refuse(&mut self, slot: Slot, counts: bool) {
         self.block.set_invalid(slot, self.row);
-        self.mistyped += u64::from(counts);
+        self.count_mistyped(slot, u64::from(counts));
+    }
+
+    /// Counts values of a column with another type than the program reads.
+    pub(crate) fn count_mistyped(&mut self, slot: Slot, count: u64) {
+        self.mistyped += count;
+        if count > 0 {
+            self.first_mistyped.get_or_insert(slot);
+        }
     }
 
     /// Marks a value as missing, because null or a value of another type is in place of its enclosing object.

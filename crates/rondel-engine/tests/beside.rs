@@ -1,7 +1,7 @@
 //! The reports of a property and their order do not depend on other properties: random formulas, alone and
 //! with others.
 //!
-//! `RONDEL_SEED=17 cargo test -p rondel-engine --test beside` runs one seed alone, `RONDEL_CASES` multiplies
+//! `RONDEL_SEED=17 cargo test -p rondel-engine --test suite beside` runs one seed alone, `RONDEL_CASES` multiplies
 //! them.
 
 #![allow(clippy::panic, clippy::print_stdout, clippy::unwrap_used)]

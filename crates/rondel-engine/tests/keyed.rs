@@ -3,8 +3,8 @@
 
 #![allow(clippy::panic, clippy::unwrap_used)]
 
-mod definition;
-mod quantified;
+use crate::definition;
+use crate::quantified;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

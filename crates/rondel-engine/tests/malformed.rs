@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-mod definition;
+use crate::definition;
 
 use std::sync::Arc;
 

@@ -1,12 +1,12 @@
 //! Derived operators agree with their definitions: random specifications as text and random traces, in all
 //! time models, with and without parameters.
 //!
-//! `RONDEL_SEED=17 cargo test -p rondel-engine --test operators` runs one seed alone, `RONDEL_CASES`
+//! `RONDEL_SEED=17 cargo test -p rondel-engine --test suite operators` runs one seed alone, `RONDEL_CASES`
 //! multiplies them.
 
 #![allow(clippy::panic, clippy::print_stdout, clippy::unwrap_used)]
 
-mod definition;
+use crate::definition;
 
 use std::sync::Arc;
 

@@ -1,12 +1,12 @@
 //! The library of specification patterns agrees with its authors' definitions, scope by scope: random traces,
 //! the engine, and the naive evaluator of the language.
 //!
-//! `RONDEL_SEED=17 cargo test -p rondel-engine --test patterns` runs one seed alone, `RONDEL_CASES`
+//! `RONDEL_SEED=17 cargo test -p rondel-engine --test suite patterns` runs one seed alone, `RONDEL_CASES`
 //! multiplies them.
 
 #![allow(clippy::panic, clippy::print_stdout, clippy::unwrap_used)]
 
-mod definition;
+use crate::definition;
 
 use definition::drive::drive;
 use definition::timed::Delivery;

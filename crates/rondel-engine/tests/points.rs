@@ -2,7 +2,7 @@
 
 #![allow(clippy::panic, clippy::unwrap_used)]
 
-mod definition;
+use crate::definition;
 
 use definition::drive::{agree, agree_at_the_ends, config};
 use definition::timed::{Palette, case};

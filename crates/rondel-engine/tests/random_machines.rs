@@ -2,7 +2,7 @@
 
 #![allow(clippy::panic, clippy::unwrap_used)]
 
-mod definition;
+use crate::definition;
 
 use definition::drive::{agree, config, drive, signal};
 use definition::machines::case;

@@ -2,8 +2,8 @@
 
 #![allow(clippy::panic, clippy::unwrap_used)]
 
-mod definition;
-mod quantified;
+use crate::definition;
+use crate::quantified;
 
 use std::sync::Arc;
 

@@ -2,7 +2,7 @@
 
 #![allow(clippy::panic, clippy::unwrap_used)]
 
-mod definition;
+use crate::definition;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

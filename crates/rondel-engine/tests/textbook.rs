@@ -2,7 +2,7 @@
 
 #![allow(clippy::panic, clippy::unwrap_used)]
 
-mod definition;
+use crate::definition;
 
 use definition::build::{Build, EVER, show_changes, show_events, time, trace};
 use definition::outcome::outcomes;

@@ -34,17 +34,41 @@ pub(crate) fn stem(path: &Path) -> String {
 pub(crate) fn read(path: &Path, file: File, consumed: &Arc<AtomicU64>) -> io::Result<Box<dyn Read + Send>> {
     let counted = Counted(file, Arc::clone(consumed));
     Ok(match extension(path).as_deref() {
-        Some("gz") => Box::new(flate2::read::MultiGzDecoder::new(counted)),
-        Some("zst") => Box::new(zstd::Decoder::new(counted)?),
+        Some("gz") => Box::new(Decompressing(flate2::read::MultiGzDecoder::new(counted))),
+        Some("zst") => Box::new(Decompressing(zstd::Decoder::new(counted)?)),
         _ => Box::new(counted),
     })
 }
 
-/// Whether a reading error means that a file is cut off or damaged.
+/// A decompressor whose errors say whether the input ends too early or is damaged.
+pub(crate) struct Decompressing<R>(pub(crate) R);
+
+impl<R: Read> Read for Decompressing<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0.read(buffer).map_err(|error| match error.kind() {
+            // The system's errors of reading the file.
+            _ if error.raw_os_error().is_some() => error,
+            io::ErrorKind::UnexpectedEof => {
+                io::Error::new(io::ErrorKind::UnexpectedEof, "the compressed data ends too early")
+            }
+            // zstd reports damage as an error of kind `Other`.
+            io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput | io::ErrorKind::Other => {
+                let reason = format!("the compressed data is damaged ({error})");
+                io::Error::new(io::ErrorKind::InvalidData, reason)
+            }
+            _ => error,
+        })
+    }
+}
+
+/// Whether a reading error means that a compressed file is cut off or damaged.
+pub(crate) fn ends(error: &io::Error) -> bool {
+    is_cut(error) || error.kind() == io::ErrorKind::InvalidData
+}
+
+/// Whether a reading error means that a compressed file is cut off.
 pub(crate) fn is_cut(error: &io::Error) -> bool {
-    use io::ErrorKind::{InvalidData, InvalidInput, Other, UnexpectedEof};
-    // zstd reports damage as an error of kind `Other`.
-    matches!(error.kind(), UnexpectedEof | InvalidData | InvalidInput | Other)
+    error.kind() == io::ErrorKind::UnexpectedEof
 }
 
 /// A file that counts the bytes read.

@@ -123,7 +123,12 @@ impl McapRecording {
         });
         let mut recording = McapRecording {
             faults: faults.collect(),
-            cut: cut.map(|(offset, reason)| RecordingError::Cut { path: path(), offset, reason }),
+            cut: cut.map(|(offset, reason)| RecordingError::Cut {
+                path: path(),
+                offset,
+                reason,
+                is_damaged: false,
+            }),
             channels,
             selection: Selection::of_topics(vec![true; topics.len()]),
             waiting: VecDeque::new(),

@@ -93,7 +93,7 @@ impl ReadError {
     /// Whether the input ends too early or is damaged, so that the lines read before are all there are.
     pub fn is_cut(&self) -> bool {
         match self {
-            ReadError::Read { source, .. } => compressed::is_cut(source),
+            ReadError::Read { source, .. } => compressed::ends(source),
             ReadError::Open { .. } | ReadError::LineTooLong { .. } => false,
         }
     }

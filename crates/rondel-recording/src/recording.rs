@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rondel_event::terminal::escaped;
 use rondel_event::{Timestamp, ValueType};
 
-use crate::{CutOffs, SplitPart};
+use crate::{CutOffs, SplitPart, compressed};
 
 /// A recording of messages as they were on a network.
 ///
@@ -294,7 +294,7 @@ pub enum RecordingError {
         topics: Vec<usize>,
     },
     /// The recording ends too early; the messages read before are all there are.
-    #[error("{}: cut off at byte {offset}: {reason}", shown(path))]
+    #[error("{}: {}: {reason}", shown(path), ending(*offset, *is_damaged))]
     Cut {
         /// The file.
         path: PathBuf,
@@ -302,10 +302,18 @@ pub enum RecordingError {
         offset: u64,
         /// Description of the missing part.
         reason: String,
+        /// Whether the rest is there, but damaged.
+        is_damaged: bool,
     },
 }
 
 impl RecordingError {
+    /// Returns the error of a compressed recording that cannot be read beyond an offset.
+    pub fn of_compression(path: PathBuf, offset: u64, source: &io::Error) -> RecordingError {
+        let is_damaged = !compressed::is_cut(source);
+        RecordingError::Cut { path, offset, reason: source.to_string(), is_damaged }
+    }
+
     /// Returns the error without the name of its file at the beginning, for use after it.
     pub(crate) fn without(&self, path: &Path) -> String {
         let text = self.to_string();
@@ -341,6 +349,11 @@ impl RecordingError {
         };
         RecordingError::Damage { path: path.clone(), offset: 0, reason, topics }
     }
+}
+
+/// Returns where a recording ends too early.
+fn ending(offset: u64, is_damaged: bool) -> String {
+    if is_damaged { format!("unreadable from byte {offset} on") } else { format!("cut off at byte {offset}") }
 }
 
 /// Returns an offset in a file as the beginning of an error.

@@ -7,6 +7,7 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::compressed::Decompressing;
 use crate::recording::RecordingError;
 
 /// Limit of the disk space of all temporary files of this process, in bytes.
@@ -129,13 +130,13 @@ pub(crate) fn decompress(
     if !file.metadata().map_err(failed)?.is_file() {
         return Err(failed(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")));
     }
-    let decoder = zstd::Decoder::new(file).map_err(failed)?;
+    let decoder = Decompressing(zstd::Decoder::new(file).map_err(failed)?);
     let mut temporary = Temporary::new().map_err(failed)?;
     let (content, error) = temporary.write("content", decoder).map_err(failed)?;
     let fault = error.map(|error| RecordingError::Damage {
         path: path.to_owned(),
         offset: 0,
-        reason: format!("its compression is cut off or damaged ({error}); what comes before that is read"),
+        reason: format!("{error}; what comes before that is read"),
         topics: Vec::new(),
     });
     Ok((temporary, content, fault))

@@ -158,8 +158,8 @@ impl XmlRecording {
 
     fn unreadable(&self, source: io::Error) -> RecordingError {
         let (path, offset) = (self.path.clone(), self.consumed.load(Ordering::Relaxed));
-        if compressed::is_cut(&source) {
-            RecordingError::Cut { path, offset, reason: source.to_string() }
+        if compressed::ends(&source) {
+            RecordingError::of_compression(path, offset, &source)
         } else {
             RecordingError::Read { path, offset, source }
         }
@@ -190,7 +190,8 @@ impl XmlRecording {
             }
             (_, false) => {
                 let reason = "an element is not closed".to_owned();
-                Err(RecordingError::Cut { path, offset: self.before + self.start as u64, reason })
+                let offset = self.before + self.start as u64;
+                Err(RecordingError::Cut { path, offset, reason, is_damaged: false })
             }
         }
     }

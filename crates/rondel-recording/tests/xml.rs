@@ -145,6 +145,25 @@ fn a_compressed_archive_is_read_up_to_its_cut() {
 }
 
 #[test]
+fn damaged_compression_and_a_cut_differ() {
+    let folder = Folder::new();
+    let mut bytes = compressed("a.xml.gz", b"<feed><m/><m/></feed>");
+    let checksum = bytes.len() - 8;
+    bytes[checksum] ^= 1;
+    let (messages, wrong) = read(Path::new(&folder.file("damaged.xml.gz", &bytes)));
+    assert_eq!((messages.len(), wrong.len()), (2, 1), "{wrong:?}");
+    let sentence = wrong[0].to_string();
+    assert!(matches!(wrong[0], RecordingError::Cut { is_damaged: true, .. }), "{sentence}");
+    assert!(
+        sentence.contains("unreadable from byte ") && sentence.contains("data is damaged ("),
+        "{sentence}"
+    );
+    let (_, wrong) = read(Path::new(&folder.file("cut.xml.gz", &bytes[..checksum])));
+    let sentence = wrong[0].to_string();
+    assert!(sentence.contains("cut off at byte ") && sentence.ends_with("data ends too early"), "{sentence}");
+}
+
+#[test]
 fn utf_16_is_refused() {
     let folder = Folder::new();
     let bytes: Vec<u8> = "\u{feff}<c><m/></c>".encode_utf16().flat_map(u16::to_le_bytes).collect();

@@ -1,7 +1,7 @@
 //! Asserts against their definition: the truth at every instant and between, or at every event, is computed from the
 //! recording alone, and the demanded measure is the computed one, one more, or one less.
 //!
-//! `RONDEL_SEED=17 cargo test -p rondel-runtime --test criteria` runs one seed alone.
+//! `RONDEL_SEED=17 cargo test -p rondel-runtime --test suite criteria` runs one seed alone.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // the helpers are tests as well
 

@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-mod edits;
+use crate::edits;
 
 use edits::{Message, PROPERTIES, TOPICS, edit, message, name_of, plan, push};
 use rondel_event::{Timestamp, Verdict};

@@ -2,7 +2,7 @@
 //! where some are missing and where instances end. Where nothing is missing, the same figures are computed from the
 //! values alone.
 //!
-//! `RONDEL_SEED=17 cargo test -p rondel-runtime --test in_violation` runs one seed alone.
+//! `RONDEL_SEED=17 cargo test -p rondel-runtime --test suite in_violation` runs one seed alone.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // the helpers are tests as well
 

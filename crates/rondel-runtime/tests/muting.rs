@@ -1,6 +1,6 @@
 //! Violations that are muted because of another property, against a naive evaluator that searches all verdicts before.
 //!
-//! `RONDEL_SEED=17 cargo test -p rondel-runtime --test muting` runs one seed alone.
+//! `RONDEL_SEED=17 cargo test -p rondel-runtime --test suite muting` runs one seed alone.
 
 #![allow(clippy::unwrap_used)]
 

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use rondel_event::{Path, TimeUnit, Timestamp, TopicId};
+use rondel_event::{Path, TimeUnit, Timestamp, TopicId, Verdict};
 use rondel_runtime::alignment::{Late, MaxWait, Policy, TopicAlignment};
 use rondel_runtime::{
     Alignment, AlignmentClock, Emit, Input, ManualClock, Options, Reset, ResetPolicy, Session, SessionPlan,
@@ -297,6 +297,35 @@ fn a_message_is_decoded_once_for_all_groups() {
     session.finish();
     let counts = session.summary().counts;
     assert_eq!((counts.received, counts.checked, counts.undecodable, counts.mistyped), (2, 1, 1, 1));
+}
+
+#[test]
+fn messages_of_one_time_are_together_within_a_millisecond() {
+    use Verdict::{Satisfied, Violated};
+    let text = "topic a { t: time, x: int } @time(dense) property low = not (on(a) and a.x > 5)";
+    let specification = Specification::new(rondel_spec::parse(text).spec.unwrap()).unwrap();
+    let changes = |pause_ns: Option<i64>| {
+        let clock = Arc::new(ManualClock::default());
+        let inputs = vec![Input { time: TimeSource::Field(Path::keys(["t"])), ..Input::default() }];
+        let alignment = Alignment::new(Policy::Arrival);
+        let options = Options { inputs, alignment, clock: Arc::clone(&clock) as _, ..Options::default() };
+        let mut session = SessionPlan::of(specification.clone(), options).start().unwrap();
+        for (i, payload) in [r#"{"t":1,"x":9}"#, r#"{"t":1,"x":9}"#, r#"{"t":2,"x":1}"#].iter().enumerate() {
+            session.push(TopicId(0), Stamp::default(), payload.as_bytes()).unwrap();
+            session.flush();
+            if let Some(pause_ns) = pause_ns.filter(|_| i == 0) {
+                clock.set(Timestamp::from_nanos(pause_ns));
+                session.poll();
+            }
+        }
+        session.finish();
+        session.reports().map(|report| (report.time().as_nanos(), report.verdict())).collect::<Vec<_>>()
+    };
+    let together = vec![(1_000_000_000, Violated), (1_000_000_000, Satisfied)];
+    assert_eq!(changes(None), together);
+    assert_eq!(changes(Some(500_000)), together, "the clock was read between them");
+    let apart = [together.clone(), vec![(1_000_000_001, Violated), (1_000_000_001, Satisfied)]].concat();
+    assert_eq!(changes(Some(2_000_000)), apart, "the second message is late");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-mod edits;
+use crate::edits;
 
 use std::sync::Arc;
 

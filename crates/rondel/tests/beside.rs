@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod support;
+use crate::support;
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -135,14 +135,14 @@ fn warnings(stderr: &str) -> Vec<&str> {
 fn compare(case: &str, jobs: &str, options: &[&str]) -> (Option<i32>, String, String) {
     let run = |jobs: &str| outputs(&rondel([&["check", "--jobs", jobs], options].concat()));
     let (one, several) = (run("1"), run(jobs));
-    for workers in ["2", "8"] {
-        let arguments = ["check", "--jobs", jobs, "--workers", workers];
-        let spread = outputs(&rondel([&arguments[..], options].concat()));
-        assert_eq!(spread.0, one.0, "{case}, {workers} workers: {}", spread.2);
-        let differs = spread.1.lines().zip(one.1.lines()).find(|(spread, one)| spread != one);
-        assert!(spread.1 == one.1, "{case}, {workers} workers, then 1: {differs:?}");
-        assert_eq!(warnings(&spread.2), warnings(&one.2), "{case}, {workers} workers");
-    }
+    // Every kind of recording is checked with both numbers of workers, each with other options.
+    let workers = if jobs == "2" { "2" } else { "8" };
+    let arguments = ["check", "--jobs", jobs, "--workers", workers];
+    let spread = outputs(&rondel([&arguments[..], options].concat()));
+    assert_eq!(spread.0, one.0, "{case}, {workers} workers: {}", spread.2);
+    let differs = spread.1.lines().zip(one.1.lines()).find(|(spread, one)| spread != one);
+    assert!(spread.1 == one.1, "{case}, {workers} workers, then 1: {differs:?}");
+    assert_eq!(warnings(&spread.2), warnings(&one.2), "{case}, {workers} workers");
     assert_eq!(several.0, one.0, "{case}, {jobs} threads: {}", several.2);
     for (several, one) in [(&several.1, &one.1), (&several.2, &one.2)] {
         let differs = several.lines().zip(one.lines()).find(|(several, one)| several != one);
@@ -239,22 +239,28 @@ fn snapshots_continue_whatever_the_number_of_threads() {
 
 #[test]
 fn snapshots_continue_with_any_number_of_workers() {
-    let (folder, mut random) = (Folder::new(), Random::new(0xfade));
-    let spec = folder.file("a.rondel", SPEC);
-    let kind = Kind { others: 3, back: true, ..PLAIN };
-    let first = folder.file("1.jsonl", recording(&mut random, kind));
-    let second = folder.file("2.jsonl", recording(&mut random, kind));
-    let run = |before: &str, after: &str| {
-        let snapshot = folder.path("a.snapshot");
-        let part = ["check", "--workers", before, "--snapshot-to", &snapshot, &spec, &first];
-        let rest = ["check", "--workers", after, "--resume", &snapshot, "-e", "every", &spec, &second];
-        let (part, rest) = (outputs(&rondel(part)), outputs(&rondel(rest)));
-        assert!(rest.1.len() > 500_000, "{}", rest.2);
-        (part.0, part.1, rest.0, rest.1)
-    };
-    let one = run("1", "1");
-    for (before, after) in [("4", "1"), ("4", "2"), ("4", "4"), ("1", "2")] {
-        assert!(run(before, after) == one, "{before} workers, then {after}");
+    for seed in rondel_testkit::seeds("resumed-checks", 2) {
+        let (folder, mut random) = (Folder::new(), Random::new(0xfade + seed));
+        let spec = folder.file("a.rondel", SPEC);
+        let text = recording(&mut random, Kind { others: 3, back: true, ..PLAIN });
+        // At the end of a line.
+        let cut = random.below(text.len() as u64) as usize;
+        let cut = cut + text.as_bytes()[cut..].iter().position(|byte| *byte == b'\n').unwrap() + 1;
+        let (first, second) = (folder.file("1.jsonl", &text[..cut]), folder.file("2.jsonl", &text[cut..]));
+        let run = |before: &str, after: &str| {
+            let snapshot = folder.path("a.snapshot");
+            let part = ["check", "--workers", before, "--snapshot-to", &snapshot, &spec, &first];
+            let rest = ["check", "--workers", after, "--resume", &snapshot, "-e", "every", &spec, &second];
+            let (part, rest) = (outputs(&rondel(part)), outputs(&rondel(rest)));
+            (part.0, part.1, rest.0, rest.1)
+        };
+        let one = run("1", "1");
+        assert!(!one.1.is_empty() || !one.3.is_empty(), "seed {seed}");
+        for (before, after) in [("4", "1"), ("1", "2")] {
+            assert!(run(before, after) == one, "seed {seed}: {before} workers, then {after}");
+        }
+        let [before, after] = [0, 1].map(|_| (1 + random.below(8)).to_string());
+        assert!(run(&before, &after) == one, "seed {seed}: {before} workers, then {after}");
     }
 }
 

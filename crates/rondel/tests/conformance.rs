@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // the helpers are tests as well
 
-mod support;
+use crate::support;
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // the helpers are tests as well
 
-mod support;
+use crate::support;
 
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
@@ -418,6 +418,18 @@ fn guard_passes_commands_on_while_the_monitor_is_gone() {
     guard.finish().expect_status(0).expect_stderr(&["gate to dds:cmd_out: ", "while the monitor was gone"]);
     run.terminate();
     run.finish();
+}
+
+#[test]
+fn second_monitor_with_a_gate_is_noticed() {
+    let further = "    substitute: drop\nverdicts: { to: dds:verdict }\nheartbeat: 200 ms\n";
+    let mut gated = Gated::start(Network::dds(), further, &[]);
+    let mut second = start_rondel(["run", &gated.folder.path("rondel.yaml")]);
+    second.wait_stderr("has the gate to dds:cmd_out, too");
+    gated.run.wait_stderr("has the gate to dds:cmd_out, too");
+    second.terminate();
+    second.finish();
+    gated.run.terminate();
 }
 
 #[test]

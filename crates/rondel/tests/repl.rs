@@ -3,7 +3,7 @@
 #![cfg(feature = "repl")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // the helpers are tests as well
 
-mod support;
+use crate::support;
 
 use std::process::Command;
 

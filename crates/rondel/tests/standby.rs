@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // the helpers are tests as well
 
-mod support;
+use crate::support;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::thread::sleep;
@@ -220,6 +220,30 @@ fn promotion_hands_over_without_a_gap() {
     verdicts(&mut tap, 29, &mut seen);
     check_complete(&seen, 0..30);
     rondel(["standby", "promote", &deployment]).expect_status(4).expect_stderr(&["there is no standby"]);
+}
+
+#[test]
+fn commands_at_the_same_time_hand_over_once() {
+    let endpoint = free_endpoint();
+    let (_router, net) = (router(&endpoint), Net::zenoh(&endpoint));
+    let pair = pair(&net, FORMULA);
+    let epoch = || {
+        let status = rondel(["standby", "status", &pair.deployment, "--format", "json"]);
+        status.expect_status(0);
+        let mut members = status.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        members.find(|member| member["state"] == "active").map(|member| member["epoch"].clone())
+    };
+    // The later one sees the take-over that the other one requests while it still looks at the members.
+    for (pause_ms, expected) in [(0_u64, 2), (250, 3)] {
+        let commands = [0_u64, 1].map(|at| {
+            sleep(Duration::from_millis(at * pause_ms));
+            start_rondel(["standby", "promote", &pair.deployment])
+        });
+        for command in commands {
+            command.finish().expect_status(0).expect_stderr(&["epoch"]);
+        }
+        assert_eq!(epoch(), Some(Value::from(expected)), "{pause_ms} ms");
+    }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 #![cfg(all(feature = "page", feature = "top"))]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // the helpers are tests as well
 
-mod support;
+use crate::support;
 
 use std::io::{Read as _, Write as _};
 use std::num::NonZero;

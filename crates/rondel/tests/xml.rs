@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // the helpers are tests as well
 
-mod support;
+use crate::support;
 
 use rondel_testkit::Broker;
 use support::{Folder, rondel, start_rondel};
@@ -80,7 +80,8 @@ fn the_user_names_topic_and_time() {
     checked.expect_status(1);
     assert!(checked.stdout.contains("violated      low"), "{}", checked.stdout);
     assert!(checked.stdout.contains("time 2.5 s"), "{}", checked.stdout);
-    assert!(checked.stdout.contains("1 value on a has another type"), "{}", checked.stdout);
+    let named = "1 value on a has another type than the specification reads; the first: `v` has another type than `float`";
+    assert!(checked.stdout.contains(named), "{}", checked.stdout);
 }
 
 #[test]

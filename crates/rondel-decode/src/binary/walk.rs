@@ -375,7 +375,7 @@ impl<'m> Walk<'m, '_> {
             self.sink.seen = None;
             return Ok((passed, 0));
         }
-        self.sink.mistyped += u64::from(has_other);
+        self.sink.count_mistyped(slot, u64::from(has_other));
         Ok((passed, self.sink.elements(slot, quantifier, &measured, &tested)))
     }
 

@@ -309,7 +309,9 @@ impl CdrDecoder {
                 Fault { kind: CdrErrorKind::TrailingBytes, at, place: 0 }
             }
             Ok(()) | Err(Stop::Ended) => {
-                self.refused.add(Refused { mistyped, not_numbers, left_out, large, no_number: None });
+                // The type of the message is known: `large` names the column.
+                let counts = Refused { mistyped, not_numbers, left_out, large, ..Refused::NONE };
+                self.refused.add(counts);
                 self.refused.add_text(no_number);
                 self.accept(program, row, own_time, block);
                 return Ok(());

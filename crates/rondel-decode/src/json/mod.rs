@@ -126,12 +126,13 @@ impl JsonDecoder {
         scanner.skip_space();
         let walked = walk(&mut scanner, Some(&self.root), 0, &mut writer).and_then(|()| scanner.end());
         let Writer { mistyped, not_numbers, left_out, large, no_number, time: own_time, .. } = writer;
-        let member = writer.first_mistyped.zip(writer.first_member);
+        let first = writer.first_mistyped;
+        let member = first.zip(writer.first_member);
         if let Err(error) = walked {
             block.pop();
             return Err(error);
         }
-        self.refused.add(Refused { mistyped, not_numbers, left_out, large, no_number: None });
+        self.refused.add(Refused { mistyped, first, not_numbers, left_out, large, no_number: None });
         self.refused.add_text(no_number);
         self.member = self.member.or(member);
         if let Some(time) = own_time {

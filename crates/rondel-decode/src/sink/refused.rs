@@ -49,6 +49,8 @@ impl NoNumber {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Refused {
     pub(crate) mistyped: u64,
+    /// Slot of the first of them, where it is known.
+    pub(crate) first: Option<Slot>,
     pub(crate) not_numbers: u64,
     pub(crate) left_out: u64,
     pub(crate) large: Option<Slot>,
@@ -58,12 +60,17 @@ pub struct Refused {
 impl Refused {
     /// No value.
     pub(crate) const NONE: Refused =
-        Refused { mistyped: 0, not_numbers: 0, left_out: 0, large: None, no_number: None };
+        Refused { mistyped: 0, first: None, not_numbers: 0, left_out: 0, large: None, no_number: None };
 
     /// Returns the number of values of another type than the program reads, undefined in their type, or out of the range
     /// of their column.
     pub fn mistyped(&self) -> u64 {
         self.mistyped
+    }
+
+    /// Returns the slot of the first value of another type, where it is known.
+    pub fn first_mistyped(&self) -> Option<Slot> {
+        self.first
     }
 
     /// Returns the number of NaN values.
@@ -90,6 +97,9 @@ impl Refused {
     #[inline(always)]
     pub(crate) fn add(&mut self, other: Refused) {
         self.mistyped += other.mistyped;
+        if other.mistyped > 0 {
+            self.first = self.first.or(other.first);
+        }
         // Arrays may come in parts; a later one may subtract counts of an earlier one.
         self.not_numbers = self.not_numbers.wrapping_add(other.not_numbers);
         self.left_out += other.left_out;

@@ -81,7 +81,8 @@ pub(super) fn open(path: &Path, place: &Path) -> Result<Opened, RecordingError> 
         if header.len() < HEADER {
             let reason =
                 format!("of the header of an SQLite database {} bytes are missing", HEADER - header.len());
-            return Err(RecordingError::Cut { path: path.to_owned(), offset: header.len() as u64, reason });
+            let (path, offset) = (path.to_owned(), header.len() as u64);
+            return Err(RecordingError::Cut { path, offset, reason, is_damaged: false });
         }
     }
     let mut faults = Vec::new();
@@ -126,7 +127,7 @@ pub(super) fn open(path: &Path, place: &Path) -> Result<Opened, RecordingError> 
             Some(missing @ 1..) => format!("{missing} of its {claimed} pages are missing"),
             _ => "its last page is not whole".to_owned(),
         };
-        cut = Some(RecordingError::Cut { path: path.to_owned(), offset: size, reason });
+        cut = Some(RecordingError::Cut { path: path.to_owned(), offset: size, reason, is_damaged: false });
     }
     Ok(Opened { database, file, stop, faults, cut, space })
 }

@@ -152,7 +152,7 @@ pub(super) fn open(path: &Path, separator: u8) -> Result<(InfluxRows, Arc<Atomic
         let (text, _) = input::text(path, &Arc::new(AtomicU64::new(0)))?;
         let (content, error) = folder.write("content", text).map_err(failed)?;
         file = File::open(content).map_err(failed)?;
-        fault = error.map(|error| format!("the compression is cut off or damaged ({error})"));
+        fault = error.map(|error| error.to_string());
         temporary = Some(folder);
     }
     let mut scan = Scan::new();

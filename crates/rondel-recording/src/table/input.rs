@@ -360,8 +360,8 @@ fn separator(beginning: &[u8]) -> u8 {
 fn failed(path: &Path, offset: u64, error: csv::Error) -> RecordingError {
     let path = path.to_owned();
     match error.into_kind() {
-        csv::ErrorKind::Io(source) if compressed::is_cut(&source) => {
-            RecordingError::Cut { path, offset, reason: source.to_string() }
+        csv::ErrorKind::Io(source) if compressed::ends(&source) => {
+            RecordingError::of_compression(path, offset, &source)
         }
         csv::ErrorKind::Io(source) => RecordingError::Read { path, offset, source },
         other => RecordingError::Form { path, reason: format!("it cannot be read as a table: {other:?}") },

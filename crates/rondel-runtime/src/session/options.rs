@@ -64,6 +64,9 @@ pub struct Options {
     /// [`Session::alive`](crate::Session::alive) must then be called several times as often. Verdicts that depend on a
     /// pause are treated like those that depend on missed messages. Without it, no pause is detected.
     pub paused_after: Option<i64>,
+    /// Whether a network drops messages without notice while the session does not run, as a broker does whose queue is
+    /// full. Pauses are then detected whatever the properties measure, and reported as possible losses.
+    pub drops_when_stopped: bool,
 }
 
 impl Options {
@@ -138,6 +141,7 @@ impl Default for Options {
             blind: Blind::default(),
             reset: Reset::default(),
             paused_after: None,
+            drops_when_stopped: false,
         }
     }
 }

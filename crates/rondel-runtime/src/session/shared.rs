@@ -112,7 +112,6 @@ impl Shared {
         // Without properties that measure time, and without waiting messages, arrival times do not matter. Events of
         // topics do: a deadline may be missed during a pause.
         let reads_time = route.measures_time() || !spec.events.is_empty();
-        let paused_after = options.paused_after.filter(|_| reads_time);
         Ok(Shared {
             emitter,
             counts: Counts::default(),
@@ -136,7 +135,7 @@ impl Shared {
             clock: Arc::clone(&options.clock),
             largest_message: options.largest_message,
             exactly: options.exactly,
-            heartbeat: Heartbeat::new(paused_after, plan.withholds(), &*options.clock),
+            heartbeat: Heartbeat::new(options, reads_time, plan.withholds()),
             recorded,
             resumption: Resumption::new(saved),
         })

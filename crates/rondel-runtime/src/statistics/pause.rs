@@ -13,6 +13,9 @@ pub struct Pause {
     pub until: Timestamp,
     /// Cause of the pause.
     pub cause: Cause,
+    /// Whether a network may have dropped messages meanwhile, without notice: see
+    /// [`Options::drops_when_stopped`](crate::Options::drops_when_stopped).
+    pub may_miss: bool,
 }
 
 /// Cause of a pause.

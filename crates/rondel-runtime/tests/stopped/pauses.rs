@@ -1,10 +1,10 @@
 //! Pauses of the session.
 
-use rondel_event::Verdict;
+use rondel_event::{TopicId, Verdict};
 use rondel_runtime::alignment::Policy;
-use rondel_runtime::{Blind, Options};
+use rondel_runtime::{Blind, Options, Stamp};
 
-use crate::run::{MS, Run, TEXT, routes, sleep};
+use crate::run::{MS, Run, TEXT, ms, routes, sleep};
 
 /// The messages that waited are read one neighbour after the other.
 #[test]
@@ -124,4 +124,25 @@ fn messages_after_a_pause_at_the_start_are_not_missing() {
     run.flush();
     run.run_until(60_000);
     assert!(!run.kinds().contains(&"missing"));
+}
+
+#[test]
+fn a_network_that_drops_messages_is_reported_whatever_is_measured() {
+    for may_miss in [true, false] {
+        let text = "topic a { x: int } property untimed = once a.x > 0";
+        let options = Options { drops_when_stopped: may_miss, ..Options::default() };
+        let mut run = Run::new(text, false, options);
+        run.session.alive();
+        run.sleep_until(3_000);
+        run.session.alive();
+        let notices: Vec<String> = run.session.notices().map(|notice| notice.json().to_string()).collect();
+        let paused = r#"{"cause":"stopped","from":0.0,"may_miss":true,"report":"paused","until":3.0}"#;
+        assert_eq!(notices, if may_miss { vec![paused] } else { vec![] });
+        let stamp = Stamp { arrival: Some(ms(3_000)), ..Stamp::default() };
+        run.session.push(TopicId(0), stamp, br#"{"x":1}"#).unwrap();
+        run.session.finish();
+        let summary = run.session.summary();
+        assert_eq!(summary.pauses.len(), usize::from(may_miss));
+        assert!(!summary.is_inconclusive(false), "a possible loss changes no verdict");
+    }
 }

@@ -192,33 +192,50 @@ fn one_for_each_is_divided_among_workers() {
     compare(text, 5, &Options::default());
 }
 
+/// Pushes messages, and continues from a snapshot before each of the cuts, with the next number of workers.
+fn resumed(options: &Options, messages: &[Message], cuts: &[usize], workers: &[usize]) -> Said {
+    let plan = |part: usize| plan(TEXT, options.clone(), workers[part]);
+    let (mut session, mut said, mut part) = (plan(0).start().unwrap(), Said::default(), 0);
+    for (i, (topic, time, payload)) in messages.iter().enumerate() {
+        while cuts.get(part) == Some(&i) {
+            let bytes = session.snapshot("note");
+            said.take(&mut session);
+            part += 1;
+            session = plan(part).restore(&bytes, "note").unwrap();
+        }
+        let stamp = Stamp { arrival: Some(Timestamp::from_nanos(time * 1_000_000_000)), ..Stamp::default() };
+        let _ = session.push(TopicId(*topic), stamp, payload.as_bytes());
+        said.take(&mut session);
+    }
+    said.end(session)
+}
+
 #[test]
 fn snapshots_continue_with_other_numbers_of_workers() {
-    let mut random = Random::new(77);
-    let messages = messages(&mut random, 6000, false);
-    let reset = Reset { policy: ResetPolicy::Ignore, after: None };
-    let options = Options { reset, ..Options::default() };
-    let run = |before: usize, after: usize| {
-        let (mut session, mut said) = (plan(TEXT, options.clone(), before).start().unwrap(), Said::default());
-        for (i, (topic, time, payload)) in messages.iter().enumerate() {
-            let stamp =
-                Stamp { arrival: Some(Timestamp::from_nanos(time * 1_000_000_000)), ..Stamp::default() };
-            let _ = session.push(TopicId(*topic), stamp, payload.as_bytes());
-            if i == 3333 {
-                let bytes = session.snapshot("note");
-                said.take(&mut session);
-                session = plan(TEXT, options.clone(), after).restore(&bytes, "note").unwrap();
-            }
-            said.take(&mut session);
+    for seed in rondel_testkit::seeds("resumed-workers", 6) {
+        let mut random = Random::new(seed);
+        let messages = messages(&mut random, 6000, seed % 3 == 1);
+        let policy =
+            [ResetPolicy::Ignore, ResetPolicy::Restart, ResetPolicy::Inconclusive][seed as usize % 3];
+        let emit = [Emit::Change, Emit::Every][seed as usize % 2];
+        let options = Options { reset: Reset { policy, after: None }, emit, ids: true, ..Options::default() };
+        // Also before the first message, and twice at one place.
+        let mut cuts: Vec<usize> = (0..=random.below(3)).map(|_| random.below(6000) as usize).collect();
+        if random.below(3) == 0 {
+            cuts.extend([0, cuts[0]]);
         }
-        said.end(session)
-    };
-    let one = run(1, 1);
-    for (before, after) in [(4, 1), (4, 2), (4, 4), (1, 3)] {
-        let several = run(before, after);
-        let differs = several.reports.iter().zip(&one.reports).find(|(several, one)| several != one);
-        assert_eq!(differs, None, "{before} workers, then {after}");
-        assert_eq!(several.reports.len(), one.reports.len(), "{before} workers, then {after}");
+        cuts.sort_unstable();
+        let one = resumed(&options, &messages, &cuts, &vec![1; cuts.len() + 1]);
+        for _ in 0..3 {
+            let workers: Vec<usize> = (0..=cuts.len()).map(|_| 1 + random.below(8) as usize).collect();
+            let several = resumed(&options, &messages, &cuts, &workers);
+            let place = format!("seed {seed}, cuts {cuts:?}, workers {workers:?}");
+            let differs = several.reports.iter().zip(&one.reports).find(|(several, one)| several != one);
+            assert_eq!(differs, None, "{place}");
+            assert_eq!(several.reports.len(), one.reports.len(), "{place}");
+            assert_eq!(several.notices, one.notices, "{place}");
+            assert_eq!(several.summary, one.summary, "{place}");
+        }
     }
 }
 

@@ -28,10 +28,10 @@ use clap::{Args, ValueEnum};
 use rondel_event::TimeUnit;
 use rondel_recording::{Opened, shown};
 use rondel_report::Judged;
-use rondel_runtime::{Alignment, Input, ManualClock, Options, ResetPolicy, SessionPlan, TimeSource};
+use rondel_runtime::{Alignment, Input, ManualClock, Options, ResetPolicy, Session, SessionPlan, TimeSource};
 
 use checking::Checking;
-use kafka::{Fetched, KafkaArguments};
+use kafka::{KafkaArguments, KafkaRecordings};
 use messages::StampOf;
 use page::Paged;
 pub(super) use sample::{Sample, SampledMessage};
@@ -98,9 +98,9 @@ pub struct Check {
     table: TableArguments,
     #[command(flatten)]
     kafka: KafkaArguments,
-    /// Records of Kafka that are checked.
+    /// Recordings of Kafka that are checked.
     #[arg(skip)]
-    fetched: Vec<Fetched>,
+    kafka_recordings: Option<KafkaRecordings>,
     /// Check all recordings as one, merged by the times of recording: all but JSON lines
     #[arg(long)]
     merge: bool,
@@ -306,22 +306,12 @@ impl Check {
             }
             self.paged.describe(&specification);
         }
-        // The state of a snapshot is restored for the messages as they are recorded.
-        if let (Some(_), Some(file)) = (&self.resume, self.traces.first())
-            && let Ok(Opened::Messages(recording)) = self.open(file, &plan)
-        {
-            // Errors are shown when the recording is read.
-            let _ = reading::Reading::new(&self, &mut plan, &specification.schemas, recording.topics());
+        if let Err(status) = self.fetch() {
+            return status;
         }
-        let restored = match &self.resume {
-            None => None,
-            Some(file) => match resume::restore(file, &plan, &self.times()) {
-                Ok(session) => Some(session),
-                Err(error) => {
-                    complain(&error);
-                    return exit::USAGE;
-                }
-            },
+        let restored = match self.restored(&mut plan, &specification) {
+            Ok(restored) => restored,
+            Err(status) => return status,
         };
         let store = match self.open_store(&specification) {
             Ok(store) => store,
@@ -329,6 +319,23 @@ impl Check {
         };
         let checking = Checking::new(&self, plan, printed, specification.schemas, reports);
         checking.stored_in(store).run(restored)
+    }
+
+    /// Restores the session of `--resume`, if there is one.
+    fn restored(&self, plan: &mut SessionPlan, specification: &Specification) -> Result<Option<Session>, u8> {
+        let Some(snapshot) = &self.resume else { return Ok(None) };
+        // The state of a snapshot is restored for the messages as they are recorded.
+        if let Some(file) = self.traces.first()
+            && let Ok(Opened::Messages(recording)) = self.open(file, plan)
+        {
+            // Errors are shown when the recording is read.
+            let _ = reading::Reading::new(self, plan, &specification.schemas, recording.topics());
+        }
+        let restored = resume::restore(snapshot, plan, &self.times()).map_err(|error| {
+            complain(&error);
+            exit::USAGE
+        })?;
+        Ok(Some(restored))
     }
 
     /// Opens the store of verdicts, if there is one.

@@ -103,6 +103,28 @@ struct Watching {
     subscription: Box<dyn Subscription>,
     incoming: mpsc::Receiver<(Sign, About)>,
     members: BTreeMap<MemberId, (Sign, About)>,
+    latest: Option<TakeOver>,
+}
+
+/// The latest take-over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct TakeOver {
+    epoch: u64,
+    /// Its time, or a later one by the delay of a sign.
+    at: Instant,
+}
+
+/// Notes a sign that was received at a time: the smallest delay of all signs of an epoch counts.
+fn note(latest: &mut Option<TakeOver>, sign: &Sign, about: &About, received: Instant) {
+    let lasted = about.active_for.filter(|_| sign.role == Role::Active);
+    let lasted = lasted.and_then(|lasted| u64::try_from(lasted).ok()).map(Duration::from_nanos);
+    // A clock may have begun after the take-over.
+    let Some(at) = lasted.and_then(|lasted| received.checked_sub(lasted)) else { return };
+    match latest {
+        Some(known) if known.epoch > sign.epoch => {}
+        Some(known) if known.epoch == sign.epoch => known.at = known.at.min(at),
+        _ => *latest = Some(TakeOver { epoch: sign.epoch, at }),
+    }
 }
 
 impl Watching {
@@ -133,7 +155,15 @@ impl Watching {
         let subscription = networks.subscribe(&settings.address, TopicId(u32::MAX), Arc::new(receive));
         let subscription = subscription.map_err(networks::failed)?;
         networks.begin();
-        Ok(Watching { settings, networks, publisher, subscription, incoming, members: BTreeMap::new() })
+        Ok(Watching {
+            settings,
+            networks,
+            publisher,
+            subscription,
+            incoming,
+            members: BTreeMap::new(),
+            latest: None,
+        })
     }
 
     /// Receives signs until the condition holds, up to `limit`. Returns whether it holds.
@@ -149,7 +179,10 @@ impl Watching {
             }
             let left = deadline.saturating_duration_since(Instant::now());
             match self.incoming.recv_timeout(left) {
-                Ok((sign, about)) if !sign.ends => _ = self.members.insert(sign.from, (sign, about)),
+                Ok((sign, about)) if !sign.ends => {
+                    note(&mut self.latest, &sign, &about, Instant::now());
+                    self.members.insert(sign.from, (sign, about));
+                }
                 Ok((sign, _)) => _ = self.members.remove(&sign.from),
                 Err(_) => return false,
             }
@@ -229,13 +262,15 @@ impl Status {
 
 impl Promote {
     fn run(&self) -> Result<u8, u8> {
+        let started = Instant::now();
         let mut watching = Watching::join(&self.file)?;
-        let status = self.promote(&mut watching);
+        let status = self.promote(&mut watching, started);
         watching.leave();
         Ok(status)
     }
 
-    fn promote(&self, watching: &mut Watching) -> u8 {
+    /// Hands over, unless a member has taken over since the command started: another command may have requested that.
+    fn promote(&self, watching: &mut Watching, started: Instant) -> u8 {
         let (lease, name) = (watching.settings.lease, watching.settings.name.clone());
         if !watching.receive(FIRST + lease * 3, |members| active(members).is_some()) {
             complain(&format!("no member of group '{name}' is active"));
@@ -246,6 +281,23 @@ impl Promote {
         if self.member == Some(before.from) {
             say(&format!("member {} is active already, in epoch {}", before.from, before.epoch));
             return exit::SATISFIED;
+        }
+        let is_since_start = |latest: &TakeOver| latest.epoch == before.epoch && latest.at > started;
+        if watching.latest.as_ref().is_some_and(is_since_start) {
+            let fact = format!(
+                "member {} has taken over in epoch {} since this command started",
+                before.from, before.epoch
+            );
+            return match self.member {
+                None => {
+                    say(&format!("{fact}: nothing is handed over"));
+                    exit::SATISFIED
+                }
+                Some(wanted) => {
+                    complain(&format!("{fact}, and not {wanted}: try again"));
+                    exit::INCONCLUSIVE
+                }
+            };
         }
         let is_standby =
             |id: MemberId| watching.members.get(&id).is_some_and(|(sign, _)| sign.role == Role::Standby);
@@ -284,5 +336,49 @@ impl Promote {
             say(&format!("member {} is active in epoch {}, after {lasted} ms", now.from, now.epoch));
         }
         exit::SATISFIED
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_of_a_take_over_has_the_least_delay() {
+        let sign = Sign {
+            from: MemberId(1),
+            number: 1,
+            epoch: 2,
+            prefer: 0,
+            role: Role::Active,
+            position: None,
+            ends: false,
+            successor: None,
+        };
+        let about = About {
+            process: 1,
+            since: 0,
+            first: None,
+            stood_still: None,
+            active_for: None,
+            specification: 0,
+            lease: 0,
+        };
+        let (begun, ms) = (Instant::now(), |ms: u64| Duration::from_millis(ms));
+        let at = |latest: Option<TakeOver>| latest.map(|latest| (latest.epoch, latest.at - begun));
+        let mut latest = None;
+        let mut receive = |sign: &Sign, active_ms: Option<i64>, received_ms: u64| {
+            let about = About { active_for: active_ms.map(|ms| ms * 1_000_000), ..about };
+            note(&mut latest, sign, &about, begun + ms(received_ms));
+            at(latest)
+        };
+        assert_eq!(receive(&sign, None, 50), None, "an older member does not say it");
+        assert_eq!(receive(&sign, Some(-1), 50), None);
+        assert_eq!(receive(&sign, Some(10), 50), Some((2, ms(40))));
+        assert_eq!(receive(&sign, Some(100), 120), Some((2, ms(20))));
+        assert_eq!(receive(&sign, Some(200), 250), Some((2, ms(20))), "this sign took longer");
+        assert_eq!(receive(&Sign { role: Role::Standby, epoch: 3, ..sign }, Some(0), 300), Some((2, ms(20))));
+        assert_eq!(receive(&Sign { epoch: 3, ..sign }, Some(0), 300), Some((3, ms(300))));
+        assert_eq!(receive(&sign, Some(0), 400), Some((3, ms(300))), "an earlier epoch");
     }
 }

@@ -291,6 +291,8 @@ impl Deployment {
             // A recording has the pauses of its recorder.
             // A simulation notices by itself that the process did not run.
             paused_after: (options.live && self.clock.is_none()).then_some(PAUSED_AFTER),
+            drops_when_stopped: options.live
+                && self.sources.iter().any(|source| matches!(source.address, Address::Mqtt(..))),
             ..options
         };
         match &self.synchronized {

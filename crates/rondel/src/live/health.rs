@@ -6,7 +6,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use rondel_event::Verdict;
-use rondel_net::adapter::{Publisher, now};
+use rondel_net::adapter::{Publisher, Subscription, now};
 use rondel_net::zenoh::{Answering, State};
 use rondel_spec::Spec;
 use serde_json::{Value, json};
@@ -46,6 +46,8 @@ pub struct Health {
     pub actions: Option<ActionHandle>,
     /// The state of the member of a group, if the run is one.
     pub standby: Option<GroupHandle>,
+    /// Random number of the run, if it has gates.
+    pub run: Option<String>,
     /// Start of the run.
     pub began: Instant,
 }
@@ -77,6 +79,9 @@ impl Health {
             "waiting": self.spools.waiting(),
             "responsive": false,
         });
+        if let Some(run) = &self.run {
+            state["run"] = run.as_str().into();
+        }
         let mut sinks = Vec::new();
         for driven in self.driven.iter().map(DestinationHandle::state) {
             match driven.role {
@@ -153,6 +158,8 @@ pub struct Attendants {
     heart: Option<Heart>,
     /// Services that answer queries for present verdicts, by address.
     answering: Vec<(Address, Answering)>,
+    /// Subscriptions to the heartbeats of other monitors.
+    watching: Vec<Box<dyn Subscription>>,
 }
 
 impl Attendants {
@@ -177,13 +184,19 @@ impl Attendants {
         let beating = Arc::clone(&health);
         let heart =
             every.map(|every| Heart::start(beating, every, publishers)).transpose().map_err(thread)?;
-        let mut attendants = Attendants { health, watchdog, names, heart, answering: Vec::new() };
+        let mut attendants =
+            Attendants { health, watchdog, names, heart, answering: Vec::new(), watching: Vec::new() };
         for (address, present) in topics {
             if let Some(present) = present {
                 attendants.answer(networks, address, present)?;
             }
         }
         Ok(attendants)
+    }
+
+    /// Keeps these subscriptions to the heartbeats of other monitors until the end.
+    pub fn watch(&mut self, subscriptions: Vec<Box<dyn Subscription>>) {
+        self.watching = subscriptions;
     }
 
     /// Starts to answer queries for the present verdicts of a topic.
@@ -226,6 +239,8 @@ impl Attendants {
     /// Publishes the state a last time, and ends.
     pub fn end(self) {
         self.watchdog.end();
+        // Before its own last one.
+        self.watching.iter().for_each(|subscription| _ = subscription.close(LIMIT));
         if let Some(heart) = self.heart {
             heart.end();
         }

@@ -40,6 +40,28 @@ fn temporary_files_are_removed_at_a_signal() {
     assert_eq!(left(), 0);
 }
 
+#[test]
+fn mistakes_are_shown_before_a_broker_is_connected() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let (folder, address) = (Folder::new(), listener.local_addr().unwrap().to_string());
+    let temporary = folder.path("temporary");
+    std::fs::create_dir(&temporary).unwrap();
+    let misspelt = folder.file("p.rondel", "topic a { n: int }\nproperty p = a.m < 1\n");
+    let deployment =
+        folder.file("rondel.yaml", "specification: p.rondel\ntopics: { a: { source: kafka:a } }\n");
+    for (specification, mistake) in
+        [(["-f", "n <"], "error"), (["--quiet", &misspelt], "a.m"), (["--quiet", &deployment], "a.m")]
+    {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_rondel"));
+        command.arg("check").args(specification).args(["kafka:a", "--kafka-broker", &address]);
+        command.env("TMPDIR", &temporary);
+        Process::start(command).finish().expect_status(2).expect_stderr(&[mistake]);
+        assert!(listener.accept().is_err(), "{specification:?}: a broker was connected");
+        assert_eq!(std::fs::read_dir(&temporary).unwrap().count(), 0, "{specification:?}");
+    }
+}
+
 fn keys_are_parameters(broker: &KafkaBroker) {
     broker.create("telemetry", &["partitions=1"]);
     broker.create("verdicts", &["partitions=2"]);

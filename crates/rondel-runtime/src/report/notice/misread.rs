@@ -20,6 +20,8 @@ pub(crate) enum Misread<'p> {
     Text(&'p Path, NoNumber),
     /// A value of another type in an element of an array.
     Element(&'p Field),
+    /// Any other value of another type.
+    Field(&'p Field),
 }
 
 /// The field of a projection in a slot, or if a position in a table is given, the field of the table there.
@@ -31,7 +33,7 @@ pub(crate) fn field_in(projection: &Projection, slot: Slot, member: Option<u16>)
     }
 }
 
-/// The field of an element with a value of another type, and the type that is read.
+/// The field with a value of another type, and the type that is read.
 pub(crate) fn no_value_of(field: &Field) -> String {
     let path = field.path.as_listed();
     match &field.read {
@@ -39,6 +41,7 @@ pub(crate) fn no_value_of(field: &Field) -> String {
             format!("`{path}` has another type than `{value_type}`")
         }
         Read::LengthOf(Countable::Text) => format!("`{path}` is no text"),
+        Read::Elements(..) | Read::Witness(..) => format!("`{path}` has a value of another type"),
         _ => format!("`{path}` is no array"),
     }
 }
@@ -46,6 +49,15 @@ pub(crate) fn no_value_of(field: &Field) -> String {
 /// The reason for which a text is unknown where it should be a number, behind the name of the field.
 pub(crate) fn no_number(text: &NoNumber) -> String {
     format!("is the text {}, which is not a number", text.quoted())
+}
+
+/// The sentence about values of another type, the first of which is of this field.
+fn other_type(field: &Field, count: u64) -> String {
+    format!(
+        "{}; it counts as unknown ({} of another type so far)",
+        no_value_of(field),
+        counted(count, "value is", "values are")
+    )
 }
 
 impl Notice {
@@ -63,11 +75,11 @@ impl Notice {
             }
             Some(Misread::Element(field)) => {
                 members.push(("element", json!(field.path.as_listed().to_string())));
-                format!(
-                    "{}; it counts as unknown ({} of another type so far)",
-                    no_value_of(field),
-                    counted(count, "value is", "values are")
-                )
+                other_type(field, count)
+            }
+            Some(Misread::Field(field)) => {
+                members.push(("field", json!(field.path.as_listed().to_string())));
+                other_type(field, count)
             }
             Some(Misread::Inexact(field)) => {
                 members.push(("inexact", json!(field.to_string())));

@@ -25,10 +25,16 @@ pub(crate) enum SkipBy {
 impl Notice {
     /// A time that the monitor itself did not see pass.
     pub(crate) fn paused(pause: &Pause) -> Notice {
-        let Pause { from, until, cause } = *pause;
+        let Pause { from, until, cause, may_miss } = *pause;
         let lasted = until.as_nanos().saturating_sub(from.as_nanos()).max(0).unsigned_abs();
         let sentence = match cause {
-            Cause::Stopped => format!("the monitor did not run for {} from {} on", shown(lasted), At(from)),
+            Cause::Stopped => {
+                let missed = match may_miss {
+                    true => "; a broker whose queue was full meanwhile has dropped messages without notice",
+                    false => "",
+                };
+                format!("the monitor did not run for {} from {} on{missed}", shown(lasted), At(from))
+            }
             Cause::Restart => {
                 format!("the monitor goes on from a snapshot of {}, taken {} ago", At(from), shown(lasted))
             }
@@ -57,6 +63,9 @@ impl Notice {
         };
         let mut members =
             vec![("from", seconds(from)), ("until", seconds(until)), ("cause", json!(cause.as_str()))];
+        if may_miss {
+            members.push(("may_miss", json!(true)));
+        }
         if let Cause::Clock { by } = cause {
             members.push(("by", json!(by as f64 / 1e9)));
         }

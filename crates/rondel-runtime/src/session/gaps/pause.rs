@@ -13,6 +13,7 @@ use rondel_engine::{Monitor, SeenAgain, UnseenFrom};
 use rondel_event::{Block, Timestamp};
 
 use crate::report::notice::Notice;
+use crate::session::options::Options;
 use crate::session::{Route, Session, Shared};
 use crate::statistics::omission::Reason;
 use crate::statistics::{Cause, Pause};
@@ -36,6 +37,10 @@ pub(in crate::session) struct Heartbeat {
     ahead: i64,
     /// Latest time of the day's clock before it was set back, until it has caught up.
     shown: Option<Timestamp>,
+    /// Whether a network drops messages during a pause without notice.
+    may_miss: bool,
+    /// Whether a property measures time, so that pauses concern verdicts.
+    pub(in crate::session) is_measured: bool,
     /// Whether verdicts that depend on a pause are inconclusive.
     pub(in crate::session) withholds: bool,
     pub(in crate::session) pauses: Vec<Pause>,
@@ -59,11 +64,14 @@ pub(in crate::session) struct Missed {
 }
 
 impl Heartbeat {
-    pub(in crate::session) fn new(after: Option<i64>, withholds: bool, clock: &dyn Clock) -> Heartbeat {
+    pub(in crate::session) fn new(options: &Options, is_measured: bool, withholds: bool) -> Heartbeat {
+        let (clock, may_miss) = (&*options.clock, options.drops_when_stopped);
+        // A network that drops messages matters to every property.
+        let after = options.paused_after.filter(|_| is_measured || may_miss);
         let ahead = if after.is_some() { ahead(clock.now(), clock.ticks()) } else { 0 };
         let after = after.unwrap_or(i64::MAX);
         let (last, pauses) = (Ticks::MAX, Vec::new());
-        Heartbeat { after, last, ahead, shown: None, withholds, pauses, held: 0 }
+        Heartbeat { after, last, ahead, shown: None, may_miss, is_measured, withholds, pauses, held: 0 }
     }
 
     /// Whether pauses are detected.
@@ -141,12 +149,13 @@ impl Shared {
         let last_day = |ahead: i64| Timestamp::from_nanos(last.min(now).saturating_add(ahead));
         let from = last_day(known);
         if is_paused {
-            let pause = Pause { from: later(until, -lasted), until, cause: Cause::Stopped };
+            let (from, may_miss) = (later(until, -lasted), self.heartbeat.may_miss);
+            let pause = Pause { from, until, cause: Cause::Stopped, may_miss };
             self.heartbeat.add_long(pause, lasted);
             self.notice(Notice::paused(&pause));
         }
         if is_set {
-            let pause = Pause { from, until, cause: Cause::Clock { by: step } };
+            let pause = Pause { from, until, cause: Cause::Clock { by: step }, may_miss: false };
             self.heartbeat.add(pause);
             self.notice(Notice::paused(&pause));
         }
@@ -190,7 +199,7 @@ impl Session {
     /// depend on the time between are inconclusive. Call [`Session::flush`] before the clock is set.
     pub fn leapt(&mut self, from: Timestamp, ticks: Ticks, cause: Cause) {
         let (until, now) = (self.shared.clock.now(), self.shared.clock.ticks());
-        let pause = Pause { from, until, cause };
+        let pause = Pause { from, until, cause, may_miss: false };
         self.shared.heartbeat.add_long(pause, now.saturating_sub(ticks));
         self.shared.notice(Notice::paused(&pause));
         let is_empty = matches!(cause, Cause::Simulation | Cause::Begun);

@@ -137,7 +137,12 @@ impl Session {
         let Some(continued) = continued.filter(|continued| continued.is_begun) else {
             return;
         };
-        let pause = Pause { from: continued.at, until: self.shared.clock.now(), cause: Cause::Restart };
+        let pause = Pause {
+            from: continued.at,
+            until: self.shared.clock.now(),
+            cause: Cause::Restart,
+            may_miss: false,
+        };
         self.shared.heartbeat.pauses.push(pause);
         self.shared.notice(Notice::paused(&pause));
         if !self.withholds() {

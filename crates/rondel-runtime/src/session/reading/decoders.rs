@@ -201,6 +201,11 @@ impl TopicDecoder {
         self.all().find_map(|of| of.decoder.no_number())
     }
 
+    /// Returns the slot of the first value of another type so far, where it is known.
+    pub(in crate::session) fn first_mistyped(&self) -> Option<Slot> {
+        self.all().find_map(|of| of.decoder.first_mistyped())
+    }
+
     /// Returns of the first value of another type in a table the column of that, and the field by its position.
     pub(in crate::session) fn mistyped_member(&self) -> Option<(Slot, u16)> {
         self.all().find_map(|of| of.decoder.mistyped_member())

@@ -94,7 +94,8 @@ fn first_misread<'p>(decoder: &TopicDecoder, projection: Option<&'p Projection>)
         Some(Misread::Text(&field_of(text.slot())?.path, text))
     };
     let element = || Some(Misread::Element(field_of(decoder.mistyped_member()?.0)?));
-    large.or_else(text).or_else(element)
+    let field = || Some(Misread::Field(field_of(decoder.first_mistyped()?)?));
+    large.or_else(text).or_else(element).or_else(field)
 }
 
 impl Session {

@@ -1,6 +1,7 @@
 //! Messages and values of a session that were not evaluated.
 
 use rondel_decode::TooManyElements;
+use rondel_engine::Monitor;
 use rondel_event::{Projection, TopicId};
 
 use crate::report::notice::{INEXACT, field_in, no_number, no_value_of};
@@ -67,7 +68,12 @@ impl Omitted {
 impl Session {
     /// The messages that were not evaluated, also those that other parts count.
     pub(in crate::session) fn omissions(&self) -> Omissions {
-        let mut omissions = self.own_omissions();
+        self.omissions_of(self.route.whole().as_deref())
+    }
+
+    /// The same, given the [monitor](Route::whole) with all of its state.
+    pub(in crate::session) fn omissions_of(&self, whole: Option<&Monitor>) -> Omissions {
+        let mut omissions = self.own_omissions_of(whole);
         let accounts = self.shared.accounts.all();
         for (topic, (account, statistics)) in (0..).map(TopicId).zip(accounts.iter().zip(&self.shared.topics))
         {
@@ -82,16 +88,20 @@ impl Session {
 
     /// The omissions without those that the accounts of topics have.
     pub(in crate::session) fn own_omissions(&self) -> Omissions {
+        self.own_omissions_of(self.route.whole().as_deref())
+    }
+
+    fn own_omissions_of(&self, whole: Option<&Monitor>) -> Omissions {
         let Omitted { messages, first_mistyped, .. } = &self.shared.omitted;
         let mut omissions = messages.clone();
         let decoders = (0..).map(TopicId).zip(self.route.decoders()).zip(self.route.projections());
         for ((topic, decoder), projection) in decoders {
             add_decoded(&mut omissions, topic, decoder, projection);
         }
-        match &self.route {
-            Route::Direct(direct) => direct.add_omissions(&mut omissions),
-            Route::Aligned(aligned) => aligned.add_omissions(&mut omissions),
-            Route::Synchronized(_) => {}
+        match (&self.route, whole) {
+            (Route::Direct(direct), Some(whole)) => direct.add_omissions(&mut omissions, whole),
+            (Route::Aligned(aligned), _) => aligned.add_omissions(&mut omissions),
+            (Route::Direct(_), None) | (Route::Synchronized(_), _) => {}
         }
         for (topic, first) in first_mistyped {
             omissions.describe(Reason::OtherFieldType, *topic, first);
@@ -120,7 +130,10 @@ fn add_decoded(omissions: &mut Omissions, topic: TopicId, decoder: &TopicDecoder
 fn misread_detail(decoder: &TopicDecoder, projection: &Projection) -> Option<String> {
     let path = |slot| decoder.misread_field(projection, slot);
     Some(match (decoder.too_large(), decoder.other_type()) {
-        (None, None) if decoder.no_number().is_none() => no_value_of(path(decoder.mistyped_member()?.0)?),
+        (None, None) if decoder.no_number().is_none() => {
+            let slot = decoder.mistyped_member().map(|(slot, _)| slot);
+            no_value_of(path(slot.or_else(|| decoder.first_mistyped())?)?)
+        }
         (None, None) if decoder.no_number().is_some() => {
             let text = decoder.no_number()?;
             format!("`{}` {}", path(text.slot())?.path, no_number(&text))

@@ -112,14 +112,18 @@ impl Session {
             seam: self.shared.resumption.seam(),
             ..Summary::default()
         };
-        match &self.route {
-            Route::Direct(direct) => direct.summarize(&mut summary, &self.shared),
-            Route::Aligned(aligned) => aligned.summarize(&mut summary),
-            Route::Synchronized(synchronized) => synchronized.summarize(&mut summary),
+        // One copy serves all parts of the summary.
+        let whole = self.route.whole();
+        let whole = whole.as_deref();
+        match (&self.route, whole) {
+            (Route::Direct(direct), Some(whole)) => direct.summarize(&mut summary, whole, &self.shared),
+            (Route::Direct(_), None) => {}
+            (Route::Aligned(aligned), _) => aligned.summarize(&mut summary),
+            (Route::Synchronized(synchronized), _) => synchronized.summarize(&mut summary),
         }
         self.add_uncertain(&mut summary);
         summary.omissions.extend(self.remarks());
-        summary.add_omissions(&self.omissions(), self.withholds());
+        summary.add_omissions(&self.omissions_of(whole), self.withholds());
         summary
     }
 }

@@ -4,7 +4,10 @@ pub(super) mod aligned;
 pub(super) mod direct;
 pub(super) mod synchronized;
 
+use std::borrow::Cow;
+
 use rondel_decode::DecoderError;
+use rondel_engine::Monitor;
 use rondel_event::{Projection, TopicId};
 
 use super::reading::decoders::TopicDecoder;
@@ -24,6 +27,14 @@ pub(super) enum Route {
 }
 
 impl Route {
+    /// The monitor with all of its state, a copy while workers have parts of it; `None` where messages are aligned.
+    pub(super) fn whole(&self) -> Option<Cow<'_, Monitor>> {
+        match self {
+            Route::Direct(direct) => Some(direct.whole()),
+            Route::Aligned(_) | Route::Synchronized(_) => None,
+        }
+    }
+
     /// The decoder of each topic; none where fields are not read.
     pub(super) fn decoders(&self) -> &[TopicDecoder] {
         match self {

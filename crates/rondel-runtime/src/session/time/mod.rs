@@ -41,7 +41,9 @@ impl Session {
         }
         let now = self.shared.clock.ticks();
         let missed = self.shared.look(now);
-        if let Some(missed) = &missed {
+        if let Some(missed) = &missed
+            && self.shared.heartbeat.is_measured
+        {
             self.pause(missed);
         }
         if self.shared.catches_up(now) {

@@ -58,14 +58,25 @@ impl KafkaArguments {
     }
 }
 
-/// Records of an address in a temporary file.
+/// Records of an address in a temporary file, which is an empty recording until they are read.
 #[derive(Debug)]
 pub(super) struct Fetched {
     pub(super) path: PathBuf,
     /// The address.
     pub(super) name: String,
+    /// The address without its prefix.
+    place: String,
+    encoding: Encoding,
     /// Removes the file.
     _folder: Temporary,
+}
+
+/// Recordings that are addresses on Kafka, and how their records are read.
+#[derive(Debug)]
+pub(super) struct KafkaRecordings {
+    settings: kafka::Settings,
+    selection: kafka::Selection,
+    pub(super) all: Vec<Fetched>,
 }
 
 /// Whether the name of a recording is an address on Kafka, and no file.
@@ -75,11 +86,12 @@ fn is_address(trace: &Path) -> bool {
 }
 
 impl Check {
-    /// Reads the records of recordings that are addresses on Kafka, and puts files with them in their place.
+    /// Checks the recordings that are addresses on Kafka, and puts empty recordings in their place. No broker is
+    /// connected before [`fetch`](Check::fetch): a mistake in the specification is shown first.
     ///
     /// # Errors
     /// The exit status, after the reason was shown.
-    pub(super) fn fetch(&mut self) -> Result<(), u8> {
+    pub(super) fn find_kafka(&mut self) -> Result<(), u8> {
         let fail = |reason: &str, status: u8| {
             complain(reason);
             status
@@ -112,18 +124,38 @@ impl Check {
         let folders = Arc::<Mutex<Vec<PathBuf>>>::default();
         remove_at_signal(Arc::clone(&folders))
             .map_err(|error| fail(&format!("cannot listen for signals: {error}"), exit::TRACE))?;
+        let mut all = Vec::new();
         for trace in self.traces.iter_mut().filter(|trace| is_address(trace)) {
             let name = trace.to_string_lossy().into_owned();
             let address = Address::parse(&name).map_err(|reason| fail(&reason, exit::USAGE))?;
             let Address::Kafka(place, encoding) = address else { continue };
-            let interrupted = Arc::clone(&self.interrupted);
-            let is_stopped = move || interrupted.load(Ordering::Relaxed);
-            let folder = Temporary::new().map_err(|error| fail(&unkept(&name, &error), exit::TRACE))?;
+            let kept = |error: io::Error| fail(&unkept(&name, &error), exit::TRACE);
+            let folder = Temporary::new().map_err(kept)?;
             folders.lock().unwrap_or_else(PoisonError::into_inner).push(folder.path(""));
-            let fetched = fetch(&settings, (&name, &place, encoding), &selection, &is_stopped, folder);
-            let fetched = fetched.map_err(|reason| fail(&reason, exit::TRACE))?;
-            trace.clone_from(&fetched.path);
-            self.fetched.push(fetched);
+            let path = folder.path("records.mcap");
+            let empty = McapWriter::create(&path, &WriterOptions::default());
+            empty.and_then(|mut writer| writer.finish()).map_err(kept)?;
+            trace.clone_from(&path);
+            all.push(Fetched { path, name, place, encoding, _folder: folder });
+        }
+        self.kafka_recordings = Some(KafkaRecordings { settings, selection, all });
+        Ok(())
+    }
+
+    /// Reads the records of the recordings that are addresses on Kafka.
+    ///
+    /// # Errors
+    /// The exit status, after the reason was shown.
+    pub(super) fn fetch(&self) -> Result<(), u8> {
+        let Some(KafkaRecordings { settings, selection, all }) = &self.kafka_recordings else {
+            return Ok(());
+        };
+        let is_stopped = || self.interrupted.load(Ordering::Relaxed);
+        for recording in all {
+            fetch(settings, recording, selection, &is_stopped).map_err(|reason| {
+                complain(&reason);
+                exit::TRACE
+            })?;
         }
         Ok(())
     }
@@ -170,22 +202,22 @@ fn unkept(name: &str, error: &io::Error) -> String {
     format!("{name}: cannot keep its records in a temporary file: {error}{way_out}")
 }
 
-/// Reads records into a temporary file in a folder.
+/// Reads records into their temporary file.
 fn fetch(
     settings: &kafka::Settings,
-    (name, place, encoding): (&str, &str, Encoding),
+    Fetched { path, name, place, encoding, .. }: &Fetched,
     selection: &kafka::Selection,
     is_stopped: &dyn Fn() -> bool,
-    folder: Temporary,
-) -> Result<Fetched, String> {
+) -> Result<(), String> {
     let failed = |error: io::Error| unkept(name, &error);
-    let path = folder.path("records.mcap");
-    let mut writer = McapWriter::create(&path, &WriterOptions::default()).map_err(failed)?;
-    let encoding = match encoding {
+    // A writer replaces no file.
+    std::fs::remove_file(path).map_err(failed)?;
+    let mut writer = McapWriter::create(path, &WriterOptions::default()).map_err(failed)?;
+    let encoding = match *encoding {
         Encoding::Of(rondel_decode::Encoding::Flatbuffers) => "flatbuffer",
         other => other.name(),
     };
-    let metadata = [(ADDRESS.to_owned(), name.to_owned())];
+    let metadata = [(ADDRESS.to_owned(), name.clone())];
     let mut channels: HashMap<String, u16> = HashMap::new();
     let mut take = |record: kafka::SelectedRecord<'_>| -> Result<(), String> {
         let channel = match channels.get(record.name) {
@@ -216,5 +248,5 @@ fn fetch(
         let records = counted(lost, "record", "records");
         warn(&format!("{name}: {records} of the selected ones have expired"));
     }
-    Ok(Fetched { path, name: name.to_owned(), _folder: folder })
+    Ok(())
 }

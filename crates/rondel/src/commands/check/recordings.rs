@@ -58,7 +58,7 @@ impl Check {
             // The first argument is then the first recording.
             self.traces.splice(0..0, self.first.take());
         }
-        self.fetch()?;
+        self.find_kafka()?;
         self.expand();
         Ok(())
     }
@@ -116,7 +116,8 @@ impl Check {
     /// The name of a recording; with --merge of all of them.
     pub(super) fn name(&self, path: &Path) -> String {
         let name = |path: &Path| {
-            let fetched = self.fetched.iter().find(|fetched| fetched.path == path);
+            let mut fetched = self.kafka_recordings.iter().flat_map(|recordings| &recordings.all);
+            let fetched = fetched.find(|fetched| fetched.path == path);
             fetched.map_or_else(|| shown(path), |fetched| fetched.name.clone())
         };
         if !self.merge {

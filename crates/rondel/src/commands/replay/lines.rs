@@ -238,9 +238,7 @@ fn unread(path: &Path, error: ReadError, offset: u64) -> RecordingError {
     let is_cut = error.is_cut();
     match error {
         ReadError::Open { source, .. } => RecordingError::Open { path, source },
-        ReadError::Read { source, .. } if is_cut => {
-            RecordingError::Cut { path, offset, reason: source.to_string() }
-        }
+        ReadError::Read { source, .. } if is_cut => RecordingError::of_compression(path, offset, &source),
         ReadError::Read { source, .. } => RecordingError::Read { path, offset, source },
         ReadError::LineTooLong { .. } => {
             let reason =

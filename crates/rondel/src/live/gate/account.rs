@@ -43,6 +43,8 @@ pub struct GateFigures {
     pub is_subscribed: bool,
     /// Whether no substitute was accepted since it closed, so that it is tried again.
     pub is_owing: bool,
+    /// Number of other monitors that have the gate, too, as far as their heartbeats show.
+    pub others: u64,
     /// Its messages.
     pub counts: Counts,
 }
@@ -74,6 +76,7 @@ impl GateFigures {
             "substituted": substituted,
             "late": late,
             "owing": self.is_owing,
+            "others": self.others,
             "dropped": dropped,
             "unread": unread,
             "unpublished": unpublished,
@@ -109,6 +112,10 @@ impl GateFigures {
         if self.is_owing {
             text += "; no substitute has reached a consumer since it closed";
         }
+        if self.others > 0 {
+            let monitors = counted(self.others, "other monitor has", "other monitors have");
+            text += &format!("; {monitors} the gate, too");
+        }
         if switches > 0 {
             text += &format!("; {}", counted(switches, "switch", "switches"));
         }
@@ -139,10 +146,11 @@ impl GateFigures {
         ];
         Part {
             name: format!("gate {}", self.to),
-            is_failing: self.state == State::Closed || unpublished > 0,
+            is_failing: self.state == State::Closed || unpublished > 0 || self.others > 0,
             has_lost: false,
             message: self.state_text(),
-            values: std::iter::once(("since", since))
+            values: [("since", since), ("others", self.others.to_string())]
+                .into_iter()
                 .chain(figures.map(|(name, value)| (name, value.to_string())))
                 .collect(),
         }
@@ -163,6 +171,7 @@ mod tests {
             cause: None,
             is_subscribed: true,
             is_owing: false,
+            others: 0,
             counts: Counts::default(),
         };
         let mut time = |time: Timestamp| format!("<{time}>");
@@ -180,5 +189,7 @@ mod tests {
         );
         assert!(figures.is_complete() && figures.part().is_failing);
         assert_eq!(figures.json()["property"], "too_close");
+        figures.others = 1;
+        assert!(figures.sentence(&mut time).ends_with("; 1 other monitor has the gate, too; 3 switches"));
     }
 }

@@ -6,10 +6,11 @@
 
 mod account;
 mod lease;
+mod others;
 mod switch;
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rondel_event::{Timestamp, TopicId, Verdict};
 use rondel_net::adapter::{PublishError, Publisher};
@@ -19,11 +20,13 @@ use rondel_spec::Spec;
 use crate::deployment::{Deployment, GateSettings, Substitute, WhenBlind};
 use crate::live::losses::Undelivered;
 use crate::live::networks::Networks;
+use crate::live::standby::random_id;
 use crate::sinks::queue::FIRST;
 use crate::warn;
 use account::Counts;
 pub use account::GateFigures;
 pub use lease::Lease;
+pub use others::{Others, watch};
 use switch::{Reading, State, Switch};
 
 /// Time after the start at which a gate that has never opened reports why, in nanoseconds.
@@ -35,6 +38,8 @@ pub struct Gates {
     /// Whether messages of a topic are passed on, by topic.
     is_gated: Vec<bool>,
     clock: Arc<dyn Clock>,
+    /// Other monitors with these gates.
+    others: Arc<Others>,
     /// Gates that have opened or closed since the changes were last taken.
     changes: Vec<Notice>,
     ended: bool,
@@ -169,7 +174,8 @@ impl Gates {
             });
         }
         let (clock, changes) = (Arc::clone(clock), Vec::new());
-        Some(Box::new(Gates { gates, is_gated, clock, changes, ended: false }))
+        let others = Others::new(random_id(), gates.iter().map(|gate| gate.to.clone()).collect());
+        Some(Box::new(Gates { gates, is_gated, clock, others: Arc::new(others), changes, ended: false }))
     }
 
     /// Adds the messages that the networks drop after they have accepted them.
@@ -180,6 +186,11 @@ impl Gates {
     /// The publishers with their addresses.
     pub fn publishers(&self) -> impl Iterator<Item = (&str, &Arc<dyn Publisher>)> {
         self.gates.iter().filter_map(|gate| Some((gate.to.as_str(), gate.publisher.as_ref()?)))
+    }
+
+    /// Other monitors with these gates.
+    pub fn others(&self) -> &Arc<Others> {
+        &self.others
     }
 
     /// Whether messages of a topic are passed on.
@@ -256,7 +267,10 @@ impl Gates {
 
     /// The state of each gate.
     pub fn figures(&self) -> Vec<GateFigures> {
-        self.gates.iter().map(Gate::figures).collect()
+        let now = Instant::now();
+        let figures =
+            |(at, gate): (usize, &Gate)| GateFigures { others: self.others.count(at, now), ..gate.figures() };
+        self.gates.iter().enumerate().map(figures).collect()
     }
 }
 
@@ -475,6 +489,7 @@ impl Gate {
             cause,
             is_subscribed: self.publisher.as_ref().map_or(self.was_subscribed, |own| own.is_matched()),
             is_owing: self.owes,
+            others: 0,
             counts: self.counts,
         }
     }

@@ -401,6 +401,8 @@ fn encode_gates(gates: &[GateFigures], families: &mut Families<'_>) -> fmt::Resu
     families.counter("rondel_gate_unread", None, help, of(|gate| gate.counts.unread))?;
     let help = "Messages and substitutes of a gate that were not published.";
     families.counter("rondel_gate_unpublished", None, help, of(|gate| gate.counts.unpublished))?;
+    let help = "Other monitors that have a gate, too, as far as their heartbeats show.";
+    families.gauge("rondel_gate_others", None, help, of(|gate| gate.others))?;
     let help = "Times that a gate closed or opened again.";
     families.counter("rondel_gate_switches", None, help, of(|gate| gate.counts.switches))
 }

@@ -15,7 +15,7 @@ use super::subscriber::{SubscribedTopic, Subscriber, comes_back};
 use super::{Options, Running};
 use crate::deployment::{Address, Deployment, Durability};
 use crate::live::acting;
-use crate::live::gate::Gates;
+use crate::live::gate::{self, Gates};
 use crate::live::group::{GroupStates, KeptStates};
 use crate::live::health::{Attendants, Described, Health};
 use crate::live::listener::Listener;
@@ -96,6 +96,7 @@ impl Running {
             let own = gates.publishers().map(|(to, publisher)| (to.to_owned(), Arc::downgrade(publisher)));
             addressed.extend(own);
         }
+        let others = gates.as_ref().map(|gates| Arc::clone(gates.others()));
         if let Some(Sink::Network(screen)) = &screen {
             undelivered.add(Address::Stdout.to_string(), screen.drops());
         }
@@ -160,10 +161,13 @@ impl Running {
         let reloads = Reloads::default();
         let mut health = health(deployment, plan, &pipeline, &undelivered, &spools, driven.clone(), &reloads);
         health.standby = standby.clone();
+        health.run = others.as_ref().map(|others| others.run().to_owned());
         health.actions = acting.as_ref().map(|acting| acting.actions.handle());
         let health = Arc::new(health);
         let every = deployment.heartbeat.as_ref().map(|heartbeat| heartbeat.every);
-        let attendants = Attendants::start(health, &networks, answers, every, beats, reporting)?;
+        let mut attendants = Attendants::start(health, &networks, answers, every, beats, reporting)?;
+        attendants
+            .watch(others.iter().flat_map(|others| gate::watch(deployment, &networks, others)).collect());
         let subscriber = Subscriber { pipeline: Arc::clone(&pipeline), own, topics };
         let states = divide(deployment, plan, &pipeline, &networks, &senders)?;
         let listener = Listener::start(deployment, Arc::clone(&networks), subscriber.clone())?;
@@ -344,6 +348,7 @@ fn health(
         driven,
         actions: None,
         standby: None,
+        run: None,
         began: Instant::now(),
     }
 }

@@ -56,6 +56,8 @@ pub(super) struct Worker {
     publisher: Box<dyn Publisher>,
     /// The connection for signs of life alone, if there is one.
     connection: Option<Arc<Networks>>,
+    /// Time of the last claim.
+    claimed: Nanos,
     /// Number of the next sign.
     number: u64,
     /// The time of the next sign.
@@ -100,6 +102,7 @@ impl Worker {
             run,
             publisher,
             connection,
+            claimed: Nanos::MIN,
             number: 0,
             next_sign: Nanos::MIN,
             is_sending: true,
@@ -287,7 +290,8 @@ impl Worker {
     fn take_over(&mut self, why: Claim) {
         let epoch = self.election.epoch();
         (self.begins, self.is_releasing) = (Some(epoch), false);
-        (self.reached, self.alone) = (self.election.position(), Some(self.now()));
+        self.claimed = self.now();
+        (self.reached, self.alone) = (self.election.position(), Some(self.claimed));
         self.standbys.clear();
         self.run.handle.change(|state| state.take_overs += 1);
         if let Some(first) = self.late {
@@ -421,6 +425,8 @@ impl Worker {
     /// Sends a sign. Returns whether the network has accepted it.
     fn send(&mut self, position: Option<i64>, ends: bool, successor: Option<MemberId>) -> bool {
         self.number += 1;
+        let is_active = self.election.role() == Role::Active;
+        self.about.active_for = is_active.then(|| self.now().saturating_sub(self.claimed));
         let sign = Sign {
             from: self.id,
             number: self.number,

@@ -15,6 +15,8 @@ pub struct About {
     pub first: Option<i64>,
     /// Time of day at which it last ran again after it had stood still, if it has.
     pub stood_still: Option<i64>,
+    /// Time for which it has been active, if it is.
+    pub active_for: Option<Nanos>,
     /// A hash of its specification.
     pub specification: u64,
     /// Its lease.
@@ -38,7 +40,7 @@ pub enum Message {
 /// Writes a sign of life.
 pub fn write_sign(group: &str, sign: &Sign, about: &About) -> Vec<u8> {
     let Sign { from, number, epoch, prefer, role, position, ends, successor } = sign;
-    let About { process, since, first, stood_still, specification, lease } = about;
+    let About { process, since, first, stood_still, active_for, specification, lease } = about;
     let sign = json!({
         "group": group,
         "member": from.to_string(),
@@ -53,6 +55,7 @@ pub fn write_sign(group: &str, sign: &Sign, about: &About) -> Vec<u8> {
         "since": since,
         "first": first,
         "stood_still": stood_still,
+        "active_for": active_for,
         "specification": format!("{specification:016x}"),
         "lease": lease,
     });
@@ -96,6 +99,7 @@ pub fn read(group: &str, payload: &[u8]) -> Option<Message> {
         since: integer("since")?,
         first: integer("first"),
         stood_still: integer("stood_still"),
+        active_for: integer("active_for"),
         specification: u64::from_str_radix(text("specification")?, 16).ok()?,
         lease: integer("lease")?,
     };
@@ -129,6 +133,7 @@ mod tests {
             since: 5,
             first: Some(6),
             stood_still: Some(7),
+            active_for: Some(8),
             specification: u64::MAX,
             lease: 30_000_000,
         };

@@ -88,7 +88,7 @@ pub fn begin(settings: &GroupSettings) -> GroupHandle {
 }
 
 /// A number that no other process has.
-fn random_id() -> MemberId {
+pub(in crate::live) fn random_id() -> MemberId {
     // `RandomState` is seeded by the operating system.
     let mut hasher = RandomState::new().build_hasher();
     hasher.write_i64(now().as_nanos());
@@ -187,6 +187,7 @@ impl Membership {
             since: state.since,
             first: None,
             stood_still: None,
+            active_for: None,
             specification: crc32fast::hash(deployment.specification.sources.text().as_bytes()).into(),
             lease: lease(settings),
         };

@@ -164,11 +164,13 @@ impl Direct {
     }
 
     /// The monitor with all of its state: a copy while states are lent. All messages were evaluated.
-    pub(super) fn whole(&self) -> Cow<'_, Monitor> {
+    pub(in crate::session) fn whole(&self) -> Cow<'_, Monitor> {
         let lent = self.spread.as_ref().filter(|spread| spread.is_lent);
         match lent.and_then(|spread| spread.workers.as_ref()) {
             None => Cow::Borrowed(&self.monitor),
             Some(workers) => {
+                #[cfg(test)]
+                tests::COPIES.set(tests::COPIES.get() + 1);
                 let mut whole = self.monitor.clone();
                 workers.copy_back(&mut whole);
                 Cow::Owned(whole)
@@ -179,6 +181,7 @@ impl Direct {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
     use std::sync::Arc;
 
     use rondel_event::{Block, Layout, TopicId};
@@ -187,6 +190,11 @@ mod tests {
     use super::*;
     use crate::session::route::Route;
     use crate::{ManualClock, Options, Session, SessionPlan, Stamp};
+
+    thread_local! {
+        /// Number of copies of monitors whose states were lent.
+        pub(super) static COPIES: Cell<u32> = const { Cell::new(0) };
+    }
 
     fn session(property: &str) -> Session {
         let text = &format!("topic t {{ k: int, x: int }} property p {property}");
@@ -222,7 +230,9 @@ mod tests {
         assert!(!is_lent(&mut session));
         burst(&mut session, 1000);
         assert!(is_lent(&mut session), "all were evaluated");
+        let copies = COPIES.get();
         assert_eq!(session.summary().counts.checked, 1001);
+        assert_eq!(COPIES.get(), copies + 1);
         assert!(session.present().instances > 0);
         assert!(is_lent(&mut session), "the summary is of a copy");
         (0..ALONE - 1).for_each(|_| burst(&mut session, 1));

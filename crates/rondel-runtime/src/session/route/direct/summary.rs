@@ -60,20 +60,18 @@ impl Direct {
         end
     }
 
-    /// Adds the messages and values that the monitor left out at a limit.
-    pub(in crate::session) fn add_omissions(&self, omissions: &mut Omissions) {
+    /// Adds the messages and values that the monitor left out at a limit, given the monitor with all of its state.
+    pub(in crate::session) fn add_omissions(&self, omissions: &mut Omissions, whole: &Monitor) {
         omissions.add_mistyped(self.line_counts.mistyped());
-        omissions.add_limits(&self.whole(), &self.specification.spec);
+        omissions.add_limits(whole, &self.specification.spec);
     }
 
-    pub(in crate::session) fn summarize(&self, summary: &mut Summary, shared: &Shared) {
+    pub(in crate::session) fn summarize(&self, summary: &mut Summary, monitor: &Monitor, shared: &Shared) {
         summary.counts.mistyped += self.reader.mistyped() + self.line_counts.mistyped().sum::<u64>();
         summary.counts.undecodable += self.line_counts.undecodable();
         summary.counts.received += self.line_counts.undecodable();
         let end = self.end(shared);
         summary.reach(end);
-        let whole = self.whole();
-        let monitor = &*whole;
         see_robustness(monitor, &mut summary.properties);
         for (property, statistics) in (0..).zip(&mut summary.properties) {
             statistics.see_blind(monitor, property);

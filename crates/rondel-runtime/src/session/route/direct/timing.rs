@@ -7,6 +7,7 @@ use super::Direct;
 use crate::ordering::limits::{Clocks, Limits};
 use crate::session::reading::reader::MessageReader;
 use crate::session::{SessionPlan, Shared};
+use crate::specification::input::TimeSource;
 use crate::time::clock::{NO_TIME, Ticks};
 
 /// The use that properties make of the times of messages, and the limits of these times.
@@ -17,6 +18,8 @@ pub(super) struct Timing {
     pub(super) is_by_arrival: bool,
     /// Whether some topic carries its time in a field.
     pub(super) reads_fields: bool,
+    /// Whether the time of some topic is not that of its arrival, so that several messages may have one time.
+    pub(super) has_own_times: bool,
     /// Whether a property measures time.
     pub(super) is_measured: bool,
     /// The topics of lines that should carry a time and have not carried one yet.
@@ -39,6 +42,7 @@ impl Timing {
             reads_arrivals: specification.program.reads_arrivals(),
             is_by_arrival: reader.is_any_by_arrival(),
             reads_fields: reader.has_any_time_field(),
+            has_own_times: reader.inputs.iter().any(|input| input.time != TimeSource::Arrival),
             is_measured,
             unstamped: (0..spec.topics.len() as u32).map(TopicId).filter(needs_time).collect(),
             // Without properties that measure time, no time matters.
@@ -47,6 +51,9 @@ impl Timing {
         }
     }
 }
+
+/// Time after a message for which no time is between it and a further one of the same time, in nanoseconds.
+const TOGETHER: Ticks = 1_000_000;
 
 /// Maximum number of deadlines evaluated in one call.
 const ROUNDS: u32 = 1000;
@@ -127,8 +134,17 @@ impl Direct {
 
     pub(in crate::session) fn due(&self) -> Option<Ticks> {
         let clock = self.clock.as_ref()?;
-        let deadline = self.deadline().and_then(|deadline| clock.ticks(deadline));
+        let deadline = self
+            .deadline()
+            .and_then(|deadline| Some(clock.ticks(deadline)?.saturating_add(self.grace(deadline))));
         deadline.into_iter().chain(self.gaps.returning.as_ref().map(|returning| returning.due)).min()
+    }
+
+    /// Ticks for which a deadline waits: a change just after the last message waits for further ones of its time, which
+    /// would otherwise count a nanosecond later if this thread ran between them.
+    fn grace(&self, deadline: Timestamp) -> Ticks {
+        let is_just_after = deadline.as_nanos() <= self.time.as_nanos().saturating_add(1);
+        if is_just_after && self.timing.has_own_times { TOGETHER } else { 0 }
     }
 
     pub(in crate::session) fn poll(&mut self, shared: &mut Shared) -> Option<Ticks> {
