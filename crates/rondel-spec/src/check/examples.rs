@@ -29,7 +29,7 @@ impl<'a> Checker<'a> {
                     }
                 });
                 self.resolve_content(&message.content, Some(&message.topic.text), names);
-                for publisher in &message.publisher {
+                if let Some(publisher) = &message.publisher {
                     self.resolve_content(publisher, None, names);
                 }
             }
