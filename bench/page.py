@@ -37,9 +37,9 @@ class Case:
     mark: str = ""
 
 
-PLAIN = Case("neither store nor page", "plain")
+# The first three are those that others are compared with.
 CASES = [
-    PLAIN,
+    Case("neither store nor page", "plain"),
     Case("store in memory", "store"),
     Case("page, no viewer", "page", mark="1.00"),
     Case("page, a browser on the overview", "page", view="#/overview", mark="1.03"),
@@ -126,16 +126,16 @@ def costs(arguments, browser, folder):
 
 
 def cost_table(arguments, found):
-    columns = ["properties, case", "ns per message", "times neither", "times the store", "mark", "messages/s"]
+    columns = ["properties, case", "ns per message", "times neither", "times the store", "times no viewer", "mark", "messages/s"]
     text = ""
     for rate in (arguments.rate, None):
         rows = []
         for count in arguments.properties:
             of = {case: found[count, rate, case] for case in CASES}
             ns = {case: [result["ns"] for result in of[case]] for case in CASES}
-            for case in CASES:
+            for place, case in enumerate(CASES):
                 rates = machine.spread([result["rate"] for result in of[case]])
-                ratios = [machine.ratio(ns[case], ns[against]) if case is not against else "–" for against in CASES[:2]]
+                ratios = [machine.ratio(ns[case], ns[against]) if earlier < place else "–" for earlier, against in enumerate(CASES[:3])]
                 rows.append([f"{count:,}: {case.name}", machine.spread(ns[case]), *ratios, case.mark or "–", rates])
         title = f"### At {rate:,} messages/s" if rate else "### As fast as the publisher sends"
         text += f"{title}\n\n{machine.table(columns, rows)}\n"
@@ -143,7 +143,7 @@ def cost_table(arguments, found):
         f"CPU time of the monitor's process from before the first message to its end, {arguments.messages:,} messages, median "
         f"(least to most) of {arguments.repeat} turns; ratios turn by turn. Ten numbers in a message, 0.2 % of the messages change "
         "a verdict. *Times neither*: over the run with neither store nor page. A page keeps a store in memory: *times the store* is "
-        "what the page adds to it. Plain viewers read events and load the overview every 15 s.\n\n"
+        "what the page adds to it. The mark of a page without viewers is over *neither*, that of a browser over *no viewer*. Plain viewers read events and load the overview every 15 s.\n\n"
     )
 
 
