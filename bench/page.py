@@ -19,7 +19,7 @@ import tempfile
 import time
 
 import machine
-from monitor import Monitor, Viewers, get, name, stop, write_messages
+from monitor import STEP, Monitor, Viewers, get, name, stop, write_messages
 from playwright.sync_api import sync_playwright
 
 MOST_VIEWERS = 200
@@ -141,8 +141,8 @@ def cost_table(arguments, found):
         text += f"{title}\n\n{machine.table(columns, rows)}\n"
     return text + (
         f"CPU time of the monitor's process from before the first message to its end, {arguments.messages:,} messages, median "
-        f"(least to most) of {arguments.repeat} turns; ratios turn by turn. Ten numbers in a message, 0.2 % of the messages change "
-        "a verdict. *Times neither*: over the run with neither store nor page. A page keeps a store in memory: *times the store* is "
+        f"(least to most) of {arguments.repeat} turns; ratios turn by turn. Ten numbers in a message; one message in {STEP:,} "
+        "ends a violation and begins another one. *Times neither*: over the run with neither store nor page. A page keeps a store in memory: *times the store* is "
         "what the page adds to it. The mark of a page without viewers is over *neither*, that of a browser over *no viewer*. Plain viewers read events and load the overview every 15 s.\n\n"
     )
 
