@@ -31,7 +31,7 @@ PEERS := crates/rondel/tests/peers
 DEMO := --workspace --bin rondel --examples
 
 .DEFAULT_GOAL := help
-.PHONY: help setup nextest demo case-study install uninstall test test-long test-faults test-peers test-features test-brokers test-postgres test-python test-page test-engines test-ffi test-flink wheel bench bench-peers bench-containers studies image \
+.PHONY: help setup nextest demo case-study install uninstall test test-long test-faults test-peers test-features test-brokers test-postgres test-python test-page test-engines test-ffi test-flink wheel bench bench-peers bench-python bench-page bench-containers studies image \
 	test-containers test-packages test-helm release \
 	test-bridge test-fresh fuzz mutants deny clean
 
@@ -183,6 +183,16 @@ bench-peers: wheel .venv/peers ## measure the cost of a message in Python: Monit
 	.venv/bin/python3 -m pip install --quiet --disable-pip-version-check --no-deps --force-reinstall out/wheels/rondel-*.whl
 	.venv/bin/python3 $(PYTHON_PACKAGE)/tests/peers/cost.py
 	.venv/bin/python3 $(PYTHON_PACKAGE)/tests/peers/push.py
+
+# The wheel is in a folder of its own: .venv-python has none, for `make test-python`.
+bench-python: wheel ## measure the Python package beside the command: tables, recordings, one message, the import (five minutes after the wheel)
+	rm -rf out/python
+	.venv-python/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --target out/python out/wheels/rondel-*.whl
+	PYTHONPATH=out/python .venv-python/bin/python $(PYTHON_PACKAGE)/tests/peers/package.py --out $(BENCH_OUT)/python.md $(BENCH_ARGUMENTS)
+
+bench-page: setup .venv-page/ready ## measure the page of a run: its cost by viewers, the first view, memory (half an hour after the build; installs Chromium)
+	cargo build --release --locked --package rondel
+	.venv-page/bin/python bench/page.py $(TARGET)/release/rondel --out $(BENCH_OUT)/page.md $(BENCH_ARGUMENTS)
 
 # QUICK=1: the short forms. The figures go into docs/studies.md, with QUICK=1 into a copy of it.
 studies: setup ## repeat the experiments of five published studies, write docs/studies.md and its figures (QUICK=1: short forms, two minutes)
