@@ -1,4 +1,4 @@
-//! Errors of messages in CBOR, MessagePack, Protobuf, FlatBuffers, Sparkplug, SenML and XML.
+//! Errors of messages in CBOR, MessagePack, Protobuf, FlatBuffers, Avro, Sparkplug, SenML and XML.
 
 use std::fmt;
 
@@ -24,6 +24,10 @@ pub enum MessageErrorKind {
     Truncated,
     /// The length extends beyond the end of the message, or of the enclosing part.
     LengthBeyondEnd(u64),
+    /// The length is negative.
+    NegativeLength(i64),
+    /// The union or the enumeration of Avro has no branch or symbol with this index.
+    NoSuchBranch(i64),
     /// The offset leads out of the message.
     OffsetBeyondEnd(u64),
     /// The list of fields of a table is not at its stated position.
@@ -75,6 +79,10 @@ impl fmt::Display for MessageErrorKind {
             MessageErrorKind::Truncated => f.write_str("the message ends within a value"),
             MessageErrorKind::LengthBeyondEnd(length) => {
                 write!(f, "the length {length} reaches beyond the end")
+            }
+            MessageErrorKind::NegativeLength(length) => write!(f, "the length {length} is negative"),
+            MessageErrorKind::NoSuchBranch(index) => {
+                write!(f, "the type has no branch or symbol {index}; is it the schema of the writer?")
             }
             MessageErrorKind::OffsetBeyondEnd(offset) => {
                 write!(f, "the offset {offset} leads out of the message")
