@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rondel_event::{Block, Path, Projection, Read, Slot, TimeUnit, Timestamp, TopicId};
 
-use crate::avro::AvroDecoder;
+use crate::avro::{AvroDecoder, RegistryDecoder};
 use crate::binary::{BinaryDecoder, BinaryFormat};
 use crate::cdr::{CdrDecoder, CdrError, CdrErrorKind, Check, PlanError, WideForm};
 use crate::encoding::{Encoding, MessageType};
@@ -36,6 +36,8 @@ pub enum Decoder {
     Flatbuffers(FlatbuffersDecoder),
     /// Avro, by the type of its writer.
     Avro(Box<AvroDecoder>),
+    /// Avro, by the schemas that the messages name.
+    Registry(Box<RegistryDecoder>),
     /// CBOR or MessagePack, which need no schema.
     Binary(BinaryDecoder),
     /// Plain payloads, which need no schema.
@@ -115,6 +117,11 @@ impl Decoder {
         time: Option<&Path>,
         time_unit: TimeUnit,
     ) -> Result<Decoder, DecoderError> {
+        if let (Encoding::Avro, Some(MessageType::Registered(source))) = (encoding, message_type) {
+            // Tables of elements are those of the decoders of the schemas.
+            let decoder = RegistryDecoder::new(topic, source, projection, time, time_unit);
+            return Ok(Decoder::Registry(Box::new(decoder)));
+        }
         let has_table = projection.fields.iter().any(|field| matches!(field.read, Read::Table(_)));
         if has_table && encoding != Encoding::Json {
             let decoder = TableDecoder::new(encoding, message_type, topic, projection, time, time_unit)?;
@@ -265,6 +272,7 @@ impl Decoder {
                 decoder.decode(payload, time, block).map_err(DecodeError::Message)
             }
             Decoder::Avro(decoder) => decoder.decode(payload, time, block).map_err(DecodeError::Message),
+            Decoder::Registry(decoder) => decoder.decode(payload, time, block),
             Decoder::Binary(decoder) => decoder.decode(payload, time, block).map_err(DecodeError::Message),
             Decoder::Plain(decoder) => decoder.decode(payload, time, block).map_err(DecodeError::Message),
             Decoder::Sparkplug(decoder) => decoder.decode(payload, time, block).map_err(DecodeError::Message),
@@ -289,14 +297,23 @@ impl Decoder {
             Decoder::Senml(decoder) => decoder.refused(),
             Decoder::Xml(decoder) => decoder.refused(),
             Decoder::Tables(decoder) => decoder.messages.refused(),
-            Decoder::Awaiting(_) => &Refused::NONE,
+            Decoder::Registry(_) | Decoder::Awaiting(_) => &Refused::NONE,
         }
     }
 
     /// Returns a count of the values of messages and tables that could not be written so far.
     fn count(&self, of: impl Fn(&Refused) -> u64) -> u64 {
-        let in_tables = if let Decoder::Tables(decoder) = self { decoder.count(&of) } else { 0 };
-        of(self.refused()) + in_tables
+        let inner = match self {
+            Decoder::Tables(decoder) => decoder.count(&of),
+            Decoder::Registry(decoder) => decoder.decoders().map(|decoder| decoder.count_by(&of)).sum(),
+            _ => 0,
+        };
+        of(self.refused()) + inner
+    }
+
+    /// Like [`Decoder::count`], for a decoder in another one.
+    fn count_by(&self, of: &dyn Fn(&Refused) -> u64) -> u64 {
+        self.count(of)
     }
 
     /// Returns the number of values so far of another type than the program reads, or out of its range.

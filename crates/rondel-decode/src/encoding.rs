@@ -1,8 +1,9 @@
 //! Encodings of payloads, and the types of their messages.
 
 use std::fmt;
+use std::sync::Arc;
 
-use crate::avro::AvroType;
+use crate::avro::{AvroType, SchemaSource};
 use crate::flatbuffers::FlatbuffersType;
 use crate::protobuf::ProtobufType;
 use crate::schema::Schema;
@@ -126,6 +127,8 @@ pub enum MessageType {
     Flatbuffers(FlatbuffersType),
     /// Of Avro: from a schema in JSON.
     Avro(AvroType),
+    /// Of Avro: each message names its schema, which comes from this source.
+    Registered(Arc<dyn SchemaSource>),
 }
 
 impl MessageType {
@@ -143,6 +146,7 @@ impl MessageType {
             (MessageType::Avro(own), MessageType::Avro(other)) => {
                 own.name() == other.name() && own.source() == other.source()
             }
+            (MessageType::Registered(own), MessageType::Registered(other)) => Arc::ptr_eq(own, other),
             _ => false,
         }
     }
@@ -154,6 +158,7 @@ impl MessageType {
             MessageType::Protobuf(message_type) => message_type.name(),
             MessageType::Flatbuffers(message_type) => message_type.name(),
             MessageType::Avro(message_type) => message_type.name(),
+            MessageType::Registered(source) => source.place(),
         }
     }
 
@@ -164,7 +169,7 @@ impl MessageType {
             MessageType::Ros1(_) => Encoding::Ros1,
             MessageType::Protobuf(_) => Encoding::Protobuf,
             MessageType::Flatbuffers(_) => Encoding::Flatbuffers,
-            MessageType::Avro(_) => Encoding::Avro,
+            MessageType::Avro(_) | MessageType::Registered(_) => Encoding::Avro,
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::avro::SchemaFault;
 use crate::senml::PackFault;
 use crate::xml::XmlFault;
 
@@ -28,6 +29,10 @@ pub enum MessageErrorKind {
     NegativeLength(i64),
     /// The union or the enumeration of Avro has no branch or symbol with this index.
     NoSuchBranch(i64),
+    /// The message does not begin as one of a schema registry.
+    NotFramed,
+    /// There is no schema with the id that the message names.
+    NoSchema(u32, SchemaFault),
     /// The offset leads out of the message.
     OffsetBeyondEnd(u64),
     /// The list of fields of a table is not at its stated position.
@@ -84,6 +89,10 @@ impl fmt::Display for MessageErrorKind {
             MessageErrorKind::NoSuchBranch(index) => {
                 write!(f, "the type has no branch or symbol {index}; is it the schema of the writer?")
             }
+            MessageErrorKind::NotFramed => f.write_str(
+                "the message does not begin with a zero and the id of a schema, as those of schema registries do",
+            ),
+            MessageErrorKind::NoSchema(id, why) => write!(f, "no schema with the id {id}: {why}"),
             MessageErrorKind::OffsetBeyondEnd(offset) => {
                 write!(f, "the offset {offset} leads out of the message")
             }

@@ -85,6 +85,9 @@ impl MessageWriter {
             }
             (_, Some(MessageType::Protobuf(of))) => protobuf::write_json(of, payload, &mut target),
             (_, Some(MessageType::Flatbuffers(of))) => flatbuffers::write_json(of, payload, &mut target),
+            (_, Some(MessageType::Registered(source))) => {
+                avro::write_registered(&**source, payload, &mut target)
+            }
             (_, Some(MessageType::Avro(of))) => avro::write_json(of, payload, &mut target),
             (Encoding::Cbor, _) => binary::write_json(BinaryFormat::Cbor, payload, &mut target),
             (Encoding::Plain, _) => plain::write_json(payload, &mut target),

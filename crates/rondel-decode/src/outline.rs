@@ -84,6 +84,7 @@ impl MessageType {
             MessageType::Protobuf(message) => message.outline(&mut outliner)?,
             MessageType::Flatbuffers(table) => table.outline(&mut outliner)?,
             MessageType::Avro(of) => of.outline(&mut outliner)?,
+            MessageType::Registered(_) => return Err("its schemas come from a registry"),
         };
         Ok(Outline { fields, constants: outliner.constants })
     }

@@ -23,6 +23,7 @@
 mod json;
 mod outline;
 mod plan;
+mod registry;
 mod schema;
 mod walk;
 mod wire;
@@ -38,19 +39,14 @@ use crate::fields::Fields;
 use crate::sink::{Refused, Sink};
 pub(crate) use json::write_json;
 use plan::{Compiler, Read};
+pub(crate) use registry::write_registered;
+pub use registry::{RegistryDecoder, SchemaFault, SchemaSource, unframe};
 pub use schema::{AvroSchema, AvroType};
 use walk::Walk;
 use wire::Reader;
 
 /// Length of the framing by which schema registries mark a message: a zero, and the id of its schema in four bytes.
 pub const FRAMING: usize = 5;
-
-/// Returns the id of the schema of a message in the framing of the schema registries, and its datum.
-pub fn unframe(payload: &[u8]) -> Option<(u32, &[u8])> {
-    let (framing, datum) = payload.split_first_chunk::<FRAMING>()?;
-    let [0, id @ ..] = framing else { return None };
-    Some((u32::from_be_bytes(*id), datum))
-}
 
 /// Decodes the Avro payloads of one topic.
 #[derive(Clone, Debug)]

@@ -7,6 +7,7 @@ mod common;
 mod corpus;
 mod naive;
 mod random;
+mod registry;
 
 use common::{Found, assert_unchanged, found, path, projection};
 use naive::{bytes, long};

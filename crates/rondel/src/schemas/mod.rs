@@ -20,6 +20,8 @@ pub mod offered;
 #[cfg(feature = "proto")]
 mod proto;
 pub mod recorded_types;
+#[cfg(feature = "registry")]
+pub mod registry;
 pub mod text_files;
 pub mod written;
 
