@@ -102,6 +102,8 @@ pub struct Pipeline {
     ending: AtomicBool,
     /// Whether a sink may hold verdicts back until they are released.
     batching: AtomicBool,
+    /// Whether a record of Kafka was refused: see [`Receiver::refusal`](rondel_net::adapter::Receiver::refusal).
+    has_refusal: AtomicBool,
     stop_after: u64,
     stop: Sender<Stop>,
 }
@@ -140,6 +142,8 @@ struct State {
     ended: bool,
     traffic: Traffic,
     undecodable: u64,
+    /// The last record of Kafka that could not be decoded: its subscription and the reason.
+    refusal: Option<(TopicId, Box<str>)>,
 }
 
 /// The parts of a [`Pipeline`].
@@ -217,6 +221,7 @@ impl Pipeline {
             ended: false,
             traffic: Traffic::default(),
             undecodable: 0,
+            refusal: None,
         };
         Pipeline {
             state: Mutex::new(state),
@@ -225,6 +230,7 @@ impl Pipeline {
             place,
             ending: AtomicBool::new(false),
             batching: AtomicBool::new(batching),
+            has_refusal: AtomicBool::new(false),
             stop_after: stop_after.unwrap_or(u64::MAX),
             stop,
         }

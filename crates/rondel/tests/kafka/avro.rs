@@ -69,7 +69,7 @@ fn records_are_read_by_the_schemas_of_a_registry() {
     let ((registry, requests), folder) = (registry(), Folder::new());
     folder.file("p.rondel", "topic car { n: int, speed: float }\nproperty slow = car.speed < 10\n");
     let text = format!(
-        "specification: p.rondel\nkafka: {{ brokers: [\"{}\"], start: earliest }}\n\
+        "specification: p.rondel\nkafka: {{ brokers: [\"{}\"], start: earliest, dead_letters: dead }}\n\
          topics: {{ car: {{ source: kafka:cars, encoding: avro, registry: \"{registry}\" }} }}\n\
          verdicts: {{ to: kafka:verdicts, emit: every }}\n",
         broker.address()
@@ -77,6 +77,7 @@ fn records_are_read_by_the_schemas_of_a_registry() {
     let deployment = folder.file("rondel.yaml", text);
     broker.create("cars", &["partitions=1"]);
     broker.create("verdicts", &["partitions=1"]);
+    broker.create("dead", &["partitions=1"]);
     let old = |n, speed: f64| (1, [&[small(n)], &speed.to_le_bytes()[..]].concat());
     let new =
         |n, speed: f64| (700, [&[small(1), b'x', small(1)], &speed.to_le_bytes()[..], &[small(n)]].concat());
@@ -96,4 +97,17 @@ fn records_are_read_by_the_schemas_of_a_registry() {
     // Each of two schemas and the unknown one.
     assert_eq!(requests.load(Ordering::SeqCst), 3);
     assert!(finished.stderr.contains("gives no schema with the id 9"), "{}", finished.stderr);
+    // The records that cannot be decoded, as they were received; a tombstone is none of them.
+    let dead: Vec<Value> =
+        broker.records("dead").iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let of = |name: &str| dead.iter().map(|record| record["headers"][name].clone()).collect::<Vec<_>>();
+    assert_eq!(of("rondel-offset"), ["3", "4", "7"]);
+    assert_eq!((of("rondel-topic"), of("rondel-partition")), (vec![json!("cars"); 3], vec![json!("0"); 3]));
+    assert!(
+        dead[0]["headers"]["rondel-cause"].as_str().unwrap().contains("no schema with the id 9"),
+        "{dead:?}"
+    );
+    let kept = (&dead[0]["key"], &dead[0]["data"], &dead[2]["key"], &dead[2]["data"]);
+    let expected = (&json!("car"), &json!("\u{0}\u{0}\u{0}\u{0}\t\u{1}\u{2}"), &json!(null), &json!("{}"));
+    assert_eq!(kept, expected);
 }

@@ -24,8 +24,22 @@ impl Receiver for Pipeline {
         let before = state.traffic.received;
         self.place.evaluating(before);
         state.receive(slot, samples);
+        if state.refusal.is_some() {
+            self.has_refusal.store(true, Ordering::Relaxed);
+        }
         self.end_if_failed(&state);
         self.stop_at_count(before, &mut state);
+    }
+
+    fn refusal(&self, slot: TopicId) -> Option<Box<str>> {
+        // Without the lock unless there is one.
+        if !self.has_refusal.load(Ordering::Relaxed) {
+            return None;
+        }
+        let mut state = self.state();
+        let refused = state.refusal.take_if(|(refused, _)| *refused == slot);
+        self.has_refusal.store(state.refusal.is_some(), Ordering::Relaxed);
+        refused.map(|(_, why)| why)
     }
 
     fn idle(&self) {
@@ -136,6 +150,9 @@ impl State {
             };
             let before = if is_gated { self.session.events() } else { 0 };
             if let Err(error) = self.session.push(topic, stamp, sample.payload) {
+                if sample.partition.is_some() {
+                    self.refusal = Some((slot, error.to_string().into()));
+                }
                 self.undecodable(topic, sample.payload, error);
             }
             if is_gated {

@@ -73,6 +73,10 @@ impl Receiver for Port {
         self.pipeline.receive(slot, samples);
     }
 
+    fn refusal(&self, slot: TopicId) -> Option<Box<str>> {
+        self.pipeline.refusal(slot)
+    }
+
     fn idle(&self) {
         self.pipeline.idle();
     }
