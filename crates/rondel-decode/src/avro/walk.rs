@@ -294,7 +294,7 @@ fn decimal(bytes: &[u8], scale: u32) -> Scalar<'static> {
         return Scalar::Float(value as f64 / 10_f64.powi(scale as i32));
     }
     // The sign, 39 digits, and the exponent.
-    let mut text = [0; 64];
+    let mut text = [0_u8; 64];
     let mut rest = &mut text[..];
     let written = write!(rest, "{value}e-{scale}");
     let length = 64 - rest.len();

@@ -244,6 +244,10 @@ fn binding(
     } else {
         item
     };
+    if own_registry.is_some() && input.message_type.is_none() {
+        // The mistake in it is known.
+        return None;
+    }
     let text = address.text("source", mistakes)?;
     let parsed = match (Address::parse_source(&text), encoding) {
         (Ok(parsed), Some((item, encoding))) => {
