@@ -2,6 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
+use rondel_decode::avro::unframe;
 use rondel_decode::cdr;
 use rondel_decode::schema::Schema;
 use rondel_event::{Timestamp, TopicId, TypeIndex, terminal};
@@ -153,7 +154,7 @@ impl State {
                 if sample.partition.is_some() {
                     self.refusal = Some((slot, error.to_string().into()));
                 }
-                self.undecodable(topic, sample.payload, error);
+                self.undecodable(topic, sample, error);
             }
             if is_gated {
                 self.decide(topic, sample.payload, before);
@@ -178,13 +179,17 @@ impl State {
 
     /// Warns of the first message that cannot be decoded.
     #[cold]
-    fn undecodable(&mut self, topic: TopicId, payload: &[u8], error: DecodeError) {
+    fn undecodable(&mut self, topic: TopicId, sample: &Sample<'_>, error: DecodeError) {
         self.undecodable += 1;
         if self.undecodable > 1 {
             return;
         }
         let is_json = matches!(error, DecodeError::Json(_));
-        let hint = if is_json && cdr::is_encapsulated(payload) {
+        let payload = sample.payload;
+        // On Kafka, these bytes are rather the framing of a registry than that of CDR.
+        let hint = if is_json && sample.partition.is_some() && unframe(payload).is_some() {
+            "; it begins like a message of a schema registry: `encoding: avro` with `registry:` reads those in Avro"
+        } else if is_json && cdr::is_encapsulated(payload) {
             "; it begins like CDR: `encoding: cdr` reads messages by their type, `encoding: cdr_string` JSON that a bridge \
              passes on"
         } else {
