@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::decoder::MessageType;
+use crate::encoding::MessageType;
 use crate::outline::Part;
 
 /// A difference between two types of messages.

@@ -5,164 +5,20 @@ use std::sync::Arc;
 
 use rondel_event::{Block, Path, Projection, Read, Slot, TimeUnit, Timestamp, TopicId};
 
+use crate::avro::{AvroDecoder, RegistryDecoder};
 use crate::binary::{BinaryDecoder, BinaryFormat};
 use crate::cdr::{CdrDecoder, CdrError, CdrErrorKind, Check, PlanError, WideForm};
+use crate::encoding::{Encoding, MessageType};
 use crate::error::{MessageError, MessageErrorKind};
-use crate::flatbuffers::{FlatbuffersDecoder, FlatbuffersType};
+use crate::flatbuffers::FlatbuffersDecoder;
 use crate::json::{JsonDecoder, JsonError};
 use crate::plain::{PlainDecoder, Words};
-use crate::protobuf::{ProtobufDecoder, ProtobufType};
-use crate::schema::Schema;
+use crate::protobuf::ProtobufDecoder;
 use crate::senml::SenmlDecoder;
 use crate::sink::{NoNumber, Refused};
 use crate::sparkplug::SparkplugDecoder;
 use crate::tables::{TableDecoder, TooManyElements};
 use crate::xml::XmlDecoder;
-
-/// The encoding of the payloads of a topic.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Encoding {
-    /// JSON text.
-    #[default]
-    Json,
-    /// CDR, as DDS and ROS 2 use it.
-    Cdr,
-    /// Protocol Buffers.
-    Protobuf,
-    /// FlatBuffers.
-    Flatbuffers,
-    /// CBOR, RFC 8949.
-    Cbor,
-    /// MessagePack.
-    Msgpack,
-    /// One value as text: see [`plain`](crate::plain).
-    Plain,
-    /// Metrics by Sparkplug B: see [`sparkplug`](crate::sparkplug).
-    SparkplugB,
-    /// Measurements by SenML, in JSON or CBOR: see [`senml`](crate::senml).
-    Senml,
-    /// XML: see [`xml`](crate::xml).
-    Xml,
-    /// The encoding of ROS 1, in recordings.
-    Ros1,
-    /// JSON of a row of a table, in recordings: a number may be `NaN`.
-    Row,
-}
-
-impl Encoding {
-    /// The encodings that a deployment can state, in the order in which documents list them.
-    pub const ALL: [Encoding; 10] = [
-        Encoding::Json,
-        Encoding::Cdr,
-        Encoding::Protobuf,
-        Encoding::Flatbuffers,
-        Encoding::Cbor,
-        Encoding::Msgpack,
-        Encoding::Plain,
-        Encoding::SparkplugB,
-        Encoding::Senml,
-        Encoding::Xml,
-    ];
-
-    /// Returns its name in deployments.
-    pub fn name(self) -> &'static str {
-        match self {
-            Encoding::Json | Encoding::Row => "json",
-            Encoding::Cdr => "cdr",
-            Encoding::Protobuf => "protobuf",
-            Encoding::Flatbuffers => "flatbuffers",
-            Encoding::Cbor => "cbor",
-            Encoding::Msgpack => "msgpack",
-            Encoding::Plain => "plain",
-            Encoding::SparkplugB => "sparkplug_b",
-            Encoding::Senml => "senml",
-            Encoding::Xml => "xml",
-            Encoding::Ros1 => "ros1",
-        }
-    }
-
-    /// Returns the encoding with this name in deployments.
-    pub fn from_name(name: &str) -> Option<Encoding> {
-        Encoding::ALL.into_iter().find(|encoding| encoding.name() == name)
-    }
-
-    /// Whether the fields of a message are known: from its type, or from the encoding.
-    pub fn lists_fields(self) -> bool {
-        self.needs_schema() || matches!(self, Encoding::Plain | Encoding::SparkplugB | Encoding::Senml)
-    }
-
-    /// Whether the meaning of a message depends on the name of its topic.
-    pub fn reads_name(self) -> bool {
-        self == Encoding::SparkplugB
-    }
-
-    /// Whether times in a message may be relative to its arrival.
-    pub fn has_relative_times(self) -> bool {
-        self == Encoding::Senml
-    }
-
-    /// Whether a message cannot be read without its type.
-    pub fn needs_schema(self) -> bool {
-        matches!(self, Encoding::Cdr | Encoding::Ros1 | Encoding::Protobuf | Encoding::Flatbuffers)
-    }
-}
-
-impl fmt::Display for Encoding {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-/// The type of the messages of a topic, in the language of its encoding.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub enum MessageType {
-    /// Of CDR: from ROS 2 `.msg` or OMG IDL.
-    Cdr(Schema),
-    /// Of ROS 1: from its definitions.
-    Ros1(Schema),
-    /// Of Protobuf: from a descriptor set.
-    Protobuf(ProtobufType),
-    /// Of FlatBuffers: from a binary schema.
-    Flatbuffers(FlatbuffersType),
-}
-
-impl MessageType {
-    /// Whether both are the same definition.
-    pub fn is_same(&self, other: &MessageType) -> bool {
-        match (self, other) {
-            (MessageType::Cdr(own), MessageType::Cdr(other))
-            | (MessageType::Ros1(own), MessageType::Ros1(other)) => own == other,
-            (MessageType::Protobuf(own), MessageType::Protobuf(other)) => {
-                own.name() == other.name() && own.source() == other.source()
-            }
-            (MessageType::Flatbuffers(own), MessageType::Flatbuffers(other)) => {
-                own.name() == other.name() && own.source() == other.source()
-            }
-            _ => false,
-        }
-    }
-
-    /// Returns the full name.
-    pub fn name(&self) -> &str {
-        match self {
-            MessageType::Cdr(schema) | MessageType::Ros1(schema) => schema.name(),
-            MessageType::Protobuf(message_type) => message_type.name(),
-            MessageType::Flatbuffers(message_type) => message_type.name(),
-        }
-    }
-
-    /// Returns the encoding of its messages.
-    pub fn encoding(&self) -> Encoding {
-        match self {
-            MessageType::Cdr(_) => Encoding::Cdr,
-            MessageType::Ros1(_) => Encoding::Ros1,
-            MessageType::Protobuf(_) => Encoding::Protobuf,
-            MessageType::Flatbuffers(_) => Encoding::Flatbuffers,
-        }
-    }
-}
 
 /// Decodes the payloads of one topic.
 #[derive(Clone, Debug)]
@@ -178,6 +34,10 @@ pub enum Decoder {
     Protobuf(ProtobufDecoder),
     /// FlatBuffers, by its message type.
     Flatbuffers(FlatbuffersDecoder),
+    /// Avro, by the type of its writer.
+    Avro(Box<AvroDecoder>),
+    /// Avro, by the schemas that the messages name.
+    Registry(Box<RegistryDecoder>),
     /// CBOR or MessagePack, which need no schema.
     Binary(BinaryDecoder),
     /// Plain payloads, which need no schema.
@@ -257,6 +117,11 @@ impl Decoder {
         time: Option<&Path>,
         time_unit: TimeUnit,
     ) -> Result<Decoder, DecoderError> {
+        if let (Encoding::Avro, Some(MessageType::Registered(source))) = (encoding, message_type) {
+            // Tables of elements are those of the decoders of the schemas.
+            let decoder = RegistryDecoder::new(topic, source, projection, time, time_unit);
+            return Ok(Decoder::Registry(Box::new(decoder)));
+        }
         let has_table = projection.fields.iter().any(|field| matches!(field.read, Read::Table(_)));
         if has_table && encoding != Encoding::Json {
             let decoder = TableDecoder::new(encoding, message_type, topic, projection, time, time_unit)?;
@@ -301,6 +166,11 @@ impl Decoder {
             (Encoding::Flatbuffers, Some(MessageType::Flatbuffers(message_type))) => {
                 FlatbuffersDecoder::new(topic, message_type, projection, time, time_unit)
                     .map(Decoder::Flatbuffers)
+                    .map_err(DecoderError::Fields)
+            }
+            (Encoding::Avro, Some(MessageType::Avro(message_type))) => {
+                AvroDecoder::new(topic, message_type, projection, time, time_unit)
+                    .map(|decoder| Decoder::Avro(Box::new(decoder)))
                     .map_err(DecoderError::Fields)
             }
             (encoding, Some(found)) => Err(DecoderError::OtherType(encoding, found.encoding())),
@@ -401,6 +271,8 @@ impl Decoder {
             Decoder::Flatbuffers(decoder) => {
                 decoder.decode(payload, time, block).map_err(DecodeError::Message)
             }
+            Decoder::Avro(decoder) => decoder.decode(payload, time, block).map_err(DecodeError::Message),
+            Decoder::Registry(decoder) => decoder.decode(payload, time, block),
             Decoder::Binary(decoder) => decoder.decode(payload, time, block).map_err(DecodeError::Message),
             Decoder::Plain(decoder) => decoder.decode(payload, time, block).map_err(DecodeError::Message),
             Decoder::Sparkplug(decoder) => decoder.decode(payload, time, block).map_err(DecodeError::Message),
@@ -418,20 +290,30 @@ impl Decoder {
             Decoder::Cdr(decoder) | Decoder::Ros1(decoder) => decoder.refused(),
             Decoder::Protobuf(decoder) => decoder.refused(),
             Decoder::Flatbuffers(decoder) => decoder.refused(),
+            Decoder::Avro(decoder) => decoder.refused(),
             Decoder::Binary(decoder) => decoder.refused(),
             Decoder::Plain(decoder) => decoder.refused(),
             Decoder::Sparkplug(decoder) => decoder.refused(),
             Decoder::Senml(decoder) => decoder.refused(),
             Decoder::Xml(decoder) => decoder.refused(),
             Decoder::Tables(decoder) => decoder.messages.refused(),
-            Decoder::Awaiting(_) => &Refused::NONE,
+            Decoder::Registry(_) | Decoder::Awaiting(_) => &Refused::NONE,
         }
     }
 
     /// Returns a count of the values of messages and tables that could not be written so far.
     fn count(&self, of: impl Fn(&Refused) -> u64) -> u64 {
-        let in_tables = if let Decoder::Tables(decoder) = self { decoder.count(&of) } else { 0 };
-        of(self.refused()) + in_tables
+        let inner = match self {
+            Decoder::Tables(decoder) => decoder.count(&of),
+            Decoder::Registry(decoder) => decoder.decoders().map(|decoder| decoder.count_by(&of)).sum(),
+            _ => 0,
+        };
+        of(self.refused()) + inner
+    }
+
+    /// Like [`Decoder::count`], for a decoder in another one.
+    fn count_by(&self, of: &dyn Fn(&Refused) -> u64) -> u64 {
+        self.count(of)
     }
 
     /// Returns the number of values so far of another type than the program reads, or out of its range.

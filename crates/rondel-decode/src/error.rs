@@ -1,7 +1,8 @@
-//! Errors of messages in CBOR, MessagePack, Protobuf, FlatBuffers, Sparkplug, SenML and XML.
+//! Errors of messages in CBOR, MessagePack, Protobuf, FlatBuffers, Avro, Sparkplug, SenML and XML.
 
 use std::fmt;
 
+use crate::avro::SchemaFault;
 use crate::senml::PackFault;
 use crate::xml::XmlFault;
 
@@ -24,6 +25,14 @@ pub enum MessageErrorKind {
     Truncated,
     /// The length extends beyond the end of the message, or of the enclosing part.
     LengthBeyondEnd(u64),
+    /// The length is negative.
+    NegativeLength(i64),
+    /// The union or the enumeration of Avro has no branch or symbol with this index.
+    NoSuchBranch(i64),
+    /// The message does not begin as one of a schema registry.
+    NotFramed,
+    /// There is no schema with the id that the message names.
+    NoSchema(u32, SchemaFault),
     /// The offset leads out of the message.
     OffsetBeyondEnd(u64),
     /// The list of fields of a table is not at its stated position.
@@ -76,6 +85,14 @@ impl fmt::Display for MessageErrorKind {
             MessageErrorKind::LengthBeyondEnd(length) => {
                 write!(f, "the length {length} reaches beyond the end")
             }
+            MessageErrorKind::NegativeLength(length) => write!(f, "the length {length} is negative"),
+            MessageErrorKind::NoSuchBranch(index) => {
+                write!(f, "the type has no branch or symbol {index}; is it the schema of the writer?")
+            }
+            MessageErrorKind::NotFramed => f.write_str(
+                "the message does not begin with a zero and the id of a schema, as those of schema registries do",
+            ),
+            MessageErrorKind::NoSchema(id, why) => write!(f, "no schema with the id {id}: {why}"),
             MessageErrorKind::OffsetBeyondEnd(offset) => {
                 write!(f, "the offset {offset} leads out of the message")
             }

@@ -3,6 +3,7 @@
 //! A decoder is made once from a [`Projection`](rondel_event::Projection), the fields that a program
 //! reads, and then writes each message straight into a row. No I/O and no clock in here.
 //!
+//! - [`avro`]: Avro payloads of one topic, and their types.
 //! - [`flatbuffers`]: FlatBuffers payloads of one topic, and their types.
 //! - [`json`]: JSON payloads of one topic.
 //! - [`lines`]: JSON lines, each a message with its topic and time.
@@ -16,11 +17,13 @@
 //!
 //! [`Decoder`] is one of these, chosen by an [`Encoding`]; [`MessageWriter`] writes whole messages as JSON.
 
+pub mod avro;
 pub mod binary;
 pub mod cdr;
 mod changes;
 mod decoder;
 mod elements;
+mod encoding;
 mod error;
 mod fields;
 pub mod flatbuffers;
@@ -43,7 +46,8 @@ pub mod xml;
 
 pub use cdr::{PlanError, PlanErrorKind};
 pub use changes::{Change, ChangeKind};
-pub use decoder::{DecodeError, Decoder, DecoderError, Encoding, LeftOut, MessageType};
+pub use decoder::{DecodeError, Decoder, DecoderError, LeftOut};
+pub use encoding::{Encoding, MessageType};
 pub use error::{MessageError, MessageErrorKind};
 pub use message::MessageWriter;
 pub use outline::{NamedConstant, Outline, Part};

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use crate::binary::{self, BinaryFormat};
-use crate::decoder::{DecodeError, DecoderError, Encoding, MessageType};
+use crate::decoder::{DecodeError, DecoderError};
+use crate::encoding::{Encoding, MessageType};
 use crate::error::{Fault, MessageError, MessageErrorKind, Parsed};
 use crate::json::{JsonForm, check};
 use crate::schema::Schema;
-use crate::{cdr, flatbuffers, plain, protobuf, senml, sparkplug, xml};
+use crate::{avro, cdr, flatbuffers, plain, protobuf, senml, sparkplug, xml};
 
 /// Writer of the messages of a topic as JSON.
 #[derive(Clone, Debug)]
@@ -84,6 +85,10 @@ impl MessageWriter {
             }
             (_, Some(MessageType::Protobuf(of))) => protobuf::write_json(of, payload, &mut target),
             (_, Some(MessageType::Flatbuffers(of))) => flatbuffers::write_json(of, payload, &mut target),
+            (_, Some(MessageType::Registered(source))) => {
+                avro::write_registered(&**source, payload, &mut target)
+            }
+            (_, Some(MessageType::Avro(of))) => avro::write_json(of, payload, &mut target),
             (Encoding::Cbor, _) => binary::write_json(BinaryFormat::Cbor, payload, &mut target),
             (Encoding::Plain, _) => plain::write_json(payload, &mut target),
             (Encoding::Senml, _) => senml::write_json(payload, None, &mut target),

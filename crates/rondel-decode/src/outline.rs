@@ -2,7 +2,7 @@
 
 use rondel_event::{Path, Segment, Value, ValueType};
 
-use crate::decoder::MessageType;
+use crate::encoding::MessageType;
 use crate::schema::{
     DISCRIMINATOR, Definition, Primitive, Schema, Struct, Type, TypeId, is_nanos, is_seconds,
 };
@@ -83,6 +83,8 @@ impl MessageType {
             MessageType::Cdr(schema) | MessageType::Ros1(schema) => outliner.schema(schema)?,
             MessageType::Protobuf(message) => message.outline(&mut outliner)?,
             MessageType::Flatbuffers(table) => table.outline(&mut outliner)?,
+            MessageType::Avro(of) => of.outline(&mut outliner)?,
+            MessageType::Registered(_) => return Err("its schemas come from a registry"),
         };
         Ok(Outline { fields, constants: outliner.constants })
     }

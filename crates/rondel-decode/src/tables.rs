@@ -8,7 +8,8 @@ use std::sync::Arc;
 use rondel_event::{Block, Field, Layout, Path, Projection, Read, Slot, Table, TableWriter};
 use rondel_event::{TimeUnit, Timestamp, TopicId};
 
-use crate::decoder::{DecodeError, Decoder, DecoderError, Encoding, MessageType};
+use crate::decoder::{DecodeError, Decoder, DecoderError};
+use crate::encoding::{Encoding, MessageType};
 use crate::sink::Refused;
 
 /// Elements that are read of a message at first, and at most: each takes a kilobyte for every two fields.

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use rondel_event::{NameId, Timestamp};
 
-use crate::decoder::{DecodeError, DecoderError, Encoding, MessageType};
+use crate::decoder::{DecodeError, DecoderError};
+use crate::encoding::{Encoding, MessageType};
 use crate::json::JsonForm;
 use crate::message::{MessageWriter, Text};
 use crate::senml;

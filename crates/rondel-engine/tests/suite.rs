@@ -1,5 +1,7 @@
 //! The tests of the engine.
 
+#![allow(clippy::panic, clippy::print_stdout, clippy::unwrap_used)]
+
 mod beside;
 mod blind_simple;
 mod chains;

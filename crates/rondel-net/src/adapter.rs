@@ -243,6 +243,12 @@ pub trait Receiver: Send + Sync + 'static {
         None
     }
 
+    /// Returns why the last sample of a topic could not be decoded, once. Only Kafka calls it, after each sample, where such
+    /// records are written to a topic.
+    fn refusal(&self, _topic: TopicId) -> Option<Box<str>> {
+        None
+    }
+
     /// Whether to call [`idle`](Receiver::idle). Queried once for each subscription, since detecting idleness has a
     /// cost on Zenoh.
     fn wants_idle(&self) -> bool {

@@ -1,5 +1,7 @@
 //! The tests of sessions.
 
+#![allow(clippy::panic, clippy::print_stdout, clippy::unwrap_used)]
+
 mod aligned;
 mod altered;
 mod blind;

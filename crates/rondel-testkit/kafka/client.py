@@ -4,7 +4,7 @@ where the broker demands them. Actions:
     create   a topic; settings: partitions, and those of the topic
     delete   a topic
     read     prints all records as lines of JSON
-    publish  lines of JSON from standard input: value (null: a tombstone), key (or key_hex), headers,
+    publish  lines of JSON from standard input: value (null: a tombstone; or value_hex), key (or key_hex), headers,
              partition, timestamp in ms
     grow     adds partitions up to a number; settings: partitions
     expire   removes the records before an offset of each partition; settings: partition=offset
@@ -58,11 +58,11 @@ def publish():
     sent = []
     for line in sys.stdin:
         record = json.loads(line)
-        value, key = record["value"], record.get("key")
+        value, key = record.get("value"), record.get("key")
         sent.append(
             producer.send(
                 topic,
-                value=None if value is None else value.encode(),
+                value=bytes.fromhex(record["value_hex"]) if "value_hex" in record else None if value is None else value.encode(),
                 key=bytes.fromhex(record["key_hex"]) if "key_hex" in record else None if key is None else key.encode(),
                 headers=[(name, value.encode()) for name, value in record.get("headers", {}).items()],
                 partition=record.get("partition"),

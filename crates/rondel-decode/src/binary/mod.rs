@@ -98,12 +98,21 @@ impl BinaryDecoder {
         time_unit: TimeUnit,
     ) -> Result<BinaryDecoder, Vec<PlanError>> {
         let mut report = Report::default();
-        let root = Arc::new(Node::new(&Fields::new(projection, time), &mut report));
-        if !report.errors.is_empty() {
-            return Err(report.errors);
-        }
-        let refused = Refused::default();
-        Ok(BinaryDecoder { format, topic, root, time_unit, refused, scratch: Vec::new() })
+        let fields = Fields::new(projection, time);
+        let decoder = BinaryDecoder::of_fields(format, topic, &fields, time_unit, &mut report);
+        if report.errors.is_empty() { Ok(decoder) } else { Err(report.errors) }
+    }
+
+    /// Creates a decoder that reads these fields, if it reports no error.
+    pub(crate) fn of_fields(
+        format: BinaryFormat,
+        topic: TopicId,
+        fields: &Fields<'_>,
+        time_unit: TimeUnit,
+        report: &mut Report,
+    ) -> BinaryDecoder {
+        let (root, refused) = (Arc::new(Node::new(fields, report)), Refused::default());
+        BinaryDecoder { format, topic, root, time_unit, refused, scratch: Vec::new() }
     }
 
     /// Adds the event in `payload` to the block, which must not be full. `time` is its time unless the
@@ -112,7 +121,11 @@ impl BinaryDecoder {
     /// [`MessageError`] if the payload is not one value of the encoding, or its time is invalid; the block is then
     /// unchanged. A field of another type is written as invalid (see [`Refused::mistyped`]).
     pub fn decode(&mut self, payload: &[u8], time: Timestamp, block: &mut Block) -> Result<(), MessageError> {
-        let sink = Sink::begin(block, self.topic, time, self.time_unit);
+        self.complete(payload, Sink::begin(block, self.topic, time, self.time_unit))
+    }
+
+    /// Like [`BinaryDecoder::decode`], for a row that was already begun.
+    pub(crate) fn complete(&mut self, payload: &[u8], sink: Sink<'_>) -> Result<(), MessageError> {
         let scratch = std::mem::take(&mut self.scratch);
         let mut walk = Walk { reader: Reader::new(payload), sink, scratch };
         let walked = match self.format {

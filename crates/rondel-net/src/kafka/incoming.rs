@@ -12,11 +12,15 @@ use rondel_event::Timestamp;
 
 use super::Settings;
 use super::client::Watched;
+use super::dead_letters::DeadLetters;
 use super::partitions::{self, Begin, First, Partitions, Unknown};
 use super::positions::{self, Mark, Marks};
 use super::routes::{Partition, Route, Routes, Topic};
 use crate::adapter::{PartitionStates, Sample, now, trace_message};
 use crate::attempts::lock_until;
+
+/// Cause of a record without a name.
+const NO_NAME: &str = "the key or a header, whose parts are parameters, is missing or no text";
 
 /// Time limit of a query for the oldest record of a partition.
 const QUERY: Duration = Duration::from_secs(1);
@@ -25,6 +29,8 @@ const QUERY: Duration = Duration::from_secs(1);
 pub(super) struct Incoming {
     pub(super) settings: Settings,
     pub(super) consumer: BaseConsumer<Watched>,
+    /// Writer of records that cannot be decoded, if they are kept.
+    dead_letters: Option<DeadLetters>,
     /// Held while receivers are called.
     routes: Mutex<Routes>,
     /// Taken shortly before `routes` by the reading thread, and by threads that need `routes` soon.
@@ -42,7 +48,12 @@ pub(super) struct Incoming {
 }
 
 impl Incoming {
-    pub(super) fn new(settings: Settings, consumer: BaseConsumer<Watched>, marks: Marks) -> Incoming {
+    pub(super) fn new(
+        settings: Settings,
+        consumer: BaseConsumer<Watched>,
+        marks: Marks,
+        dead_letters: Option<DeadLetters>,
+    ) -> Incoming {
         // A run that goes on at marks has records to catch up with.
         let is_behind = AtomicBool::new(!marks.is_empty());
         let routes = Routes {
@@ -59,6 +70,7 @@ impl Incoming {
         Incoming {
             settings,
             consumer,
+            dead_letters,
             routes: Mutex::new(routes),
             gate: Mutex::default(),
             closing: AtomicBool::new(false),
@@ -269,6 +281,9 @@ impl Incoming {
     /// Calls `capture` with marks of all received records, while none is received.
     pub(super) fn freeze<T>(&self, capture: impl FnOnce(Vec<u8>) -> T) -> T {
         let (_gate, mut routes) = self.routes_soon();
+        if let Some(dead_letters) = &self.dead_letters {
+            dead_letters.settle();
+        }
         for partition in routes.partitions() {
             (partition.is_captured, partition.captured) = (true, partition.mark.next);
         }
@@ -322,10 +337,18 @@ impl Incoming {
         trace_message("received", topic, payload.unwrap_or_default());
         let source_time = message.timestamp().to_millis().and_then(|ms| ms.checked_mul(1_000_000));
         let source_time = source_time.map(Timestamp::from_nanos);
+        let mut cause: Option<Box<str>> = None;
         for route in routes.all.iter_mut().filter(|route| route.filter.place.topic == topic) {
             let sample = payload
                 .map(|payload| Sample::new(payload, source_time, Some(arrival)).with_partition(Some(number)));
-            route.take(sample, message.key(), |name| header(message, name));
+            let taken = route.take(sample, message.key(), |name| header(message, name));
+            if self.dead_letters.is_some() {
+                let found = if taken { route.deliver.refusal(route.topic) } else { Some(NO_NAME.into()) };
+                cause = cause.or(found);
+            }
+        }
+        if let (Some(cause), Some(dead_letters)) = (cause, &self.dead_letters) {
+            dead_letters.write(message, &cause);
         }
     }
 

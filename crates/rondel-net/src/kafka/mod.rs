@@ -16,6 +16,8 @@ mod changes;
 #[cfg(feature = "kafka")]
 mod client;
 #[cfg(feature = "kafka")]
+mod dead_letters;
+#[cfg(feature = "kafka")]
 mod filter;
 #[cfg(feature = "kafka")]
 mod flight;

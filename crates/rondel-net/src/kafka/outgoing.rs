@@ -52,7 +52,7 @@ impl Outgoing {
         Ok(outgoing)
     }
 
-    fn producer(&self) -> Arc<BaseProducer<Reports>> {
+    pub(super) fn producer(&self) -> Arc<BaseProducer<Reports>> {
         Arc::clone(&self.producer.read().unwrap_or_else(PoisonError::into_inner))
     }
 

@@ -171,18 +171,18 @@ impl Routes {
 
 impl Route {
     /// Delivers a sample to the receiver, if its key and headers are those of the address; counts a tombstone, which has no
-    /// sample. `header` returns the value of the header of the record with a name.
+    /// sample. Returns whether the record has a name. `header` returns the value of the header of the record with a name.
     pub(super) fn take<'m>(
         &mut self,
         sample: Option<Sample<'_>>,
         key: Option<&[u8]>,
         header: impl Fn(&str) -> Option<&'m [u8]>,
-    ) {
+    ) -> bool {
         let Route { filter, topic, deliver, counts, touched, .. } = self;
         let part = filter.missing_part();
         let selected = filter.select(key, header);
         if selected == Selected::Other {
-            return;
+            return true;
         }
         // Only the first of each kind is logged.
         let first = |count: &AtomicU64| count.fetch_add(1, Ordering::Relaxed) == 0;
@@ -193,7 +193,7 @@ impl Route {
                     "a record without a value (a tombstone) was received and is ignored; further ones are only counted"
                 );
             }
-            return;
+            return true;
         };
         let Selected::Named(name) = selected else {
             if first(&counts.malformed) {
@@ -203,11 +203,12 @@ impl Route {
                      only counted"
                 );
             }
-            return;
+            return false;
         };
         if deliver.receive(*topic, name, sample) {
             counts.received.fetch_add(1, Ordering::Relaxed);
             *touched = true;
         }
+        true
     }
 }

@@ -9,6 +9,7 @@ use rdkafka::consumer::Consumer as _;
 use rondel_event::TopicId;
 
 use super::client::{self, unreachable};
+use super::dead_letters::DeadLetters;
 use super::incoming::Incoming;
 use super::outgoing::{Outgoing, Publisher};
 use super::positions::{self, Marks};
@@ -89,13 +90,18 @@ impl Session {
                 Marks::default()
             }
         };
-        let incoming = Arc::new(Incoming::new(settings.clone(), consumer, marks));
+        let letters = settings.dead_letters.as_deref();
+        let producer = letters.map(|_| Outgoing::open(settings, &breaks)).transpose()?;
+        let dead_letters = letters.zip(producer.as_ref());
+        let dead_letters =
+            dead_letters.map(|(topic, producer)| DeadLetters::new(Arc::clone(producer), topic));
+        let incoming = Arc::new(Incoming::new(settings.clone(), consumer, marks, dead_letters));
         incoming.is_reached.store(connects, Ordering::Relaxed);
         let running = Arc::clone(&incoming);
         let thread = std::thread::Builder::new().name("kafka in".to_owned());
         let failed = |error: std::io::Error| OpenError::Setting(format!("cannot start a thread: {error}"));
         thread.spawn(move || running.run()).map_err(failed)?;
-        let (outgoing, subscribed) = Default::default();
+        let (outgoing, subscribed) = (Mutex::new(producer), AtomicU64::new(0));
         Ok(Session { settings: settings.clone(), incoming, outgoing, breaks, subscribed })
     }
 

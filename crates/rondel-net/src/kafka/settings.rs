@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rondel_event::kafka::{RefusedSetting, check_brokers, check_setting};
 
-use super::OpenError;
+use super::{OpenError, check_topic};
 
 /// Settings that cannot be chosen, beside those of every client, and why.
 const REFUSED: [RefusedSetting; 11] = [
@@ -83,6 +83,8 @@ pub struct Settings {
     pub slow_consumer: Option<Duration>,
     /// The group to join; without one, all partitions are read.
     pub group: Option<Group>,
+    /// The topic to which records are written that cannot be decoded.
+    pub dead_letters: Option<String>,
 }
 
 impl Default for Settings {
@@ -95,6 +97,7 @@ impl Default for Settings {
             waits: false,
             slow_consumer: None,
             group: None,
+            dead_letters: None,
         }
     }
 }
@@ -102,7 +105,7 @@ impl Default for Settings {
 impl fmt::Debug for Settings {
     /// Without the values of settings, which may be secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Settings { brokers, start, settings, marks, waits, slow_consumer, group } = self;
+        let Settings { brokers, start, settings, marks, waits, slow_consumer, group, dead_letters } = self;
         let names: Vec<&str> = settings.iter().map(|(name, _)| name.as_str()).collect();
         f.debug_struct("Settings")
             .field("brokers", brokers)
@@ -112,6 +115,7 @@ impl fmt::Debug for Settings {
             .field("waits", waits)
             .field("slow_consumer", slow_consumer)
             .field("group", group)
+            .field("dead_letters", dead_letters)
             .finish()
     }
 }
@@ -133,6 +137,13 @@ impl Settings {
             check_setting(name, value, &REFUSED).map_err(OpenError::Setting)?;
         }
         self.group.iter().try_for_each(check_group)?;
+        if let Some(topic) = &self.dead_letters {
+            check_topic(topic).map_err(|error| OpenError::Setting(error.to_string()))?;
+            if self.group.is_some() {
+                let text = "`dead_letters` of Kafka cannot be used with `group`";
+                return Err(OpenError::Setting(text.to_owned()));
+            }
+        }
         #[cfg(feature = "kafka")]
         super::client::check(self)?;
         Ok(())

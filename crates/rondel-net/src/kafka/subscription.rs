@@ -15,6 +15,10 @@ pub(super) trait Deliver: Send {
     /// Receives the sample of a record, and its name: the topic, with the key if the subscription has parameters.
     /// Returns whether it was wanted.
     fn receive(&self, topic: TopicId, name: &str, sample: Sample<'_>) -> bool;
+    /// Returns why the last record could not be decoded, once.
+    fn refusal(&self, _topic: TopicId) -> Option<Box<str>> {
+        None
+    }
     fn idle(&self);
     fn missed(&self, topic: TopicId, from: Timestamp, until: Option<Timestamp>);
 }
@@ -42,6 +46,10 @@ impl<R: Receiver + ?Sized> Deliver for DeliverTo<R> {
         };
         self.receiver.receive(topic, &[sample]);
         true
+    }
+
+    fn refusal(&self, topic: TopicId) -> Option<Box<str>> {
+        self.receiver.refusal(topic)
     }
 
     fn idle(&self) {

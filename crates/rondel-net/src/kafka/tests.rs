@@ -40,7 +40,7 @@ impl Deliver for Notes {
 fn incoming(marks: Marks) -> Incoming {
     let settings = Settings { brokers: vec!["127.0.0.1:1".to_owned()], waits: true, ..Settings::default() };
     let consumer = create_consumer(&settings, &Arc::default()).unwrap();
-    Incoming::new(settings, consumer, marks)
+    Incoming::new(settings, consumer, marks, None)
 }
 
 /// Adds a subscription to a topic.

@@ -51,7 +51,7 @@ pub struct Repl {
     /// A specification (.rondel) whose topics, definitions and types lines can use instead of those of the recording; and the recordings: MCAP files, folders of rosbag2 or their databases (.db3), bags of ROS 1 (.bag), logs of PX4 (.ulg), tables (.csv), archives in XML (.xml) or JSON lines, and folders of recordings; .gz and .zst are decompressed
     #[arg(value_name = "TRACE", required = true)]
     files: Vec<PathBuf>,
-    /// A file or folder with definitions of message types: *.msg, *.idl, *.desc, *.binpb, *.pb, *.fbs, *.bfbs (may be repeated)
+    /// A file or folder with definitions of message types: *.msg, *.idl, *.desc, *.binpb, *.pb, *.fbs, *.bfbs, *.avsc (may be repeated)
     #[arg(long, value_name = "PATH")]
     schemas: Vec<PathBuf>,
 }

@@ -17,6 +17,7 @@ const KAFKA: Synonyms = &[
         &["group_id", "group.id", "consumer_group"],
         "write `group: NAME`, and the folder of its states as `state: FOLDER`",
     ),
+    (&["dead_letter", "dlq", "dead_letter_topic", "errors"], "write `dead_letters: TOPIC`"),
     (&["states", "state_folder", "folder", "state_dir"], "write `state: FOLDER`"),
     (&["group.instance.id", "group_instance_id", "instance", "static_member"], "write `member: NAME`"),
     (
@@ -57,6 +58,7 @@ pub(super) fn kafka_settings(
         }
     }
     settings.group = group(&mut members, item, folder, mistakes);
+    settings.dead_letters = members.get("dead_letters").and_then(|item| item.text("dead_letters", mistakes));
     let pairs = client_settings(&mut members, folder, joins, mistakes);
     settings.settings = pairs.into_iter().map(|pair| (pair.name, pair.value.0)).collect();
     members.finish(KAFKA, mistakes);

@@ -23,6 +23,7 @@ mod places;
 mod qos;
 mod reading;
 mod record;
+mod registry;
 mod reload;
 mod reset;
 mod schema;

@@ -9,6 +9,7 @@ use rondel_spec::{Spec, Topic};
 
 use super::alignment::TopicSettings;
 use super::qos::OfTopic;
+use super::registry::registry;
 use super::yaml::{Item, Members, Mistakes, Synonyms, suggest};
 use super::{Address, Binding, Encoding, Typing, check_time_field, time_source, time_unit};
 use crate::schemas::Schemas;
@@ -24,6 +25,7 @@ const TOPIC: Synonyms = &[
     (&["missing", "defaults", "default"], "write `absent: default`"),
     (&["message_type", "msg_type", "schema"], "write `type`"),
     (&["retain"], "write `retained`"),
+    (&["schema_registry", "schema.registry.url"], "write `registry`"),
 ];
 
 /// Source of a topic of the specification, and the item that sets it.
@@ -218,6 +220,7 @@ fn binding(
     let mut input = arrival();
     let mut own_type = None;
     let mut encoding = None;
+    let mut own_registry = None;
     let mut of_topic = OfTopic::none();
     let address = if item.is_mapping() {
         let mut members = item.members("a topic", mistakes);
@@ -228,6 +231,8 @@ fn binding(
             known.ok().map(|known| (item, known))
         });
         input = read_input(&mut members, topic, mistakes);
+        own_registry = members.get("registry");
+        input.message_type = own_registry.and_then(|item| registry(item, mistakes));
         of_topic = OfTopic::read(&mut members);
         settings = TopicSettings::read(&mut members, mistakes);
         own_type = members.get("type").and_then(|item| Some((item, item.text("type", mistakes)?)));
@@ -239,6 +244,10 @@ fn binding(
     } else {
         item
     };
+    if own_registry.is_some() && input.message_type.is_none() {
+        // The mistake in it is known.
+        return None;
+    }
     let text = address.text("source", mistakes)?;
     let parsed = match (Address::parse_source(&text), encoding) {
         (Ok(parsed), Some((item, encoding))) => {
@@ -258,6 +267,11 @@ fn binding(
     let completed = typing.complete(parsed, &mut input).map_err(|why| mistakes.at(place, why));
     let (address, uncertainty) = completed.ok()?;
     uncertainty.into_iter().for_each(|why| mistakes.uncertain(place, why));
+    if let Some(item) = own_registry
+        && address.encoding() != Encoding::Of(rondel_decode::Encoding::Avro)
+    {
+        mistakes.at(item, "`registry` is for messages in Avro: add `encoding: avro`");
+    }
     if *input.words != Words::default() && address.encoding() != Encoding::Of(rondel_decode::Encoding::Plain)
     {
         mistakes.at(item, "`true_words` and `false_words` are for plain payloads: add `encoding: plain`");

@@ -87,6 +87,15 @@ impl Typing<'_> {
             let name = declared.unwrap_or_default();
             return Err(format!("no definition of {name} is known; did you mean {meant}?"));
         }
+        // Each message names its schema in the registry.
+        if input.message_type.as_ref().is_some_and(|of| of.encoding() == encoding) {
+            return match self.own {
+                None => Ok((address, None)),
+                Some(_) => {
+                    Err("`type` and `registry` exclude each other: the registry has the types".to_owned())
+                }
+            };
+        }
         if !encoding.needs_schema() {
             let uncertainty = lacks_messages(&address);
             return match (&address, self.own) {
@@ -103,8 +112,13 @@ impl Typing<'_> {
             }
             return Err(format!(
                 "messages in {} can be read only with the definition of their type: name it with `type:`, or in the \
-                 specification",
-                encoding.name()
+                 specification{}",
+                encoding.name(),
+                if encoding == PayloadEncoding::Avro {
+                    "; or name a schema registry with `registry:`"
+                } else {
+                    ""
+                }
             ));
         };
         match self.schemas.message_type(name, encoding) {

@@ -104,6 +104,8 @@ pub struct Pipeline {
     batching: AtomicBool,
     /// Whether a property reads the owner of a topic.
     reads_owner: AtomicBool,
+    /// Whether a record of Kafka was refused: see [`Receiver::refusal`](rondel_net::adapter::Receiver::refusal).
+    has_refusal: AtomicBool,
     stop_after: u64,
     stop: Sender<Stop>,
 }
@@ -142,6 +144,8 @@ struct State {
     ended: bool,
     traffic: Traffic,
     undecodable: u64,
+    /// The last record of Kafka that could not be decoded: its subscription and the reason.
+    refusal: Option<(TopicId, Box<str>)>,
 }
 
 /// The parts of a [`Pipeline`].
@@ -220,6 +224,7 @@ impl Pipeline {
             ended: false,
             traffic: Traffic::default(),
             undecodable: 0,
+            refusal: None,
         };
         Pipeline {
             state: Mutex::new(state),
@@ -229,6 +234,7 @@ impl Pipeline {
             ending: AtomicBool::new(false),
             batching: AtomicBool::new(batching),
             reads_owner,
+            has_refusal: AtomicBool::new(false),
             stop_after: stop_after.unwrap_or(u64::MAX),
             stop,
         }

@@ -173,6 +173,7 @@ fn schema(of: &MessageType) -> Option<RecordedSchema> {
         },
         MessageType::Protobuf(of) => (of.name().to_owned(), "protobuf", of.source().to_vec()),
         MessageType::Flatbuffers(of) => (of.name().to_owned(), "flatbuffer", of.source().to_vec()),
+        MessageType::Avro(of) => (of.name().to_owned(), "avro", of.source().to_vec()),
         _ => return None,
     };
     Some(RecordedSchema { name, encoding: encoding.to_owned(), data })

@@ -6,6 +6,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
+use rondel_decode::avro::AvroSchema;
 use rondel_decode::flatbuffers::BinarySchema;
 use rondel_decode::protobuf::Descriptors;
 use rondel_decode::schema::{Schema, SchemaError};
@@ -19,6 +20,8 @@ pub mod offered;
 #[cfg(feature = "proto")]
 mod proto;
 pub mod recorded_types;
+#[cfg(feature = "registry")]
+pub mod registry;
 pub mod text_files;
 pub mod written;
 
@@ -28,9 +31,9 @@ use crate::warn;
 
 /// The endings of files of definitions.
 #[cfg(feature = "proto")]
-const FORMS: &[&str] = &["msg", "idl", "proto", "fbs", "bfbs", "desc", "binpb", "pb"];
+const FORMS: &[&str] = &["msg", "idl", "proto", "fbs", "bfbs", "avsc", "desc", "binpb", "pb"];
 #[cfg(not(feature = "proto"))]
-const FORMS: &[&str] = &["msg", "idl", "fbs", "bfbs", "desc", "binpb", "pb"];
+const FORMS: &[&str] = &["msg", "idl", "fbs", "bfbs", "avsc", "desc", "binpb", "pb"];
 /// Files that define Protobuf types, for messages.
 #[cfg(feature = "proto")]
 const PROTOBUF: &str = "a file of Protobuf (*.proto) or a descriptor set (*.desc, *.binpb)";
@@ -59,9 +62,10 @@ struct State {
     prefixes: Vec<PathBuf>,
     /// The packages that were looked for there.
     packages: BTreeSet<String>,
-    /// The sets of Protobuf types and of FlatBuffers types, in the order of the files.
+    /// The sets of Protobuf types, of FlatBuffers types and of Avro types, in the order of the files.
     protobuf: Vec<Descriptors>,
     flatbuffers: Vec<BinarySchema>,
+    avro: Vec<AvroSchema>,
     /// File of each type that Rondel does not know by itself.
     files: BTreeMap<String, PathBuf>,
     count: usize,
@@ -181,6 +185,7 @@ impl Schemas {
         match encoding {
             Encoding::Protobuf => state.protobuf(name).ok_or(PROTOBUF),
             Encoding::Flatbuffers => state.flatbuffers(name).ok_or("a schema (*.fbs, *.bfbs)"),
+            Encoding::Avro => state.avro(name).ok_or("a schema (*.avsc)"),
             Encoding::Ros1 => {
                 return Err(format!(
                     "the recording has no definition of {name}, which ROS 1 writes into bags"
@@ -220,7 +225,7 @@ impl Definitions for Schemas {
         }
         let mut state = self.state();
         state.find(name);
-        let other = || state.protobuf(name).or_else(|| state.flatbuffers(name));
+        let other = || state.protobuf(name).or_else(|| state.flatbuffers(name)).or_else(|| state.avro(name));
         match state.types.definition(name) {
             Err(NoDefinition::Invalid(reason)) => Err(NoDefinition::Invalid(reason)),
             Err(none) => match other() {
@@ -245,6 +250,10 @@ impl State {
 
     fn flatbuffers(&self, name: &str) -> Option<MessageType> {
         self.flatbuffers.iter().find_map(|set| set.table(name).ok()).map(MessageType::Flatbuffers)
+    }
+
+    fn avro(&self, name: &str) -> Option<MessageType> {
+        self.avro.iter().find_map(|schema| schema.record(name).ok()).map(MessageType::Avro)
     }
 
     /// Whether a file or an installation of ROS 2 defines a type.
@@ -327,6 +336,14 @@ impl State {
                 let set = BinarySchema::from_text(&text, &include)
                     .map_err(|error| format!("{}: {error}", path.display()))?;
                 self.add_flatbuffers(path, set);
+                Ok(())
+            }
+            "avsc" => {
+                let schema = AvroSchema::from_json(&self.bytes(path)?)
+                    .map_err(|error| format!("{}: {error}", path.display()))?;
+                let names = schema.record_names().map(|name| (name.to_owned(), path.to_owned()));
+                self.files.extend(names);
+                self.avro.push(schema);
                 Ok(())
             }
             "desc" | "binpb" | "pb" => {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rondel_decode::avro::AvroSchema;
 use rondel_decode::flatbuffers::BinarySchema;
 use rondel_decode::protobuf::Descriptors;
 use rondel_decode::schema::Library;
@@ -163,6 +164,10 @@ pub fn message_type(schema: &RecordedSchema, encoding: Encoding) -> Result<Messa
         (Encoding::Flatbuffers, "flatbuffer") => {
             let set = BinarySchema::from_bytes(data).map_err(|error| said(&error))?;
             set.table(name).map(MessageType::Flatbuffers).map_err(|error| said(&error))
+        }
+        (Encoding::Avro, "avro") => {
+            let schema = AvroSchema::from_json(data).map_err(|error| said(&error))?;
+            schema.record(name).map(MessageType::Avro).map_err(|error| said(&error))
         }
         (_, "") => Err(format!("the recording has no definition of {name}")),
         (_, other) => Err(said(&format!("it is in {other}, and the messages are in {encoding}"))),

@@ -59,6 +59,10 @@ impl<R: Receiver> Receiver for Others<R> {
         }
     }
 
+    fn refusal(&self, topic: TopicId) -> Option<Box<str>> {
+        self.receiver.refusal(topic)
+    }
+
     fn idle(&self) {
         self.receiver.idle();
     }

@@ -52,7 +52,7 @@ pub struct Reading {
     /// Let quantified formulas keep every value that ever arrived, as `@unbounded` does before a property
     #[arg(long)]
     pub unbounded: bool,
-    /// A file or folder with definitions of message types: *.msg, *.idl, *.desc, *.binpb, *.pb, *.fbs, *.bfbs (may be repeated)
+    /// A file or folder with definitions of message types: *.msg, *.idl, *.desc, *.binpb, *.pb, *.fbs, *.bfbs, *.avsc (may be repeated)
     #[arg(long, value_name = "PATH")]
     pub schemas: Vec<PathBuf>,
     /// Recordings whose types are known too, after those of the files and of an installation of ROS 2.

@@ -281,6 +281,29 @@ fn reload_is_watch_or_request() {
     assert_eq!(validate(&with("reload: request")).status, Some(0));
 }
 
+#[cfg(feature = "registry")]
+#[test]
+fn mistakes_of_schema_registries_are_found() {
+    for (settings, words) in [
+        ("encoding: avro", &["name a schema registry with `registry:`"][..]),
+        ("encoding: avro, registry: \"https://r\"", &["without TLS"]),
+        ("encoding: avro, registry: \"r:8081\"", &["`registry`: must be an address such as http://"]),
+        ("encoding: avro, registry: { user: u, password_env: P }", &["`registry` needs `url`"]),
+        ("encoding: avro, registry: { url: \"http://r\", user: u }", &["belong together"]),
+        ("encoding: avro, registry: { url: \"http://r\", password: p }", &["write `password_env: VARIABLE`"]),
+        ("encoding: avro, registry: { url: \"http://u:p@r\" }", &["the address has a user"]),
+        ("encoding: avro, type: a.B, registry: \"http://r\"", &["`type` and `registry` exclude each other"]),
+        ("registry: \"http://r\"", &["add `encoding: avro`"]),
+    ] {
+        let deployment =
+            format!("formula: v\nmqtt: {{}}\ntopics: {{ trace: {{ source: mqtt:a, {settings} }} }}\n");
+        refused(&deployment, &[("", words)]);
+    }
+    let good =
+        "formula: v\ntopics: { trace: { source: mqtt:a, encoding: avro, registry: \"http://r:8081\" } }\n";
+    validate(good).expect_status(0);
+}
+
 /// Every build finds mistakes in the section; one without Kafka also refuses to run it.
 #[test]
 fn mistakes_of_kafka_are_found_in_every_build() {
@@ -290,6 +313,7 @@ fn mistakes_of_kafka_are_found_in_every_build() {
         ("{ state: folder }", &["write `group: NAME`"]),
         ("{ group_id: monitors }", &["no setting 'group_id'", "write `group: NAME`"]),
         ("{ broker: a }", &["write `brokers: [HOST:PORT]`"]),
+        ("{ dlq: a }", &["no setting 'dlq'", "write `dead_letters: TOPIC`"]),
         ("{ start: middle }", &["`start` must be latest or earliest"]),
         ("{ brokers: [a] }", &["a broker of `kafka` must be HOST:PORT"]),
         ("{ settings: { sasl.password: x } }", &["settings_env"]),

@@ -3,6 +3,7 @@
 
 #![allow(clippy::print_stderr, clippy::unwrap_used, clippy::expect_used, clippy::panic)] // the helpers are tests as well
 
+mod avro;
 mod commands;
 mod exactly;
 mod faults;

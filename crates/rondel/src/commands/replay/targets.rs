@@ -177,6 +177,7 @@ impl Targets<'_> {
             MessageType::Cdr(schema) => schema.name().to_owned(),
             MessageType::Protobuf(of) => of.name().to_owned(),
             MessageType::Flatbuffers(of) => of.name().to_owned(),
+            MessageType::Avro(of) => of.name().to_owned(),
             _ => String::new(),
         });
         match (declared, &topic.schema) {

@@ -27,7 +27,7 @@ const LIMITS: Limits = Limits {
 };
 
 /// The features of this program that a page shows.
-const FEATURES: [(&str, bool); 14] = [
+const FEATURES: [(&str, bool); 15] = [
     ("dds-security", cfg!(feature = "dds-security")),
     ("foxglove", cfg!(feature = "foxglove")),
     ("kafka", cfg!(feature = "kafka")),
@@ -38,6 +38,7 @@ const FEATURES: [(&str, bool); 14] = [
     ("parquet", cfg!(feature = "parquet")),
     ("postgres", cfg!(feature = "postgres")),
     ("proto", cfg!(feature = "proto")),
+    ("registry", cfg!(feature = "registry")),
     ("repl", cfg!(feature = "repl")),
     ("sqlite", cfg!(feature = "sqlite")),
     ("top", cfg!(feature = "top")),

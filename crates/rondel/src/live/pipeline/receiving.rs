@@ -2,6 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
+use rondel_decode::avro::unframe;
 use rondel_decode::cdr;
 use rondel_decode::schema::Schema;
 use rondel_event::{Timestamp, TopicId, TypeIndex, terminal};
@@ -24,8 +25,22 @@ impl Receiver for Pipeline {
         let before = state.traffic.received;
         self.place.evaluating(before);
         state.receive(slot, samples);
+        if state.refusal.is_some() {
+            self.has_refusal.store(true, Ordering::Relaxed);
+        }
         self.end_if_failed(&state);
         self.stop_at_count(before, &mut state);
+    }
+
+    fn refusal(&self, slot: TopicId) -> Option<Box<str>> {
+        // Without the lock unless there is one.
+        if !self.has_refusal.load(Ordering::Relaxed) {
+            return None;
+        }
+        let mut state = self.state();
+        let refused = state.refusal.take_if(|(refused, _)| *refused == slot);
+        self.has_refusal.store(state.refusal.is_some(), Ordering::Relaxed);
+        refused.map(|(_, why)| why)
     }
 
     fn idle(&self) {
@@ -142,7 +157,10 @@ impl State {
             };
             let before = if is_gated { self.session.events() } else { 0 };
             if let Err(error) = self.session.push(topic, stamp, sample.payload) {
-                self.undecodable(topic, sample.payload, error);
+                if sample.partition.is_some() {
+                    self.refusal = Some((slot, error.to_string().into()));
+                }
+                self.undecodable(topic, sample, error);
             }
             if is_gated {
                 self.decide(topic, sample.payload, before);
@@ -167,13 +185,17 @@ impl State {
 
     /// Warns of the first message that cannot be decoded.
     #[cold]
-    fn undecodable(&mut self, topic: TopicId, payload: &[u8], error: DecodeError) {
+    fn undecodable(&mut self, topic: TopicId, sample: &Sample<'_>, error: DecodeError) {
         self.undecodable += 1;
         if self.undecodable > 1 {
             return;
         }
         let is_json = matches!(error, DecodeError::Json(_));
-        let hint = if is_json && cdr::is_encapsulated(payload) {
+        let payload = sample.payload;
+        // On Kafka, these bytes are rather the framing of a registry than that of CDR.
+        let hint = if is_json && sample.partition.is_some() && unframe(payload).is_some() {
+            "; it begins like a message of a schema registry: `encoding: avro` with `registry:` reads those in Avro"
+        } else if is_json && cdr::is_encapsulated(payload) {
             "; it begins like CDR: `encoding: cdr` reads messages by their type, `encoding: cdr_string` JSON that a bridge \
              passes on"
         } else {

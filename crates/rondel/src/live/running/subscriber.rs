@@ -1,7 +1,10 @@
 //! The subscriptions of a run to its topics, to progress markers and to `/clock`.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
+use rondel_decode::MessageType;
+use rondel_decode::avro::{SchemaSource, unframe};
 use rondel_decode::schema::Schema;
 use rondel_event::{NameId, Timestamp, TopicId, TypeIndex};
 use rondel_net::adapter::{Change, Receiver, Sample};
@@ -40,11 +43,38 @@ pub(super) struct SubscribedTopic {
 struct Port {
     pipeline: Arc<Pipeline>,
     names: Option<Arc<TopicNames>>,
+    schemas: Option<AwaitedSchemas>,
+}
+
+/// Schemas that messages name by their ids.
+struct AwaitedSchemas {
+    source: Arc<dyn SchemaSource>,
+    /// The last id with a schema; none at first.
+    last: AtomicU64,
+}
+
+impl AwaitedSchemas {
+    /// Waits for the schemas of samples, before the pipeline is locked: only this subscription waits.
+    fn await_all(&self, samples: &[Sample<'_>]) {
+        for (id, _) in samples.iter().filter_map(|sample| unframe(sample.payload)) {
+            // A fault is reported when the message is decoded.
+            if self.last.load(Ordering::Relaxed) != u64::from(id) && self.source.schema(id).is_ok() {
+                self.last.store(id.into(), Ordering::Relaxed);
+            }
+        }
+    }
 }
 
 impl Receiver for Port {
     fn receive(&self, slot: TopicId, samples: &[Sample<'_>]) {
+        if let Some(schemas) = &self.schemas {
+            schemas.await_all(samples);
+        }
         self.pipeline.receive(slot, samples);
+    }
+
+    fn refusal(&self, slot: TopicId) -> Option<Box<str>> {
+        self.pipeline.refusal(slot)
     }
 
     fn idle(&self) {
@@ -88,7 +118,13 @@ impl Reader for Subscriber {
     fn subscribe(&self, networks: &Networks, topic: TopicId, binding: &Binding) -> Subscribed {
         let SubscribedTopic { slot, names, returns } =
             self.topics.get(topic.index()).ok_or("the topic has no number")?;
-        let receiver = Arc::new(Port { pipeline: Arc::clone(&self.pipeline), names: names.clone() });
+        let schemas = match binding.input.message_type.as_deref() {
+            Some(MessageType::Registered(source)) => {
+                Some(AwaitedSchemas { source: Arc::clone(source), last: AtomicU64::new(u64::MAX) })
+            }
+            _ => None,
+        };
+        let receiver = Arc::new(Port { pipeline: Arc::clone(&self.pipeline), names: names.clone(), schemas });
         if *returns {
             let others = Others { receiver, own: Arc::clone(&self.own) };
             return subscribe(networks, *slot, binding, Arc::new(others));

@@ -1,0 +1,339 @@
+//! Schema registries: schemas of Avro by the ids in the framing of messages, by the API of the Schema Registry of Confluent,
+//! which others have too: `GET /schemas/ids/ID`.
+//!
+//! A schema is requested once, and kept: an id means one schema forever. Whoever needs an unknown one waits, at most
+//! [`LIMIT`]; on Kafka this is the thread that reads, so that records stay with the broker in their order. After a request
+//! without an answer, there is none for [`PAUSE`]: an outage delays messages by one time limit in each pause, and messages
+//! whose schema is unknown are undecodable meanwhile.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use rondel_decode::avro::{AvroSchema, AvroType, SchemaFault, SchemaSource};
+use serde_json::Value;
+use ureq::{Agent, Error};
+
+use crate::warn;
+
+/// Time limit for an answer.
+const LIMIT: Duration = Duration::from_secs(3);
+/// Time for which the same request is not repeated after a failure.
+const PAUSE: Duration = Duration::from_secs(5);
+/// Maximum number of schemas, and of ids without one.
+const SCHEMAS: usize = 1024;
+/// Maximum size of an answer in bytes.
+const LARGEST: u64 = 4 << 20;
+
+/// The registries of the process: several topics share one.
+static REGISTRIES: Mutex<Vec<Arc<Registry>>> = Mutex::new(Vec::new());
+
+/// A user of a registry, and the environment variable with the password.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct User {
+    /// The name.
+    pub name: String,
+    /// The variable.
+    pub password_env: String,
+}
+
+/// A schema registry.
+#[derive(Debug)]
+pub struct Registry {
+    url: String,
+    user: Option<User>,
+    agent: Agent,
+    state: Mutex<State>,
+    /// Held during a request.
+    requesting: Mutex<()>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    schemas: BTreeMap<u32, AvroType>,
+    /// Ids without a schema, and when they are requested again.
+    failed: BTreeMap<u32, (SchemaFault, Instant)>,
+    /// Time until which there is no request, since the registry has not answered.
+    silent_until: Option<Instant>,
+}
+
+/// Checks the address of a registry.
+///
+/// # Errors
+/// The requirement that it does not meet.
+pub fn check_url(url: &str) -> Result<(), String> {
+    if url.starts_with("https://") {
+        return Err(
+            "schema registries are queried without TLS: use an address that only this machine or its network \
+                    reaches, or a local proxy that adds TLS"
+                .to_owned(),
+        );
+    }
+    let rest = url.strip_prefix("http://").unwrap_or_default();
+    let host = rest.split('/').next().unwrap_or_default();
+    if host.contains('@') {
+        return Err("the address has a user: write `user` and `password_env` beside it".to_owned());
+    }
+    let is_clear = |c: char| c.is_ascii_graphic() && !matches!(c, '?' | '#');
+    match !host.is_empty() && rest.chars().all(is_clear) {
+        true => Ok(()),
+        false => Err("must be an address such as http://127.0.0.1:8081".to_owned()),
+    }
+}
+
+impl Registry {
+    /// Returns the registry at an address, which is the same for all topics.
+    pub fn at(url: &str, user: Option<User>) -> Arc<Registry> {
+        let url = url.trim_end_matches('/');
+        let mut all = REGISTRIES.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = all.iter().find(|known| known.url == url && known.user == user) {
+            return Arc::clone(known);
+        }
+        // Neither a proxy of the environment nor another server: the password is for this one.
+        let agent = Agent::config_builder()
+            .proxy(None)
+            .max_redirects(0)
+            .http_status_as_error(false)
+            .timeout_global(Some(LIMIT))
+            .build();
+        let (state, requesting) = Default::default();
+        let registry =
+            Arc::new(Registry { url: url.to_owned(), user, agent: agent.into(), state, requesting });
+        all.push(Arc::clone(&registry));
+        registry
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns what is known of an id.
+    fn known(&self, id: u32) -> Option<Result<AvroType, SchemaFault>> {
+        let (state, now) = (self.state(), Instant::now());
+        if let Some(of) = state.schemas.get(&id) {
+            return Some(Ok(of.clone()));
+        }
+        if state.schemas.len() >= SCHEMAS {
+            return Some(Err(SchemaFault::TooMany));
+        }
+        let failed = state.failed.get(&id).filter(|(_, until)| now < *until).map(|(why, _)| *why);
+        let silent = state.silent_until.filter(|until| now < *until).map(|_| SchemaFault::Unanswered);
+        failed.or(silent).map(Err)
+    }
+
+    /// Requests a schema.
+    fn request(&self, id: u32) -> Result<AvroType, (SchemaFault, String)> {
+        let mut request = self.agent.get(format!("{}/schemas/ids/{id}", self.url));
+        if let Some(User { name, password_env }) = &self.user {
+            let password = std::env::var(password_env).map_err(|_| {
+                (SchemaFault::Refused, format!("the environment variable {password_env} is not set"))
+            })?;
+            let credentials = base64(format!("{name}:{password}").as_bytes());
+            request = request.header("Authorization", format!("Basic {credentials}"));
+        }
+        let unanswered = |error: &Error| (SchemaFault::Unanswered, error.to_string());
+        let mut answer = request
+            .header("Accept", "application/vnd.schemaregistry.v1+json, application/json")
+            .call()
+            .map_err(|error| unanswered(&error))?;
+        let status = answer.status().as_u16();
+        let fault = match status {
+            200 => None,
+            404 => Some(SchemaFault::Unknown),
+            408 | 429 | 500.. => Some(SchemaFault::Unanswered),
+            _ => Some(SchemaFault::Refused),
+        };
+        if let Some(fault) = fault {
+            return Err((fault, format!("it answers with status {status}")));
+        }
+        let body = answer.body_mut().with_config().limit(LARGEST).read_to_vec();
+        let body = body.map_err(|error| match error {
+            Error::BodyExceedsLimit(_) => (SchemaFault::Invalid, "the answer has more than 4 MiB".to_owned()),
+            error => unanswered(&error),
+        })?;
+        read_answer(&body).map_err(|why| (SchemaFault::Invalid, why))
+    }
+}
+
+/// Returns the schema in an answer.
+fn read_answer(body: &[u8]) -> Result<AvroType, String> {
+    let answer: Value = serde_json::from_slice(body).map_err(|_| "the answer is not JSON".to_owned())?;
+    match answer.get("schemaType").and_then(Value::as_str) {
+        None | Some("AVRO") => {}
+        Some(other) => return Err(format!("the schema is one of {other}")),
+    }
+    let Some(schema) = answer.get("schema").and_then(Value::as_str) else {
+        return Err("the answer has no `schema`".to_owned());
+    };
+    let has_references =
+        answer.get("references").and_then(Value::as_array).is_some_and(|all| !all.is_empty());
+    let parsed = AvroSchema::from_json(schema.as_bytes()).map(|schema| schema.root());
+    parsed.map_err(|error| match has_references {
+        true => format!("{error}; references to other schemas are not followed"),
+        false => error.to_string(),
+    })
+}
+
+impl SchemaSource for Registry {
+    fn place(&self) -> &str {
+        &self.url
+    }
+
+    fn schema(&self, id: u32) -> Result<AvroType, SchemaFault> {
+        if let Some(known) = self.known(id) {
+            return known;
+        }
+        let _requesting = self.requesting.lock().unwrap_or_else(PoisonError::into_inner);
+        // Another thread may have received it meanwhile.
+        if let Some(known) = self.known(id) {
+            return known;
+        }
+        let answer = self.request(id);
+        let mut state = self.state();
+        match answer {
+            Ok(of) => {
+                tracing::info!(registry = %self.url, id, name = of.name(), "the registry has the schema");
+                state.failed.remove(&id);
+                state.schemas.insert(id, of.clone());
+                Ok(of)
+            }
+            Err((fault, why)) => {
+                let until = Instant::now() + PAUSE;
+                if fault == SchemaFault::Unanswered {
+                    state.silent_until = Some(until);
+                }
+                if state.failed.len() >= SCHEMAS {
+                    state.failed.clear();
+                }
+                let before = state.failed.insert(id, (fault, until));
+                drop(state);
+                if before.is_none_or(|(before, _)| before != fault) {
+                    warn(&format!(
+                        "the schema registry at {} gives no schema with the id {id} ({why}); messages with it are counted as \
+                         undecodable, and it is requested again after {} s",
+                        self.url,
+                        PAUSE.as_secs()
+                    ));
+                }
+                Err(fault)
+            }
+        }
+    }
+}
+
+/// Encodes credentials.
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut out = String::new();
+    for group in bytes.chunks(3) {
+        let at = |index: usize| u32::from(group.get(index).copied().unwrap_or_default());
+        let bits = at(0) << 16 | at(1) << 8 | at(2);
+        for digit in 0..4 {
+            let value = (bits >> (18 - 6 * digit) & 63) as usize;
+            out.push(if digit <= group.len() { char::from(DIGITS[value]) } else { '=' });
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::io::{BufRead as _, BufReader, Write as _};
+    use std::net::TcpListener;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    /// A registry that speaks the documented API for a few requests: schema 1, nonsense as 2, Protobuf as 3, and 404.
+    /// Returns its address and the number of its requests.
+    fn registry(wanted: &'static str) -> (String, Arc<AtomicUsize>) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = format!("http://{}/api/", listener.local_addr().unwrap());
+        let count = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&count);
+        std::thread::spawn(move || {
+            for stream in listener.incoming().take(16) {
+                let mut stream = stream.unwrap();
+                counted.fetch_add(1, Ordering::SeqCst);
+                let lines = BufReader::new(stream.try_clone().unwrap()).lines();
+                let head: Vec<String> =
+                    lines.map(Result::unwrap).take_while(|line| !line.is_empty()).collect();
+                let is_allowed = wanted.is_empty() || head.iter().any(|line| line.ends_with(wanted));
+                let (status, body) = match head[0].split(' ').nth(1).unwrap() {
+                    _ if !is_allowed => ("401 Unauthorized", "{}"),
+                    "/api/schemas/ids/1" => {
+                        ("200 OK", r#"{"schema": "{\"type\": \"record\", \"name\": \"A\", \"fields\": []}"}"#)
+                    }
+                    "/api/schemas/ids/2" => ("200 OK", r#"{"schema": "{\"type\": \"what\"}"}"#),
+                    "/api/schemas/ids/3" => ("200 OK", r#"{"schema": "x", "schemaType": "PROTOBUF"}"#),
+                    "/api/schemas/ids/4" => ("200 OK", "<html>"),
+                    _ => ("404 Not Found", r#"{"error_code": 40403, "message": "Schema not found"}"#),
+                };
+                let length = body.len();
+                let answer = format!(
+                    "HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+                );
+                let _ = stream.write_all(answer.as_bytes());
+            }
+        });
+        (address, count)
+    }
+
+    #[test]
+    fn each_schema_is_requested_once() {
+        let (address, count) = registry("");
+        let registry = Registry::at(&address, None);
+        assert_eq!(registry.schema(1).unwrap().name(), "A");
+        assert_eq!(registry.schema(1).unwrap().name(), "A");
+        assert!(Arc::ptr_eq(&registry, &Registry::at(address.trim_end_matches('/'), None)));
+        assert_eq!(count.load(Ordering::SeqCst), 1);
+        for (id, fault) in [
+            (2, SchemaFault::Invalid),
+            (3, SchemaFault::Invalid),
+            (4, SchemaFault::Invalid),
+            (5, SchemaFault::Unknown),
+        ] {
+            assert_eq!(registry.schema(id).unwrap_err(), fault, "{id}");
+            assert_eq!(registry.schema(id).unwrap_err(), fault, "{id}");
+        }
+        assert_eq!(count.load(Ordering::SeqCst), 5);
+    }
+
+    #[test]
+    fn credentials_are_sent_or_missed() {
+        let name = |password_env: &str| User { name: "u".to_owned(), password_env: password_env.to_owned() };
+        let (address, count) = registry("Basic dTo=");
+        // No variable of a usual environment has an empty value; its name is that of no variable here.
+        let unset = Registry::at(&address, Some(name("RONDEL_TEST_REGISTRY_UNSET")));
+        assert_eq!(unset.schema(1).unwrap_err(), SchemaFault::Refused);
+        assert_eq!(count.load(Ordering::SeqCst), 0);
+        let denied = Registry::at(&address, None);
+        assert_eq!(denied.schema(1).unwrap_err(), SchemaFault::Refused);
+        assert_eq!(base64(b"user:pass"), "dXNlcjpwYXNz");
+        assert_eq!((base64(b"u:"), base64(b"u")), ("dTo=".to_owned(), "dQ==".to_owned()));
+    }
+
+    #[test]
+    fn silent_registry_gets_no_request_for_each_message() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let registry = Registry::at(&format!("http://{}", listener.local_addr().unwrap()), None);
+        let begin = Instant::now();
+        assert_eq!(registry.schema(1).unwrap_err(), SchemaFault::Unanswered);
+        let first = begin.elapsed();
+        assert!(first >= LIMIT / 2 && first < LIMIT * 3, "{first:?}");
+        assert_eq!(registry.schema(2).unwrap_err(), SchemaFault::Unanswered);
+        assert!(begin.elapsed() < first + LIMIT / 2);
+    }
+
+    #[test]
+    fn addresses_are_checked() {
+        assert!(
+            check_url("http://127.0.0.1:8081").is_ok()
+                && check_url("http://registry/apis/ccompat/v7").is_ok()
+        );
+        for url in ["", "registry:8081", "http://", "http://a b", "http://a?b", "https://a", "http://u:p@a"] {
+            assert!(check_url(url).is_err(), "{url}");
+        }
+    }
+}
