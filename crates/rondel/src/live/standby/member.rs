@@ -249,7 +249,7 @@ impl<S: Surroundings> Worker<S> {
     }
 
     /// Marks the messages before the start of a late member as not received.
-    fn mark_late(&self, first: i64) {
+    fn mark_late(&mut self, first: i64) {
         let (from, until) = (Timestamp::from_nanos(first), Timestamp::from_nanos(self.about.since));
         self.outside.began_late(from, until);
     }
