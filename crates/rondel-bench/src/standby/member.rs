@@ -48,6 +48,8 @@ impl State {
 pub struct Member {
     child: Child,
     state: State,
+    /// Whether its subscriptions exist.
+    is_ready: bool,
 }
 
 impl Member {
@@ -55,15 +57,25 @@ impl Member {
         let arguments = ["run", SUBSCRIBER, "--no-control"].map(str::to_owned);
         let mut arguments = arguments.to_vec();
         arguments.push(deployment.display().to_string());
-        let mut child = Child::start("member", rondel, &arguments, Stdout::Nothing)?;
-        child.wait_for("ready", PATIENCE)?;
-        Ok(Member { child, state: State::Other })
+        let child = Child::start("member", rondel, &arguments, Stdout::Nothing)?;
+        let mut member = Member { child, state: State::Other, is_ready: false };
+        let deadline = Instant::now() + PATIENCE;
+        // It may report a state before.
+        while !member.is_ready {
+            member.look()?;
+            if Instant::now() >= deadline {
+                return Err(Failure::Late { what: "a member is ready".to_owned(), limit: PATIENCE });
+            }
+            std::thread::sleep(LOOK);
+        }
+        Ok(member)
     }
 
     /// Reads its lines.
     fn look(&mut self) -> Result<State> {
         while let Some(line) = self.child.next_line()? {
             self.state = State::read(&line).unwrap_or(self.state);
+            self.is_ready |= line.starts_with("ready");
         }
         Ok(self.state)
     }
