@@ -36,7 +36,8 @@ impl State {
             let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
             return rest[..end].parse().ok().map(State::Active);
         }
-        if text.starts_with("standby: ") {
+        // A member that finds another one active in a later epoch follows it at once.
+        if text.starts_with("standby: ") || text.starts_with("fenced: member ") {
             return Some(State::Standby);
         }
         (text.starts_with("fenced: ") || text.starts_with("handed over ")).then_some(State::Other)
@@ -232,6 +233,10 @@ mod tests {
         assert_eq!(read("handed over to member 5d1c09aa3e0f7b26; verdicts are withheld"), Some(State::Other));
         let fenced = "2026-11-30 09:00:00 warning: group 'bench': fenced: this process stood still for 300 ms; verdicts";
         assert_eq!(State::read(fenced), Some(State::Other));
+        assert_eq!(
+            read("fenced: member 90b3f6c2d1e84a57 is active in epoch 3; verdicts"),
+            Some(State::Standby)
+        );
         for other in [
             "member 90b3f6c2d1e84a57 (process 4712) stands by",
             "active at the end, in epoch 1; active 1 time",
