@@ -75,6 +75,11 @@ impl Arrivals {
         std::mem::take(&mut *self.arrived.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// Forgets the last request to hand over.
+    pub fn forget_request(&self) {
+        self.arrived.lock().unwrap_or_else(PoisonError::into_inner).request = None;
+    }
+
     /// Waits until `find` finds something among the arrivals.
     ///
     /// # Errors

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 
-use crate::child::{Child, Ended, Stdout};
+use crate::child::{Child, Stdout};
 use crate::failure::{Failure, Result};
 use crate::link::PATIENCE;
 
@@ -187,15 +187,21 @@ impl Pair {
         self.members[at].take().map_or(Ok(()), |member| member.child.wait(PATIENCE).map(drop))
     }
 
-    /// Starts the command that hands over to the standby.
+    /// Hands over to the standby. Returns whether it has taken over: it has not if a member took over by itself meanwhile.
     ///
     /// # Errors
-    /// When it cannot be started.
-    pub fn promote(&self) -> Result<Child> {
+    /// When the command fails for another reason.
+    pub fn promote(&self) -> Result<bool> {
         let arguments = ["standby", "promote"].map(str::to_owned);
         let mut arguments = arguments.to_vec();
         arguments.push(self.deployment.display().to_string());
-        Child::start("rondel standby promote", &self.rondel, &arguments, Stdout::Nothing)
+        let name = "rondel standby promote";
+        let ended = Child::start(name, &self.rondel, &arguments, Stdout::Nothing)?.wait(PATIENCE)?;
+        match ended.status {
+            Some(0) => Ok(true),
+            Some(4) => Ok(false),
+            _ => Err(ended.failed(name)),
+        }
     }
 
     /// Ends both members in order.
@@ -208,15 +214,6 @@ impl Pair {
         }
         (0..self.members.len()).try_for_each(|at| self.wait_ended(at))
     }
-}
-
-/// Checks that the command that hands over has succeeded.
-///
-/// # Errors
-/// When it has not.
-pub fn check_promoted(command: Child) -> Result<()> {
-    let ended: Ended = command.wait(PATIENCE)?;
-    if ended.status == Some(0) { Ok(()) } else { Err(ended.failed("rondel standby promote")) }
 }
 
 #[cfg(test)]

@@ -21,12 +21,11 @@ use serde::Serialize;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use self::account::{Account, Counts};
-use self::arrivals::{Arrivals, GROUP, VERDICTS, taken_over};
+use self::arrivals::{Arrivals, Arrived, GROUP, VERDICTS, taken_over};
 use self::feeder::{Feeder, Stamps};
-use self::member::{Pair, check_promoted};
+use self::member::Pair;
 pub use self::table::{marks, table};
-use crate::child::Child;
-use crate::failure::{Result, io_error, same};
+use crate::failure::{Failure, Result, io_error, same};
 use crate::link::{Link, Network, PATIENCE, SETTLE, wait_subscribed};
 use crate::runs::Runs;
 use crate::say;
@@ -38,6 +37,11 @@ const MESSAGES_TOPIC: &str = "standby/state";
 const VERDICTS_TOPIC: &str = "standby/verdict";
 /// Number of verdicts of the active member before it ends.
 const STEADY: usize = 10;
+/// Time after its start in which a member has claimed nothing yet, as it may not know all others: 500 ms, and the time to
+/// discover its subscriber and the publisher.
+const REST: Duration = Duration::from_millis(650);
+/// Number of take-overs in a row that may be disturbed.
+const DISTURBED: usize = 20;
 
 /// The end of the active member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
@@ -66,6 +70,11 @@ impl End {
     /// Whether the standby has to wait for the lease.
     fn waits_for_lease(self) -> bool {
         matches!(self, End::Kill | End::Pause)
+    }
+
+    /// Time until the member that was ended can take over, once it follows.
+    fn rest(self) -> Duration {
+        if matches!(self, End::Shutdown | End::Kill) { REST } else { SETTLE }
     }
 }
 
@@ -160,66 +169,71 @@ impl Bench<'_> {
         Ok(sent)
     }
 
-    /// Ends the active member. Returns the time before, and the command that does so, if it is one.
-    fn end(&self, end: End, active: usize) -> Result<(Instant, Option<Child>)> {
-        let began = Instant::now();
-        let command = match end {
-            End::Shutdown => self.pair.signal(active, Signal::SIGTERM).map(|()| None),
-            End::Kill => self.pair.signal(active, Signal::SIGKILL).map(|()| None),
-            End::Pause => self.pair.signal(active, Signal::SIGSTOP).map(|()| None),
-            End::Promote => self.pair.promote().map(Some),
+    /// Ends the active member. Returns the time of the signal or of the request to hand over; `None` if there was no handover,
+    /// as a member took over by itself meanwhile.
+    fn end(&self, end: End, active: usize) -> Result<Option<Instant>> {
+        let signal = match end {
+            End::Shutdown => Signal::SIGTERM,
+            End::Kill => Signal::SIGKILL,
+            End::Pause => Signal::SIGSTOP,
+            End::Promote => {
+                self.arrivals.forget_request();
+                if !self.pair.promote()? {
+                    return Ok(None);
+                }
+                // The command first joined the network, and has left it by now.
+                let wanted = "a request to hand over";
+                let request = |arrived: &Arrived| arrived.request;
+                return self.arrivals.wait(wanted, PATIENCE, self.interrupted, request).map(Some);
+            }
         };
-        Ok((began, command?))
+        let began = Instant::now();
+        self.pair.signal(active, signal)?;
+        Ok(Some(began))
     }
 
     /// Makes the member that was ended a standby.
-    fn restore(&mut self, end: End, ended: usize, command: Option<Child>) -> Result<()> {
+    fn restore(&mut self, end: End, ended: usize) -> Result<()> {
         match end {
             End::Shutdown => self.pair.wait_ended(ended)?,
             End::Kill => self.pair.wait_killed(ended)?,
             End::Pause => self.pair.signal(ended, Signal::SIGCONT)?,
-            End::Promote => command.map_or(Ok(()), check_promoted)?,
+            End::Promote => {}
         }
         self.pair.complete()
     }
 
-    /// Ends the active member once, and waits until the other one is active and has a standby.
-    fn take_over(&mut self, setting: Setting, repetition: usize, phase: Duration) -> Result<Run> {
+    /// Ends the active member once, and waits until the other one is active and has a standby. Returns `None` if the other
+    /// one has taken over before: the next one has its verdicts and the number of such take-overs.
+    fn take_over(&mut self, setting: Setting, repetition: usize, phase: Duration) -> Result<Option<Run>> {
         let end = setting.end;
         let (_, before) = self.pair.settled(self.epoch, self.interrupted)?;
         self.wait_steady(before)?;
         // A standby that has just begun has to know messages of a lease, as one in use.
         std::thread::sleep(Duration::from_millis(setting.lease_ms) + phase);
         let (active, epoch) = self.pair.settled(before, self.interrupted)?;
-        let (began, command) = self.end(end, active)?;
+        let Some(from) = self.end(end, active)? else { return Ok(None) };
         let limit = PATIENCE + Duration::from_millis(setting.lease_ms);
         let wanted = "a verdict of the other member";
-        let (from, first, last) = self.arrivals.wait(wanted, limit, self.interrupted, |arrived| {
-            let (first, last) = taken_over(arrived, epoch)?;
-            // The command first joins the network.
-            let from = if end == End::Promote { arrived.request? } else { began };
-            Some((from, first, last))
-        })?;
-        self.restore(end, active, command)?;
+        let found = |arrived: &Arrived| taken_over(arrived, epoch);
+        let (first, last) = self.arrivals.wait(wanted, limit, self.interrupted, found)?;
+        self.restore(end, active)?;
         let (_, next) = self.pair.settled(epoch + 1, self.interrupted)?;
-        // Until the publisher and a new member have discovered each other.
-        std::thread::sleep(SETTLE);
+        std::thread::sleep(end.rest());
+        if first < from {
+            return Ok(None);
+        }
         let sent = self.wait_complete()?;
         let arrived = self.arrivals.take();
         same(|| "messages that are no verdict of a group".to_owned(), 0, arrived.unreadable)?;
         arrived.verdicts.iter().for_each(|verdict| self.account.add(verdict));
         let unasked = next - self.epoch - 1;
         self.epoch = next;
-        let (take_over_ms, gap_ms) = (ms_between(from, first), ms_between(last, first));
+        let ms_from = |time: Instant| first.duration_since(time).as_secs_f64() * 1e3;
+        let (take_over_ms, gap_ms) = (ms_from(from), ms_from(last));
         let counts = self.account.close(sent);
-        Ok(Run { setting, repetition, take_over_ms, gap_ms, counts, unasked })
+        Ok(Some(Run { setting, repetition, take_over_ms, gap_ms, counts, unasked }))
     }
-}
-
-/// Milliseconds between two times; negative if the second one was earlier.
-fn ms_between(from: Instant, to: Instant) -> f64 {
-    let since = |a: Instant, b: Instant| b.saturating_duration_since(a).as_secs_f64() * 1e3;
-    since(from, to) - since(to, from)
 }
 
 /// Measures all take-overs into `all`. Those before a failure stay in it.
@@ -275,8 +289,14 @@ impl Group<'_> {
             let before = all.len();
             for repetition in 0..self.plan.repeat.max(1) {
                 // At any time between two messages.
-                let phase = Duration::from_micros(random.within(0, stamps.period_us));
-                let run = bench.take_over(setting, repetition, phase)?;
+                let mut phase = || Duration::from_micros(random.within(0, stamps.period_us));
+                let mut tries = (0..DISTURBED).map(|_| bench.take_over(setting, repetition, phase()));
+                let Some(run) = tries.find_map(Result::transpose).transpose()? else {
+                    return Err(Failure::Usage(format!(
+                        "a lease of {} ms is too short here: members take over by themselves",
+                        self.lease_ms
+                    )));
+                };
                 runs.add(&run)?;
                 all.push(run);
             }
@@ -309,6 +329,7 @@ impl Group<'_> {
         let mut bench = Bench { pair, feeder, arrivals, account, interrupted, epoch: 1 };
         bench.epoch = bench.pair.settled(1, interrupted)?.1;
         bench.wait_steady(bench.epoch)?;
+        std::thread::sleep(REST);
         // From here on, verdicts are counted.
         bench.account = Account::new(bench.wait_complete()?);
         Ok(bench)
@@ -330,12 +351,5 @@ mod tests {
         };
         assert_eq!(plan.ends_with(0).count(), 4);
         assert_eq!(plan.ends_with(1).collect::<Vec<_>>(), [End::Kill, End::Pause]);
-    }
-
-    #[test]
-    fn times_between_have_a_sign() {
-        let now = Instant::now();
-        let later = now + Duration::from_millis(20);
-        assert_eq!((ms_between(now, later), ms_between(later, now)), (20.0, -20.0));
     }
 }
