@@ -139,6 +139,26 @@ def failover(runs):
             yield f"{name}.{ending}", f"{quantile(times, part):.1f}"
 
 
+def standby(runs):
+    counts = ("missing", "repeated", "differing", "overtaken", "undecided", "unasked", "messages")
+    for (network, end, lease), of in groups(
+        runs, lambda run: (run["network"], run["end"], run["lease_ms"])
+    ).items():
+        name = f"standby.{network}.{end}" + (f".{lease:g}" if end in ("kill", "pause") else "")
+        times = [run["take_over_ms"] for run in of]
+        yield f"{name}.count", str(len(times))
+        yield f"{name}.mean", f"{statistics.fmean(times):.1f}"
+        yield f"{name}.sd", f"{statistics.pstdev(times):.1f}"
+        for part, ending in ((0.5, "p50"), (0.99, "p99"), (1.0, "max")):
+            yield f"{name}.{ending}", f"{quantile(times, part):.1f}"
+        yield f"{name}.gap", f"{statistics.fmean(run['gap_ms'] for run in of):.1f}"
+        for count in counts:
+            yield f"{name}.{count}", f"{sum(run[count] for run in of):,}"
+    for count in counts:
+        yield f"standby.{count}", f"{sum(run[count] for run in runs):,}"
+    yield "standby.count", f"{len(runs):,}"
+
+
 def roundtrip(runs):
     medians = {}
     for (network, size), of in groups(runs, lambda run: (run["network"], run["bytes"])).items():
@@ -233,7 +253,7 @@ def figures(folder):
             yield f"run.{study.__name__}", run_line(folder, study.__name__)
             if results.get(study.__name__):
                 yield from study(results)
-    for study in (chain, failover, roundtrip, mesa, throughput):
+    for study in (chain, failover, standby, roundtrip, mesa, throughput):
         path = folder / f"{study.__name__}.jsonl"
         if path.is_file():
             lines = [json.loads(line) for line in path.read_text().splitlines()]

@@ -10,6 +10,7 @@ a-half.svg:        half a round trip by payload (Fig. 3 of study A).
 b-chain.svg:       latency of a chain of participants by the number of chains, with and without a monitor.
 c-roundtrip.svg:   round trip by payload.
 c-failover.svg:    distribution of the time until a take-over.
+c-standby.svg:     the same of a standby monitor, by network.
 d-mesa.svg:        time and memory by monitors and by workers.
 e-misordered.svg:  share of misordered messages by period.
 e-patterns.svg:    messages per second of three patterns by participants and by size.
@@ -169,21 +170,40 @@ def roundtrip(results):
     return figure
 
 
+def take_overs(axes, runs):
+    """The distribution of take-overs by end and lease."""
+    for place, ((end, lease), of) in enumerate(groups(runs, lambda run: (run["end"], run["lease_ms"])).items()):
+        times = sorted(run["take_over_ms"] for run in of)
+        mark, dash, grey = STYLES[place % len(STYLES)]
+        label = f"{end}, lease {lease:g} ms" if end in ("kill", "pause") else end
+        shares = [(at + 1) / len(times) for at in range(len(times))]
+        every = max(1, len(times) // 8)
+        axes.plot(times, shares, drawstyle="steps-post", marker=mark, markevery=every, linestyle=dash, color=grey, markersize=4, markerfacecolor="white", label=label)
+
+
 def failover(results):
     runs = [run for run in results.runs("failover") or [] if run.get("topic_lease_ms") is None]
     if not runs:
         return None
     figure, axes = plt.subplots(figsize=(7.5, 3))
-    for place, ((end, lease), of) in enumerate(groups(runs, lambda run: (run["end"], run["lease_ms"])).items()):
-        times = sorted(run["take_over_ms"] for run in of)
-        mark, dash, grey = STYLES[place % len(STYLES)]
-        label = end if end == "shutdown" else f"{end}, lease {lease:g} ms"
-        shares = [(at + 1) / len(times) for at in range(len(times))]
-        every = max(1, len(times) // 8)
-        axes.plot(times, shares, drawstyle="steps-post", marker=mark, markevery=every, linestyle=dash, color=grey, markersize=4, markerfacecolor="white", label=label)
+    take_overs(axes, runs)
     axes.axvspan(16.8 - 10.4, 16.8 + 10.4, color="0.88", zorder=0, label="shutdown, mean and deviation (paper)")
     finish(axes, "ms until a message of the weaker publisher", "share of take-overs", "x")
     axes.set_ylim(0, 1.02)
+    return figure
+
+
+def standby(results):
+    runs = results.runs("standby")
+    if not runs:
+        return None
+    networks = groups(runs, lambda run: run["network"])
+    figure, column = plt.subplots(len(networks), 1, figsize=(7.5, 2.4 * len(networks)), sharex=True, squeeze=False)
+    for (axes,), (network, of) in zip(column, networks.items()):
+        take_overs(axes, of)
+        axes.set_title(NETWORKS[network], fontsize=9)
+        finish(axes, "ms until a verdict of the other member", "share of take-overs", "x")
+        axes.set_ylim(0, 1.02)
     return figure
 
 
@@ -253,6 +273,7 @@ FIGURES = {
     "b-chain": (chain, "chain"),
     "c-roundtrip": (roundtrip, "roundtrip"),
     "c-failover": (failover, "failover"),
+    "c-standby": (standby, "standby"),
     "d-mesa": (mesa, "mesa"),
     "e-misordered": (misordered, "order"),
     "e-patterns": (patterns, "throughput"),

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, TryRecvError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -122,13 +122,23 @@ impl Child {
                     }
                 }
                 Err(RecvTimeoutError::Timeout) => return Err(self.late(prefix, limit)),
-                Err(RecvTimeoutError::Disconnected) => {
-                    return match self.reap() {
-                        Ok(ended) => Err(self.failed(&format!("{:?} before '{prefix}'", ended.status))),
-                        Err(failure) => Err(failure),
-                    };
-                }
+                Err(RecvTimeoutError::Disconnected) => return Err(self.ended_before(prefix)),
             }
+        }
+    }
+
+    /// Returns the next line on standard error; `None` if there is none yet.
+    ///
+    /// # Errors
+    /// [`Failure::Child`] when the child has ended.
+    pub fn next_line(&mut self) -> Result<Option<String>> {
+        match self.lines.try_recv() {
+            Ok(line) => {
+                self.log.push(line.clone());
+                Ok(Some(line))
+            }
+            Err(TryRecvError::Empty) => Ok(None),
+            Err(TryRecvError::Disconnected) => Err(self.ended_before("a signal")),
         }
     }
 
@@ -224,6 +234,17 @@ impl Child {
         let log =
             if self.log.is_empty() { String::new() } else { format!(" (it said: {})", self.log.join("; ")) };
         Failure::Late { what: format!("{}, waiting for '{what}'{log}", self.name), limit }
+    }
+
+    /// Returns the failure of a child that has ended too early, with its standard error.
+    fn ended_before(&mut self, what: &str) -> Failure {
+        match self.reap() {
+            Ok(ended) => {
+                let status = format!("{:?} before '{what}'", ended.status);
+                Failure::Child { name: self.name.clone(), status, log: ended.log.join("\n") }
+            }
+            Err(failure) => failure,
+        }
     }
 
     /// Takes the status and the CPU time. The system counts only children that have been reaped, and no other child is

@@ -40,6 +40,9 @@ pub enum Failure {
         /// The actual count.
         got: u64,
     },
+    /// A signal requested the end.
+    #[error("interrupted")]
+    Interrupted,
     /// An argument makes no sense.
     #[error("{0}")]
     Usage(String),
@@ -59,6 +62,7 @@ impl Failure {
             Failure::Usage(_) => 2,
             Failure::Io(..) => 3,
             Failure::Network(_) | Failure::Late { .. } => 5,
+            Failure::Interrupted => 130,
         }
     }
 }

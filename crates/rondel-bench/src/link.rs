@@ -10,6 +10,7 @@ use rondel_event::{Timestamp, TopicId};
 use rondel_net::adapter::{Publisher, Receiver, Sample, Subscription, now};
 use rondel_net::address::Address;
 use rondel_net::networks::Networks;
+use rondel_net::zenoh::Mode;
 use serde::Serialize;
 
 use crate::broker::Broker;
@@ -74,12 +75,28 @@ impl Link {
     /// # Errors
     /// When the network cannot be joined.
     pub fn open(network: Network) -> Result<Link> {
+        Link::open_as(network, None)
+    }
+
+    /// Joins a network as [`Link::open`] does, but on Zenoh as the router of its children, which are clients: they reach
+    /// each other, too.
+    ///
+    /// # Errors
+    /// When the network cannot be joined.
+    pub fn open_for_all(network: Network) -> Result<Link> {
+        Link::open_as(network, Some(Mode::Router))
+    }
+
+    fn open_as(network: Network, zenoh_mode: Option<Mode>) -> Result<Link> {
         let mut broker = None;
         let (arguments, join) = match network {
             Network::Zenoh => {
                 let endpoint = format!("tcp/127.0.0.1:{}", free_port()?);
-                let join = vec![format!("--zenoh-connect={endpoint}")];
-                (Join { zenoh_listen: vec![endpoint], ..Join::default() }, join)
+                let mut join = vec![format!("--zenoh-connect={endpoint}")];
+                if zenoh_mode == Some(Mode::Router) {
+                    join.push("--zenoh-mode=client".to_owned());
+                }
+                (Join { zenoh_listen: vec![endpoint], zenoh_mode, ..Join::default() }, join)
             }
             Network::Dds => {
                 // Up to 100, its ports are below those that the system gives away by itself.

@@ -39,6 +39,7 @@ mod report;
 mod roundtrip;
 mod runs;
 mod size;
+mod standby;
 mod studies;
 mod table;
 mod table1;

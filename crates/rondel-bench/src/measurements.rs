@@ -72,6 +72,7 @@ impl Arguments {
             }),
             Command::Chain(options) => options.run(&rondel),
             Command::Failover(options) => options.run(),
+            Command::Standby(options) => options.run(&rondel),
             Command::Roundtrip(options) => options.run(),
             Command::Throughput(options) => options.run(),
             Command::Mesa(options) => options.run(&rondel),

@@ -10,7 +10,9 @@ use crate::autoware::Autoware;
 use crate::engine::Engine;
 use crate::link::Network;
 use crate::peer::Peer;
-use crate::studies::{ChainOptions, FailoverOptions, MesaOptions, RoundtripOptions, ThroughputOptions};
+use crate::studies::{
+    ChainOptions, FailoverOptions, MesaOptions, RoundtripOptions, StandbyOptions, ThroughputOptions,
+};
 use crate::wire::Wire;
 
 /// Measure Rondel on this machine
@@ -64,6 +66,8 @@ pub enum Command {
     Chain(ChainOptions),
     /// Measure the take-over of a topic of DDS by a weaker publisher
     Failover(FailoverOptions),
+    /// Measure the take-over of a standby monitor, on Zenoh, MQTT and DDS
+    Standby(StandbyOptions),
     /// Measure the round trip by size of the payload, beside an echo of datagrams
     Roundtrip(RoundtripOptions),
     /// Measure messages per second of three patterns, by the number of participants and the size of messages

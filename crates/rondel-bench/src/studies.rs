@@ -14,7 +14,7 @@ use crate::measurements::reported;
 use crate::options::{Places, duration};
 use crate::report::Report;
 use crate::runs::Runs;
-use crate::{chain, mesa, roundtrip, throughput};
+use crate::{chain, mesa, roundtrip, standby, throughput};
 
 /// The options for results of a study.
 #[derive(Debug, Args)]
@@ -139,6 +139,70 @@ impl FailoverOptions {
             let measured = failover::measure(&plan, runs)?;
             report.add("failover", &measured, [failover::table(&measured)]);
             Ok(())
+        })
+    }
+}
+
+#[derive(Debug, Args)]
+pub struct StandbyOptions {
+    /// Measure on these networks: zenoh, mqtt (which starts mosquitto), dds
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "zenoh,mqtt,dds", value_enum)]
+    pub networks: Vec<Network>,
+    /// End the active member in these ways
+    #[arg(
+        long,
+        value_name = "NAMES",
+        value_delimiter = ',',
+        default_value = "shutdown,kill,pause,promote",
+        value_enum
+    )]
+    pub ends: Vec<standby::End>,
+    /// Give the group these leases; ends that wait for none are measured with the first
+    #[arg(long, value_name = "TIMES", value_delimiter = ',', default_value = "50ms,200ms", value_parser = lease)]
+    pub leases: Vec<Duration>,
+    /// Publish a message every TIME
+    #[arg(long, value_name = "TIME", default_value = "10ms", value_parser = period)]
+    pub period: Duration,
+    /// Measure N take-overs of each
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    pub repeat: usize,
+    #[command(flatten)]
+    pub places: StudyPlaces,
+}
+
+/// Reads the lease of a group.
+fn lease(text: &str) -> std::result::Result<Duration, String> {
+    let is_lease = |time: &Duration| {
+        time.subsec_nanos().is_multiple_of(1_000_000) && (15..=60_000).contains(&time.as_millis())
+    };
+    Some(duration(text)?).filter(is_lease).ok_or_else(|| "whole milliseconds, from 15ms to 60s".to_owned())
+}
+
+/// Reads the time between two messages.
+fn period(text: &str) -> std::result::Result<Duration, String> {
+    let is_period = |time: &Duration| (Duration::from_millis(1)..=Duration::from_secs(1)).contains(time);
+    Some(duration(text)?).filter(is_period).ok_or_else(|| "a time from 1ms to 1s".to_owned())
+}
+
+impl StandbyOptions {
+    /// Measures.
+    ///
+    /// # Errors
+    /// When the measurement fails, or its results cannot be written.
+    pub fn run(&self, rondel: &Path) -> Result<()> {
+        let plan = standby::Plan {
+            networks: self.networks.clone(),
+            ends: self.ends.clone(),
+            leases: self.leases.clone(),
+            period: self.period,
+            repeat: self.repeat,
+        };
+        self.places.written("standby", |report, runs| {
+            let mut all = Vec::new();
+            let measured = standby::measure(rondel, &plan, runs, &mut all);
+            report.marks(standby::marks(&all));
+            report.add("standby", &all, [standby::table(&all)]);
+            measured
         })
     }
 }

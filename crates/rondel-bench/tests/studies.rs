@@ -124,6 +124,37 @@ fn the_weaker_publisher_takes_over() {
 }
 
 #[test]
+fn the_standby_takes_over() {
+    if !has_rondel() {
+        return;
+    }
+    let arguments = ["--networks", "zenoh", "--repeat", "2", "--leases", "300ms,600ms"];
+    let runs = study("standby", &arguments);
+    // A shutdown and a handover, and twice a kill and a pause.
+    assert_eq!(runs.len(), 2 * 6);
+    for run in &runs {
+        assert!(run["missing"] == 0 && run["differing"] == 0 && run["messages"].as_u64() > Some(20), "{run}");
+        assert!(run["gap_ms"].as_f64() > Some(0.0), "{run}");
+        // Signs of life are sent every third of the lease.
+        if run["end"] == "kill" && run["lease_ms"] == 600 {
+            assert!(run["take_over_ms"].as_f64() > Some(350.0), "{run}");
+        }
+    }
+}
+
+#[test]
+fn a_lease_that_no_group_has_is_refused() {
+    for lease in ["10ms", "61s", "15500us", "1"] {
+        let status = Command::new(env!("CARGO_BIN_EXE_rondel-bench"))
+            .args(["standby", "--leases", lease])
+            .stdin(Stdio::null())
+            .status()
+            .unwrap();
+        assert_eq!(status.code(), Some(2), "{lease}");
+    }
+}
+
+#[test]
 fn round_trips_are_measured_beside_datagrams() {
     let arguments = ["--networks", "dds", "--sizes", "0,20000", "--pings", "20", "--repeat", "2"];
     let runs = study("roundtrip", &arguments);

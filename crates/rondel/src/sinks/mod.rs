@@ -30,7 +30,7 @@ use crate::sinks::driven::DestinationFeed;
 use crate::sinks::own::Own;
 use crate::sinks::place::Place;
 use crate::sinks::present::Present;
-use crate::sinks::withheld::Withheld;
+use crate::sinks::withheld::{Withheld, WithheldReport};
 use crate::warn;
 
 /// A destination of verdicts.
@@ -69,7 +69,7 @@ pub struct Sinks {
     /// Actions on verdicts.
     actions: Option<ActionFeed>,
     /// Withheld verdicts of a member of a group.
-    withheld: Option<Box<Withheld>>,
+    withheld: Option<Box<Withheld<WithheldReport>>>,
     /// The publishers, by their numbers in `place`.
     publishers: Vec<SinkPublisher>,
     /// Place of the sending thread, for the watchdog.

@@ -18,11 +18,21 @@ const LEASES_TO_EQUAL: i64 = 10;
 /// Value of an atomic time that is not known.
 const NONE: i64 = i64::MIN;
 
+/// The clock of a member, in nanoseconds.
+#[derive(Debug)]
+enum Clock {
+    /// The time since then, on the monotonic clock.
+    Monotonic(Instant),
+    /// The time that a simulation has set.
+    #[cfg(test)]
+    Simulated(AtomicI64),
+}
+
 /// Permission of a member to publish.
 #[derive(Debug)]
 pub struct Permit {
-    began: Instant,
-    /// Time until which the member may publish, in nanoseconds since `began`; [`NONE`] if it may not.
+    clock: Clock,
+    /// Time until which the member may publish, on its clock; [`NONE`] if it may not.
     until: AtomicI64,
     /// Whether the evaluating thread had verdicts after that time.
     has_lapsed: AtomicBool,
@@ -38,8 +48,14 @@ pub struct Permit {
 
 impl Default for Permit {
     fn default() -> Permit {
+        Permit::with(Clock::Monotonic(Instant::now()))
+    }
+}
+
+impl Permit {
+    fn with(clock: Clock) -> Permit {
         Permit {
-            began: Instant::now(),
+            clock,
             until: AtomicI64::new(NONE),
             has_lapsed: AtomicBool::new(false),
             position: AtomicI64::new(NONE),
@@ -49,12 +65,28 @@ impl Default for Permit {
             dropped: AtomicU64::new(0),
         }
     }
-}
 
-impl Permit {
+    /// A permit with a simulated clock.
+    #[cfg(test)]
+    pub fn simulated(now: i64) -> Permit {
+        Permit::with(Clock::Simulated(AtomicI64::new(now)))
+    }
+
+    /// Sets a simulated clock.
+    #[cfg(test)]
+    pub fn set_now(&self, now: i64) {
+        if let Clock::Simulated(time) = &self.clock {
+            time.store(now, Ordering::Release);
+        }
+    }
+
     /// Nanoseconds on its monotonic clock.
     pub fn now(&self) -> i64 {
-        i64::try_from(self.began.elapsed().as_nanos()).unwrap_or(i64::MAX)
+        match &self.clock {
+            Clock::Monotonic(began) => i64::try_from(began.elapsed().as_nanos()).unwrap_or(i64::MAX),
+            #[cfg(test)]
+            Clock::Simulated(time) => time.load(Ordering::Acquire),
+        }
     }
 
     /// Permits to publish until a time.
@@ -108,11 +140,11 @@ impl Permit {
 
 /// Knowledge of a standby about the published verdicts.
 #[derive(Clone, Copy, Debug)]
-pub struct Known {
+struct Known {
     /// Time of event up to which they were published.
-    pub position: i64,
+    position: i64,
     /// Time at which that was received.
-    pub received: i64,
+    received: i64,
 }
 
 /// Withheld items in their order, without those that another member has published.
@@ -120,7 +152,7 @@ pub struct Known {
 /// Two members receive a message at different times, and a position may be older than its message: an item counts as
 /// published only if its time is before the position, and it was withheld for a lease when that was received.
 #[derive(Debug)]
-pub struct Ring<T> {
+struct Ring<T> {
     items: VecDeque<Item<T>>,
     lease: i64,
     most: usize,
@@ -137,12 +169,12 @@ struct Item<T> {
 
 impl<T> Ring<T> {
     /// Creates an empty ring with room for `most` items.
-    pub fn new(lease: i64, most: usize) -> Ring<T> {
+    fn new(lease: i64, most: usize) -> Ring<T> {
         Ring { items: VecDeque::new(), lease, most }
     }
 
     /// Withholds an item. Returns whether the oldest one was dropped, though it may not have been published.
-    pub fn push(&mut self, content: T, time: i64, since: i64, known: Known) -> bool {
+    fn push(&mut self, content: T, time: i64, since: i64, known: Known) -> bool {
         self.prune(known);
         let is_full = self.items.len() >= self.most;
         if is_full {
@@ -153,7 +185,7 @@ impl<T> Ring<T> {
     }
 
     /// Removes the items at the front that were published.
-    pub fn prune(&mut self, known: Known) {
+    fn prune(&mut self, known: Known) {
         while self.items.front().is_some_and(|item| self.is_published(item, known)) {
             self.items.pop_front();
         }
@@ -166,17 +198,17 @@ impl<T> Ring<T> {
     }
 
     /// Takes the first item.
-    pub fn pop(&mut self) -> Option<T> {
+    fn pop(&mut self) -> Option<T> {
         self.items.pop_front().map(|item| item.content)
     }
 
     /// Removes all items.
-    pub fn clear(&mut self) {
+    fn clear(&mut self) {
         self.items.clear();
     }
 
     /// The number of items.
-    pub fn len(&self) -> usize {
+    fn len(&self) -> usize {
         self.items.len()
     }
 }
@@ -201,20 +233,20 @@ enum Mode {
     Publishing,
 }
 
-/// The verdicts of a member of a group.
+/// The verdicts of a member of a group: [`WithheldReport`], in a simulation numbers.
 #[derive(Debug)]
-pub struct Withheld {
+pub struct Withheld<T> {
     permit: Arc<Permit>,
-    ring: Ring<WithheldReport>,
+    ring: Ring<T>,
     mode: Mode,
     epoch: u64,
     /// Largest time of the verdicts that were handed to their sinks.
     position: i64,
 }
 
-impl Withheld {
+impl<T> Withheld<T> {
     /// Begins to withhold verdicts, with the lease of the group in nanoseconds.
-    pub fn new(permit: Arc<Permit>, lease: i64) -> Withheld {
+    pub fn new(permit: Arc<Permit>, lease: i64) -> Withheld<T> {
         let ring = Ring::new(lease, VERDICTS);
         Withheld { permit, ring, mode: Mode::Withholding, epoch: 0, position: NONE }
     }
@@ -233,17 +265,16 @@ impl Withheld {
         self.epoch
     }
 
-    /// Withholds a report.
-    pub fn push(&mut self, report: KeptReport, was_muted: bool) {
-        let time = report.report().time().as_nanos();
+    /// Withholds a verdict with a time of event.
+    pub fn push(&mut self, verdict: T, time: Timestamp) {
         let known = self.permit.known();
-        if self.ring.push(WithheldReport { report, was_muted }, time, self.permit.now(), known) {
+        if self.ring.push(verdict, time.as_nanos(), self.permit.now(), known) {
             self.permit.dropped.fetch_add(1, Ordering::Relaxed);
         }
         self.count();
     }
 
-    /// Forgets the withheld reports of a standby.
+    /// Forgets the withheld verdicts of a standby.
     pub fn forget(&mut self) {
         if self.mode == Mode::Withholding {
             self.ring.clear();
@@ -268,9 +299,9 @@ impl Withheld {
         self.ring.len()
     }
 
-    /// Takes up to `most` withheld reports to publish them; `None` if the member may not publish now, or all are published.
+    /// Takes up to `most` withheld verdicts to publish them; `None` if the member may not publish now, or all are published.
     /// From then on new ones are published at once.
-    pub fn take(&mut self, most: usize) -> Option<Vec<WithheldReport>> {
+    pub fn take(&mut self, most: usize) -> Option<Vec<T>> {
         if self.mode != Mode::Releasing {
             return None;
         }
@@ -283,18 +314,18 @@ impl Withheld {
             self.mode = Mode::Publishing;
             return None;
         }
-        let reports = (0..most).map_while(|_| self.ring.pop()).collect();
+        let verdicts = (0..most).map_while(|_| self.ring.pop()).collect();
         self.count();
-        Some(reports)
+        Some(verdicts)
     }
 
-    /// Notes the time of a report that is handed to its sinks.
+    /// Notes the time of a verdict that is handed to its sinks.
     #[inline]
     pub fn note(&mut self, time: Timestamp) {
         self.position = self.position.max(time.as_nanos());
     }
 
-    /// Shows the position of the noted reports, once all of them have been handed over.
+    /// Shows the position of the noted verdicts, once all of them have been handed over.
     #[inline]
     pub fn show_position(&self) {
         self.permit.position.store(self.position, Ordering::Release);
@@ -336,7 +367,7 @@ mod tests {
     #[test]
     fn verdicts_after_the_permitted_time_are_withheld() {
         let permit = Arc::new(Permit::default());
-        let mut withheld = Withheld::new(Arc::clone(&permit), 1);
+        let mut withheld = Withheld::<u64>::new(Arc::clone(&permit), 1);
         assert!(withheld.is_withholding());
         assert_eq!(withheld.begin(3), 0);
         permit.extend(i64::MAX);

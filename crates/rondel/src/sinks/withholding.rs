@@ -28,7 +28,8 @@ impl Sinks {
             self.show_later(&kept);
         }
         if let Some(withheld) = &mut self.withheld {
-            withheld.push(kept, was_muted);
+            let time = kept.report().time();
+            withheld.push(WithheldReport { report: kept, was_muted }, time);
         }
     }
 

@@ -1,28 +1,24 @@
 //! The thread of a member: sends and receives signs of life, and lets the pipeline publish or withhold.
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
 use rondel_event::Timestamp;
-use rondel_net::adapter::Publisher;
 use rondel_runtime::text::counted;
 
-use super::Joining;
 use super::election::{Change, Claim, Election, Fence, MemberId, Nanos, Refusal, Role, Sign};
-use super::message::{About, Message, write_sign};
-use crate::deployment::GroupSettings;
-use crate::live::networks::Networks;
+use super::message::{About, Message};
+use super::state::GroupHandle;
+use super::surroundings::Surroundings;
 use crate::live::pipeline::Unresponsive;
 use crate::output::time_text::TimeText;
-use crate::{say, warn};
+use crate::sinks::withheld::Permit;
 
 /// Number of withheld verdicts that are published between two looks at the clock.
 const PORTION: usize = 256;
-/// Time limit for the network to accept a sign of life. On Zenoh it waits for members alone, and not for slow consumers of
-/// verdicts, from this limit on.
-const OFFER: Duration = Duration::from_millis(10);
 /// Longest wait for the evaluating thread, between two signs.
 const LOOK: Duration = Duration::from_millis(20);
 /// The least time after which an evaluating thread that does not move makes its member silent.
@@ -33,8 +29,6 @@ const STUCK_LEASES: Nanos = 10;
 const STILL: Nanos = 500_000_000;
 /// The least time after which an active member without a standby warns.
 const ALONE: Nanos = 10_000_000_000;
-/// Time limit for delivering the last sign.
-const LAST: Duration = Duration::from_millis(200);
 
 /// An event for the thread.
 pub(super) enum Event {
@@ -44,18 +38,25 @@ pub(super) enum Event {
     End,
 }
 
+/// The state that the thread of a member shares with its run.
+pub(super) struct Shared {
+    /// The permit to publish.
+    pub permit: Arc<Permit>,
+    /// The handle that others have.
+    pub handle: GroupHandle,
+    /// Whether the run continues from a snapshot.
+    pub resumes: bool,
+}
+
 /// The thread of a member.
-pub(super) struct Worker {
-    group: String,
+pub(super) struct Worker<S> {
     lease: Nanos,
     prefer: i64,
     id: MemberId,
     about: About,
-    election: Election,
-    run: Joining,
-    publisher: Box<dyn Publisher>,
-    /// The connection for signs of life alone, if there is one.
-    connection: Option<Arc<Networks>>,
+    pub(super) election: Election,
+    shared: Shared,
+    pub(super) outside: S,
     /// Time of the last claim.
     claimed: Nanos,
     /// Number of the next sign.
@@ -83,25 +84,23 @@ pub(super) struct Worker {
     alone: Option<Nanos>,
 }
 
-impl Worker {
+impl<S: Surroundings> Worker<S> {
     /// The thread of a member that has just begun.
     pub(super) fn new(
-        settings: &GroupSettings,
+        prefer: i64,
         about: About,
         election: Election,
-        run: Joining,
-        (publisher, connection): (Box<dyn Publisher>, Option<Arc<Networks>>),
-    ) -> Worker {
+        shared: Shared,
+        outside: S,
+    ) -> Worker<S> {
         Worker {
-            group: settings.name.clone(),
             lease: about.lease,
-            prefer: settings.prefer,
-            id: run.handle.state().member,
+            prefer,
+            id: shared.handle.state().member,
             about,
             election,
-            run,
-            publisher,
-            connection,
+            shared,
+            outside,
             claimed: Nanos::MIN,
             number: 0,
             next_sign: Nanos::MIN,
@@ -118,26 +117,18 @@ impl Worker {
     }
 
     fn now(&self) -> Nanos {
-        self.run.permit.now()
-    }
-
-    fn say(&self, text: &str) {
-        say(&format!("group '{}': {text}", self.group));
-    }
-
-    fn warn(&self, text: &str) {
-        warn(&format!("group '{}': {text}", self.group));
+        self.shared.permit.now()
     }
 
     /// Runs until the end of the run.
     pub(super) fn run(mut self, incoming: &mpsc::Receiver<Event>) {
         let (now, process) = (self.now(), self.about.process);
         let wait = in_ms(self.election.next(now) - now);
-        self.say(&format!("member {} (process {process}) waits {wait} for an active one", self.id));
+        self.outside.say(&format!("member {} (process {process}) waits {wait} for an active one", self.id));
         loop {
             let pause = self.pause();
             let due = self.now().saturating_add(i64::try_from(pause.as_nanos()).unwrap_or(i64::MAX));
-            let mut next = match incoming.recv_timeout(pause) {
+            let first = match incoming.recv_timeout(pause) {
                 Ok(event) => Some(event),
                 Err(RecvTimeoutError::Timeout) => None,
                 Err(RecvTimeoutError::Disconnected) => return self.finish(),
@@ -145,29 +136,37 @@ impl Worker {
             if self.now().saturating_sub(due) >= STILL {
                 self.about.stood_still = Some(rondel_net::adapter::now().as_nanos());
             }
-            // After a pause of the process, an active member stops first, and another one first receives what has come.
-            if self.election.role() == Role::Active {
-                self.look();
+            let further = std::iter::from_fn(|| incoming.try_recv().ok());
+            if self.step(first.into_iter().chain(further)).is_break() {
+                return self.finish();
             }
-            while let Some(event) = next {
-                match event {
-                    Event::Received(message) => self.receive(message),
-                    Event::End => return self.finish(),
-                }
-                next = incoming.try_recv().ok();
-            }
-            self.look();
-            self.publish_withheld();
-            if self.now() >= self.next_sign {
-                self.sign();
-            }
-            self.look_at_standbys();
-            self.show();
         }
     }
 
+    /// Handles events, and does everything that is due. Breaks at the end of the run.
+    pub(super) fn step(&mut self, events: impl Iterator<Item = Event>) -> ControlFlow<()> {
+        // After a pause of the process, an active member stops first, and another one first receives what has come.
+        if self.election.role() == Role::Active {
+            self.look();
+        }
+        for event in events {
+            match event {
+                Event::Received(message) => self.receive(message),
+                Event::End => return ControlFlow::Break(()),
+            }
+        }
+        self.look();
+        self.publish_withheld();
+        if self.now() >= self.next_sign {
+            self.sign();
+        }
+        self.look_at_standbys();
+        self.show();
+        ControlFlow::Continue(())
+    }
+
     /// Time until the next sign or look.
-    fn pause(&self) -> Duration {
+    pub(super) fn pause(&self) -> Duration {
         if self.begins.is_some() || self.is_releasing {
             return Duration::ZERO;
         }
@@ -178,7 +177,7 @@ impl Worker {
 
     fn look(&mut self) {
         let now = self.now();
-        if self.run.permit.take_lapsed()
+        if self.shared.permit.take_lapsed()
             && let Some(change) = self.election.lapse(now)
         {
             self.apply(change);
@@ -201,7 +200,7 @@ impl Worker {
         let was_active = self.election.active() == Some(sign.from);
         let change = self.election.receive(self.now(), &sign);
         if was_active || sign.successor.is_some() || self.election.active() == Some(sign.from) {
-            self.run.permit.set_published(self.election.position());
+            self.shared.permit.set_published(self.election.position());
         }
         if let Some(change) = change {
             if was_starting && matches!(change, Change::Follows(_)) {
@@ -222,13 +221,13 @@ impl Worker {
             return;
         }
         if about.specification != self.about.specification {
-            self.warn(&format!(
+            self.outside.warn(&format!(
                 "member {id} checks another specification: after a take-over, verdicts differ, also in their ids"
             ));
         }
         if about.lease != self.lease {
             let (other, own) = (in_ms(about.lease), in_ms(self.lease));
-            self.warn(&format!(
+            self.outside.warn(&format!(
                 "member {id} has a `lease` of {other} and this one of {own}: use one for all"
             ));
         }
@@ -240,23 +239,22 @@ impl Worker {
 
     /// Notes that the active member received messages before this one began.
     fn begin_late(&mut self, active: About) {
-        let Some(first) = active.first.filter(|first| *first < self.about.since && !self.run.resumes) else {
+        let Some(first) = active.first.filter(|first| *first < self.about.since && !self.shared.resumes)
+        else {
             return;
         };
         self.late = Some(first);
-        self.run.handle.change(|state| state.is_late = true);
+        self.shared.handle.change(|state| state.is_late = true);
         let since = TimeText::default().text(Timestamp::from_nanos(self.about.since));
-        self.warn(&format!(
+        self.outside.warn(&format!(
             "this member receives messages since {since} only: verdicts that depend on earlier ones are inconclusive"
         ));
     }
 
     /// Marks the messages before the start of a late member as not received.
-    fn mark_late(&self, first: i64) {
+    fn mark_late(&mut self, first: i64) {
         let (from, until) = (Timestamp::from_nanos(first), Timestamp::from_nanos(self.about.since));
-        if let Some(pipeline) = self.run.pipeline.upgrade() {
-            pipeline.began_late(&self.run.slots, from, until);
-        }
+        self.outside.began_late(from, until);
     }
 
     fn apply(&mut self, change: Change) {
@@ -265,21 +263,21 @@ impl Worker {
             Change::Follows(id) => {
                 let process = self.others.get(&id).map_or(0, |about| about.process);
                 let epoch = self.election.epoch();
-                self.say(&format!(
+                self.outside.say(&format!(
                     "standby: member {id} (process {process}) is active in epoch {epoch}; verdicts are withheld"
                 ));
             }
             Change::Fenced(why) => {
-                self.run.permit.revoke();
-                self.run.permit.set_published(self.election.position());
+                self.shared.permit.revoke();
+                self.shared.permit.set_published(self.election.position());
                 self.stop();
-                self.run.handle.change(|state| state.fenced += 1);
+                self.shared.handle.change(|state| state.fenced += 1);
                 let why = match why {
                     Fence::StoodStill(lasted) => format!("this process stood still for {}", in_ms(lasted)),
                     Fence::Unsent => "no sign of life could be sent in time".to_owned(),
                     Fence::Superseded(id, epoch) => format!("member {id} is active in epoch {epoch}"),
                 };
-                self.warn(&format!("fenced: {why}; verdicts are withheld"));
+                self.outside.warn(&format!("fenced: {why}; verdicts are withheld"));
             }
         }
         self.next_sign = Nanos::MIN;
@@ -293,7 +291,7 @@ impl Worker {
         self.claimed = self.now();
         (self.reached, self.alone) = (self.election.position(), Some(self.claimed));
         self.standbys.clear();
-        self.run.handle.change(|state| state.take_overs += 1);
+        self.shared.handle.change(|state| state.take_overs += 1);
         if let Some(first) = self.late {
             self.mark_late(first);
         }
@@ -305,33 +303,33 @@ impl Worker {
             Claim::Ended(id) => format!("member {id} has ended"),
             Claim::HandedOver(id) => format!("member {id} has handed over"),
         };
-        self.say(&format!("active in epoch {epoch}: {why}"));
+        self.outside.say(&format!("active in epoch {epoch}: {why}"));
         self.publish_withheld();
     }
 
     /// Publishes a portion of the withheld verdicts.
     fn publish_withheld(&mut self) {
-        let Some(pipeline) = self.run.pipeline.upgrade() else { return };
+        let limit = self.patience();
         if let Some(epoch) = self.begins {
-            let Some(count) = pipeline.begin_publishing(epoch, self.patience()) else { return };
+            let Some(count) = self.outside.begin_publishing(epoch, limit) else { return };
             // Of the time before.
-            self.run.permit.take_lapsed();
+            self.shared.permit.take_lapsed();
             (self.begins, self.is_releasing) = (None, true);
             if count > 0 {
                 let verdicts = counted(count as u64, "withheld verdict", "withheld verdicts");
                 let from = self.election.position().map_or_else(String::new, |position| {
                     format!(", from time {} on", TimeText::default().text(Timestamp::from_nanos(position)))
                 });
-                self.say(&format!("publishes {verdicts}{from}"));
+                self.outside.say(&format!("publishes {verdicts}{from}"));
             }
-            let dropped = self.run.permit.dropped();
+            let dropped = self.shared.permit.dropped();
             if dropped > 0 {
                 let verdicts = counted(dropped, "withheld verdict was", "withheld verdicts were");
-                self.warn(&format!("{verdicts} dropped so far, since there were too many"));
+                self.outside.warn(&format!("{verdicts} dropped so far, since there were too many"));
             }
         }
         if self.is_releasing
-            && let Some(has_more) = pipeline.publish_withheld(PORTION, self.patience())
+            && let Some(has_more) = self.outside.publish_withheld(PORTION, limit)
         {
             self.is_releasing = has_more;
         }
@@ -340,10 +338,8 @@ impl Worker {
     /// Lets the pipeline withhold its verdicts from now on.
     fn stop(&mut self) {
         (self.begins, self.is_releasing, self.alone) = (None, false, None);
-        if let Some(pipeline) = self.run.pipeline.upgrade() {
-            // Without the permit, nothing is published even if the evaluating thread does not answer.
-            pipeline.stop_publishing(self.patience());
-        }
+        let limit = self.patience();
+        self.outside.stop_publishing(limit);
     }
 
     /// Hands over, if this member is the active one in this epoch.
@@ -352,20 +348,22 @@ impl Worker {
             Ok(to) => {
                 // Still with the permit, so that everything received so far is published.
                 self.stop();
-                self.run.permit.revoke();
-                self.run.permit.set_published(None);
-                self.send(self.run.permit.position(), false, Some(to));
-                self.say(&format!("handed over to member {to}; verdicts are withheld"));
+                self.shared.permit.revoke();
+                self.shared.permit.set_published(None);
+                self.send(self.shared.permit.position(), false, Some(to));
+                self.outside.say(&format!("handed over to member {to}; verdicts are withheld"));
                 self.show();
             }
             Err(Refusal::NotActive) => {}
             Err(Refusal::Outdated) => {
-                self.say(&format!(
+                self.outside.say(&format!(
                     "ignores a request to hand over in epoch {epoch}: a member has taken over since"
                 ));
             }
-            Err(Refusal::NoStandby) => self.warn("cannot hand over: there is no standby"),
-            Err(Refusal::Unknown(id)) => self.warn(&format!("cannot hand over: member {id} is no standby")),
+            Err(Refusal::NoStandby) => self.outside.warn("cannot hand over: there is no standby"),
+            Err(Refusal::Unknown(id)) => {
+                self.outside.warn(&format!("cannot hand over: member {id} is no standby"))
+            }
         }
     }
 
@@ -386,14 +384,15 @@ impl Worker {
         }
         self.election.sent(at);
         if self.election.role() == Role::Active {
-            self.run.permit.extend(self.election.until());
+            self.shared.permit.extend(self.election.until());
         }
     }
 
     /// Whether the evaluating thread moves. Reads the time of the first message from it.
     fn is_moving(&mut self, now: Nanos) -> bool {
-        let Some(pipeline) = self.run.pipeline.upgrade() else { return true };
-        match pipeline.first_received(self.patience()) {
+        let limit = self.patience();
+        let Some(first) = self.outside.first_received(limit) else { return true };
+        match first {
             Ok(first) => {
                 self.about.first = first.map(Timestamp::as_nanos);
                 self.stuck = None;
@@ -413,11 +412,9 @@ impl Worker {
 
     /// Returns the position of the sign before, once no verdict waits in a queue: the last ones may still be lost.
     fn delivered_position(&mut self) -> Option<i64> {
-        let is_behind =
-            self.run.senders.iter().filter_map(|sender| sender.upgrade()).any(|sender| sender.is_behind());
         let delivered = self.reached;
-        if !is_behind {
-            self.reached = self.run.permit.position();
+        if !self.outside.is_behind() {
+            self.reached = self.shared.permit.position();
         }
         delivered
     }
@@ -437,26 +434,14 @@ impl Worker {
             ends,
             successor,
         };
-        let text = write_sign(&self.group, &sign, &self.about);
-        // A connection that is lost accepts signs that no member receives.
-        let sent = match self.is_connected() {
-            true => self.publisher.offer(&text, OFFER).map_err(|error| error.to_string()),
-            false => Err("the connection is lost".to_owned()),
-        };
-        self.publisher.release();
+        let sent = self.outside.send(&sign, &self.about);
         if let Err(error) = &sent
             && self.is_sending
         {
-            self.warn(&format!("cannot send a sign of life: {error}"));
+            self.outside.warn(&format!("cannot send a sign of life: {error}"));
         }
         self.is_sending = sent.is_ok();
         self.is_sending
-    }
-
-    /// Whether the broker or the router of the group is reached, where a connection has one.
-    fn is_connected(&self) -> bool {
-        let is_lost = |networks: &Arc<Networks>| networks.connected().iter().any(|(_, is)| !is);
-        !self.connection.as_ref().is_some_and(is_lost)
     }
 
     /// Shows standbys that come and go, and that none is there.
@@ -469,10 +454,10 @@ impl Worker {
         let standbys: Vec<MemberId> = self.election.others(now).filter_map(standby).collect();
         for id in standbys.iter().filter(|id| !self.standbys.contains(id)) {
             let process = self.others.get(id).map_or(0, |about| about.process);
-            self.say(&format!("member {id} (process {process}) stands by"));
+            self.outside.say(&format!("member {id} (process {process}) stands by"));
         }
         for id in self.standbys.iter().filter(|id| !standbys.contains(id)) {
-            self.warn(&format!("member {id} no longer stands by"));
+            self.outside.warn(&format!("member {id} no longer stands by"));
         }
         if !standbys.is_empty() {
             self.alone = None;
@@ -481,7 +466,7 @@ impl Worker {
         }
         if self.alone.is_some_and(|since| now - since >= ALONE.max(STUCK_LEASES * self.lease)) {
             self.alone = None;
-            self.warn("no member stands by: no other one takes over if this process ends");
+            self.outside.warn("no member stands by: no other one takes over if this process ends");
         }
         self.standbys = standbys;
     }
@@ -490,8 +475,8 @@ impl Worker {
         let now = self.now();
         let (role, epoch, active) = (self.election.role(), self.election.epoch(), self.election.active());
         let others = self.election.others(now).filter(|(_, role)| *role != Role::Active);
-        let (withheld, dropped) = (self.run.permit.withheld(), self.run.permit.dropped());
-        self.run.handle.change(|state| {
+        let (withheld, dropped) = (self.shared.permit.withheld(), self.shared.permit.dropped());
+        self.shared.handle.change(|state| {
             (state.role, state.epoch, state.active) = (role, epoch, active);
             (state.withheld, state.dropped) = (withheld, dropped);
             state.standbys.clear();
@@ -502,10 +487,11 @@ impl Worker {
     /// Sends the last sign: the verdicts of the run have been published.
     fn finish(mut self) {
         self.show();
-        let position = if self.election.role() == Role::Active { self.run.permit.position() } else { None };
-        self.run.permit.revoke();
+        let position =
+            if self.election.role() == Role::Active { self.shared.permit.position() } else { None };
+        self.shared.permit.revoke();
         self.send(position, true, None);
-        self.publisher.flush(LAST);
+        self.outside.flush();
     }
 
     /// Time limit for the evaluating thread.

@@ -6,6 +6,7 @@
 //! | [`message`] | signs of life and requests |
 //! | [`state`] | the state of a member, for summaries and metrics |
 //! | `member` | the thread of a member |
+//! | `surroundings` | the pipeline and the network on which that thread acts |
 
 pub mod election;
 mod member;
@@ -13,6 +14,7 @@ pub mod message;
 #[cfg(test)]
 mod simulation;
 pub mod state;
+mod surroundings;
 
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::sync::{Arc, Weak, mpsc};
@@ -23,10 +25,11 @@ use rondel_event::TopicId;
 use rondel_net::adapter::{Publisher, Sample, Subscription, now};
 use rondel_net::zenoh::Mode;
 
-use self::election::{Election, Member, MemberId, Role};
-use self::member::{Event, Worker};
+use self::election::{Election, Member, MemberId};
+use self::member::{Event, Shared, Worker};
 use self::message::About;
 use self::state::{GroupHandle, GroupState};
+use self::surroundings::Connected;
 use crate::deployment::{Address, Deployment, GroupSettings};
 use crate::live::networks::{NetworkSettings, Networks};
 use crate::live::pipeline::Pipeline;
@@ -71,20 +74,7 @@ pub struct Joining {
 
 /// The state of a member before it has joined.
 pub fn begin(settings: &GroupSettings) -> GroupHandle {
-    GroupHandle::new(GroupState {
-        group: settings.name.clone(),
-        member: random_id(),
-        role: Role::Starting,
-        epoch: 0,
-        active: None,
-        standbys: Vec::new(),
-        take_overs: 0,
-        fenced: 0,
-        withheld: 0,
-        dropped: 0,
-        since: now().as_nanos(),
-        is_late: false,
-    })
+    GroupHandle::new(GroupState::new(settings.name.clone(), random_id(), now().as_nanos()))
 }
 
 /// A number that no other process has.
@@ -192,10 +182,14 @@ impl Membership {
             lease: lease(settings),
         };
         let own = Member { id: state.member, prefer: settings.prefer, lease: lease(settings) };
-        let begins = joining.permit.now();
+        let Joining { pipeline, permit, senders, slots, resumes, handle: of_worker } = joining;
+        let begins = permit.now();
         let mut election = Election::new(own, begins);
         election.rest_until(begins + START);
-        let worker = Worker::new(settings, about, election, joining, (publisher, connection.clone()));
+        let (group, own_connection) = (settings.name.clone(), connection.clone());
+        let outside = Connected { group, pipeline, senders, slots, publisher, connection: own_connection };
+        let shared = Shared { permit, handle: of_worker, resumes };
+        let worker = Worker::new(settings.prefer, about, election, shared, outside);
         let thread = thread::Builder::new().name("group".into());
         let thread = thread
             .spawn(move || worker.run(&incoming))

@@ -1,11 +1,20 @@
 //! Simulated groups: members that stand still and are killed, on a network that loses, delays and repeats signs.
 
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
 
+use rondel_event::Timestamp;
 use rondel_testkit::{Random, seeds};
 
-use super::election::{Change, Election, Member, MemberId, Nanos, Role, Sign};
-use crate::sinks::withheld::{Known, Ring};
+use super::election::{Election, Member, MemberId, Nanos, Role, Sign};
+use super::member::{Event, Shared, Worker};
+use super::message::{About, Message};
+use super::state::{GroupHandle, GroupState};
+use super::surroundings::Surroundings;
+use crate::live::pipeline::Unresponsive;
+use crate::sinks::withheld::{Permit, Withheld};
 
 const LEASE: Nanos = 90;
 /// The time between two verdicts.
@@ -17,7 +26,11 @@ const STABLE: Nanos = QUIET + 5 * LEASE;
 const END: Nanos = QUIET + 12 * LEASE;
 /// The longest delay of a sign, without faults, and the time within which one of two active members has stopped.
 const DELAY: Nanos = 10;
-const NONE: Nanos = Nanos::MIN;
+/// Number of withheld verdicts that are published at a time.
+const PORTION: usize = 5;
+/// Facts about all members.
+const ABOUT: About =
+    About { process: 0, since: 0, first: None, stood_still: None, specification: 0, lease: LEASE };
 
 /// Faults of a simulation.
 #[derive(Clone, Copy, Default)]
@@ -28,216 +41,148 @@ struct Faults {
     kills: bool,
 }
 
-#[derive(Clone, Copy, PartialEq)]
-enum Mode {
-    Withholding,
-    Releasing,
-    Publishing,
-}
-
-/// A member with its evaluating thread: verdict number `k` has the time of event `k * VERDICT`.
-struct Node {
-    id: u64,
-    prefer: i64,
-    election: Election,
-    ring: Ring<u64>,
-    mode: Mode,
-    until: Nanos,
-    has_lapsed: bool,
-    position: Nanos,
-    known: Known,
-    reached: Option<i64>,
-    number: u64,
-    next_sign: Nanos,
-    inbox: Vec<Sign>,
-    /// Number of the next verdict, and its delay.
-    verdict: u64,
-    delay: Nanos,
-    begins: Nanos,
-    is_alive: bool,
-    paused: Nanos,
-}
-
 /// A published verdict.
 struct Published {
     at: Nanos,
     verdict: u64,
     by: u64,
     /// Epoch, preference and id, the last two of which decide between equal epochs.
-    order: (u64, i64, std::cmp::Reverse<u64>),
+    order: (u64, i64, Reverse<u64>),
 }
 
-#[derive(Default)]
-struct Out {
+/// Time of event of a verdict.
+fn time_of(verdict: u64) -> Timestamp {
+    Timestamp::from_nanos(verdict as Nanos * VERDICT)
+}
+
+/// The evaluating thread of a member, and its end of the network.
+struct Simulated {
+    permit: Arc<Permit>,
+    withheld: Withheld<u64>,
+    /// Number of the next verdict, and its delay.
+    verdict: u64,
+    delay: Nanos,
+    id: u64,
+    prefer: i64,
+    /// Signs and verdicts on their way out.
     signs: Vec<(Nanos, Sign)>,
     published: Vec<Published>,
+}
+
+impl Simulated {
+    /// Publishes or withholds the verdicts that are due.
+    fn evaluate(&mut self) {
+        while self.verdict as Nanos * VERDICT + self.delay <= self.permit.now() {
+            let verdict = self.verdict;
+            self.verdict += 1;
+            if self.withheld.is_withholding() {
+                self.withheld.push(verdict, time_of(verdict));
+            } else {
+                self.publish(&[verdict]);
+            }
+        }
+    }
+
+    fn publish(&mut self, verdicts: &[u64]) {
+        let order = (self.withheld.epoch(), self.prefer, Reverse(self.id));
+        for &verdict in verdicts {
+            self.withheld.note(time_of(verdict));
+            self.published.push(Published { at: self.permit.now(), verdict, by: self.id, order });
+        }
+        self.withheld.show_position();
+    }
+}
+
+impl Surroundings for Simulated {
+    fn send(&mut self, sign: &Sign, _: &About) -> Result<(), String> {
+        self.signs.push((self.permit.now(), *sign));
+        Ok(())
+    }
+
+    fn flush(&mut self) {}
+
+    fn begin_publishing(&mut self, epoch: u64, _: Duration) -> Option<usize> {
+        Some(self.withheld.begin(epoch))
+    }
+
+    fn publish_withheld(&mut self, most: usize, _: Duration) -> Option<bool> {
+        let verdicts = self.withheld.take(most.min(PORTION));
+        if let Some(verdicts) = &verdicts {
+            self.publish(verdicts);
+        }
+        Some(verdicts.is_some())
+    }
+
+    fn stop_publishing(&mut self, _: Duration) {
+        self.evaluate();
+        self.withheld.stop();
+    }
+
+    fn first_received(&mut self, _: Duration) -> Option<Result<Option<Timestamp>, Unresponsive>> {
+        Some(Ok(None))
+    }
+
+    fn began_late(&mut self, _: Timestamp, _: Timestamp) {}
+
+    fn is_behind(&self) -> bool {
+        false
+    }
+
+    fn say(&self, _: &str) {}
+
+    fn warn(&self, _: &str) {}
+}
+
+/// A member: its thread, with simulated surroundings.
+struct Node {
+    worker: Worker<Simulated>,
+    permit: Arc<Permit>,
+    inbox: Vec<Event>,
+    begins: Nanos,
+    is_alive: bool,
+    paused: Nanos,
 }
 
 impl Node {
     fn new(id: u64, random: &mut Random) -> Node {
         let prefer = random.int(2);
         let begins = if random.one_in(3) { 0 } else { random.int(50) };
-        let election = Election::new(Member { id: MemberId(id), prefer, lease: LEASE }, begins);
-        Node {
-            id,
-            prefer,
-            election,
-            ring: Ring::new(LEASE, usize::MAX),
-            mode: Mode::Withholding,
-            until: NONE,
-            has_lapsed: false,
-            position: NONE,
-            known: Known { position: NONE, received: NONE },
-            reached: None,
-            number: 0,
-            next_sign: begins,
-            inbox: Vec::new(),
+        let member = MemberId(id);
+        let election = Election::new(Member { id: member, prefer, lease: LEASE }, begins);
+        let permit = Arc::new(Permit::simulated(begins));
+        let outside = Simulated {
+            permit: Arc::clone(&permit),
+            withheld: Withheld::new(Arc::clone(&permit), LEASE),
             verdict: 0,
             delay: random.int(6),
-            begins,
-            is_alive: true,
-            paused: 0,
-        }
-    }
-
-    /// The evaluating thread: publishes or withholds the verdicts that are due.
-    fn evaluate(&mut self, now: Nanos, out: &mut Out) {
-        while self.verdict as Nanos * VERDICT + self.delay <= now {
-            let verdict = self.verdict;
-            self.verdict += 1;
-            if self.mode == Mode::Publishing && now >= self.until {
-                (self.mode, self.has_lapsed) = (Mode::Withholding, true);
-            }
-            if self.mode == Mode::Publishing {
-                self.publish(verdict, now, out);
-            } else {
-                self.ring.push(verdict, verdict as Nanos * VERDICT, now, self.known);
-            }
-        }
-    }
-
-    fn publish(&mut self, verdict: u64, at: Nanos, out: &mut Out) {
-        self.position = self.position.max(verdict as Nanos * VERDICT);
-        let order = (self.election.epoch(), self.prefer, std::cmp::Reverse(self.id));
-        out.published.push(Published { at, verdict, by: self.id, order });
-    }
-
-    /// The thread of the group.
-    fn step(&mut self, now: Nanos, out: &mut Out) {
-        if self.election.role() == Role::Active {
-            self.look(now, out);
-        }
-        for sign in std::mem::take(&mut self.inbox) {
-            if self.election.is_repeated(&sign) {
-                continue;
-            }
-            let was_active = self.election.active() == Some(sign.from);
-            let change = self.election.receive(now, &sign);
-            if was_active || sign.successor.is_some() || self.election.active() == Some(sign.from) {
-                self.know(now);
-            }
-            self.apply(change, now, out);
-            if self.election.role() == Role::Active && sign.role == Role::Active {
-                self.sign(now, out);
-            }
-        }
-        self.look(now, out);
-        self.release(now, out);
-        if now >= self.next_sign {
-            self.sign(now, out);
-        }
-    }
-
-    fn know(&mut self, now: Nanos) {
-        self.known = Known { position: self.election.position().unwrap_or(NONE), received: now };
-    }
-
-    fn look(&mut self, now: Nanos, out: &mut Out) {
-        if std::mem::take(&mut self.has_lapsed) {
-            let change = self.election.lapse(now);
-            self.apply(change, now, out);
-        }
-        let change = self.election.look(now);
-        self.apply(change, now, out);
-    }
-
-    fn apply(&mut self, change: Option<Change>, now: Nanos, out: &mut Out) {
-        match change {
-            None => return,
-            Some(Change::Claimed(_)) => {
-                self.reached = self.election.position();
-                self.sign(now, out);
-                (self.mode, self.has_lapsed) = (Mode::Releasing, false);
-                self.ring.prune(self.known);
-                self.position = self.position.max(self.known.position);
-                self.release(now, out);
-            }
-            Some(Change::Follows(_)) => {}
-            Some(Change::Fenced(_)) => {
-                (self.mode, self.until) = (Mode::Withholding, NONE);
-                self.know(now);
-            }
-        }
-        self.next_sign = NONE;
-    }
-
-    fn release(&mut self, now: Nanos, out: &mut Out) {
-        if self.mode != Mode::Releasing {
-            return;
-        }
-        if now >= self.until {
-            (self.mode, self.has_lapsed) = (Mode::Withholding, true);
-            return;
-        }
-        if self.ring.len() == 0 {
-            self.mode = Mode::Publishing;
-        }
-        for _ in 0..5 {
-            let Some(verdict) = self.ring.pop() else { return };
-            self.publish(verdict, now, out);
-        }
-    }
-
-    fn sign(&mut self, now: Nanos, out: &mut Out) {
-        self.next_sign = now + LEASE / 3;
-        if let Some(change) = self.election.look(now) {
-            return self.apply(Some(change), now, out);
-        }
-        let is_active = self.election.role() == Role::Active;
-        let position = if is_active { self.reached } else { None };
-        if is_active {
-            self.reached = Some(self.position).filter(|position| *position != NONE);
-        }
-        self.send(position, None, now, out);
-        self.election.sent(now);
-        if is_active {
-            self.until = self.election.until();
-        }
-    }
-
-    fn send(&mut self, position: Option<i64>, successor: Option<MemberId>, now: Nanos, out: &mut Out) {
-        self.number += 1;
-        let sign = Sign {
-            from: MemberId(self.id),
-            number: self.number,
-            epoch: self.election.epoch(),
-            prefer: self.prefer,
-            role: self.election.role(),
-            position,
-            ends: false,
-            successor,
+            id,
+            prefer,
+            signs: Vec::new(),
+            published: Vec::new(),
         };
-        out.signs.push((now, sign));
+        let handle = GroupHandle::new(GroupState::new("g".to_owned(), member, 0));
+        let shared = Shared { permit: Arc::clone(&permit), handle, resumes: false };
+        let worker = Worker::new(prefer, ABOUT, election, shared, outside);
+        Node { worker, permit, inbox: Vec::new(), begins, is_alive: true, paused: 0 }
     }
 
-    fn hand_over(&mut self, now: Nanos, out: &mut Out) {
-        let epoch = self.election.epoch();
-        if let Ok(to) = self.election.hand_over(now, None, epoch) {
-            (self.mode, self.until) = (Mode::Withholding, NONE);
-            self.know(now);
-            let position = Some(self.position).filter(|position| *position != NONE);
-            self.send(position, Some(to), now, out);
+    /// Whether it runs at a time.
+    fn runs(&self, now: Nanos) -> bool {
+        self.is_alive && now >= self.paused && now >= self.begins
+    }
+
+    /// Runs both threads.
+    fn run(&mut self, now: Nanos, evaluates_first: bool) {
+        self.permit.set_now(now);
+        if evaluates_first {
+            self.worker.outside.evaluate();
         }
+        // Otherwise the thread of the group waits.
+        if !self.inbox.is_empty() || self.worker.pause().is_zero() {
+            let events = std::mem::take(&mut self.inbox);
+            assert!(self.worker.step(events.into_iter()).is_continue(), "no run ends");
+        }
+        self.worker.outside.evaluate();
     }
 }
 
@@ -250,7 +195,7 @@ struct World {
     network: Vec<(Nanos, usize, Sign)>,
     /// Ends of the interruptions of links, by sender and receiver.
     cut: Vec<Vec<Nanos>>,
-    out: Out,
+    published: Vec<Published>,
 }
 
 impl World {
@@ -258,7 +203,7 @@ impl World {
         let mut random = Random::new(seed);
         let nodes: Vec<Node> = (0..count).map(|id| Node::new(id, &mut random)).collect();
         let cut = vec![vec![0; nodes.len()]; nodes.len()];
-        World { random, faults, nodes, network: Vec::new(), cut, out: Out::default() }
+        World { random, faults, nodes, network: Vec::new(), cut, published: Vec::new() }
     }
 
     fn run(mut self) -> World {
@@ -269,15 +214,11 @@ impl World {
             self.deliver(now);
             for at in 0..self.nodes.len() {
                 let evaluates_first = self.random.one_in(2);
-                let (node, out) = (&mut self.nodes[at], &mut self.out);
-                if !node.is_alive || now < node.paused || now < node.begins {
-                    continue;
+                let node = &mut self.nodes[at];
+                if node.runs(now) {
+                    node.run(now, evaluates_first);
+                    self.published.append(&mut node.worker.outside.published);
                 }
-                if evaluates_first {
-                    node.evaluate(now, out);
-                }
-                node.step(now, out);
-                node.evaluate(now, out);
             }
             self.send();
         }
@@ -305,9 +246,9 @@ impl World {
             }
         }
         if random.one_in(500) {
-            let runs = |node: &&mut Node| node.is_alive && now >= node.paused && now >= node.begins;
-            for node in nodes.iter_mut().filter(runs) {
-                node.hand_over(now, &mut self.out);
+            for node in nodes.iter_mut().filter(|node| node.runs(now)) {
+                let request = Message::Promote { to: None, epoch: node.worker.election.epoch() };
+                node.inbox.push(Event::Received(request));
             }
         }
     }
@@ -315,14 +256,19 @@ impl World {
     fn deliver(&mut self, now: Nanos) {
         let mut later = Vec::new();
         for (at, to, sign) in self.network.drain(..) {
-            if at <= now { self.nodes[to].inbox.push(sign) } else { later.push((at, to, sign)) }
+            if at <= now {
+                self.nodes[to].inbox.push(Event::Received(Message::Sign(sign, ABOUT)));
+            } else {
+                later.push((at, to, sign));
+            }
         }
         self.network = later;
     }
 
     fn send(&mut self) {
         let random = &mut self.random;
-        for (now, sign) in self.out.signs.drain(..) {
+        let signs = self.nodes.iter_mut().flat_map(|node| node.worker.outside.signs.drain(..));
+        for (now, sign) in signs.collect::<Vec<_>>() {
             let from = sign.from.0 as usize;
             let is_faulty = self.faults.network && now < QUIET;
             for to in (0..self.nodes.len()).filter(|to| *to != from) {
@@ -344,7 +290,7 @@ impl World {
     /// The longest time for which a verdict was published by a member that another one had replaced.
     fn overlap(&self) -> Nanos {
         let (mut longest, mut first) = (0, None);
-        for published in &self.out.published {
+        for published in &self.published {
             match first {
                 Some((order, since)) if published.order < order => {
                     longest = longest.max(published.at - since)
@@ -357,11 +303,11 @@ impl World {
     }
 
     fn check(&self) {
-        let is_active = |node: &&Node| node.is_alive && node.election.role() == Role::Active;
+        let is_active = |node: &&Node| node.is_alive && node.worker.election.role() == Role::Active;
         assert_eq!(self.nodes.iter().filter(is_active).count(), 1, "one is active at the end");
-        let late = self.out.published.iter().filter(|published| published.at >= STABLE);
+        let late = self.published.iter().filter(|published| published.at >= STABLE);
         assert_eq!(late.map(|published| published.by).collect::<BTreeSet<_>>().len(), 1, "one publishes");
-        let published: BTreeSet<u64> = self.out.published.iter().map(|published| published.verdict).collect();
+        let published: BTreeSet<u64> = self.published.iter().map(|published| published.verdict).collect();
         let last = ((END - 2 * LEASE) / VERDICT) as u64;
         let missing: Vec<u64> = (0..last).filter(|verdict| !published.contains(verdict)).collect();
         assert!(missing.is_empty(), "missing: {missing:?}");

@@ -37,6 +37,24 @@ pub struct GroupState {
 }
 
 impl GroupState {
+    /// The state of a member that has just begun.
+    pub(super) fn new(group: String, member: MemberId, since: i64) -> GroupState {
+        GroupState {
+            group,
+            member,
+            role: Role::Starting,
+            epoch: 0,
+            active: None,
+            standbys: Vec::new(),
+            take_overs: 0,
+            fenced: 0,
+            withheld: 0,
+            dropped: 0,
+            since,
+            is_late: false,
+        }
+    }
+
     /// As JSON.
     pub fn json(&self) -> Value {
         json!({
