@@ -1,6 +1,6 @@
 //! Containers for the participants of a chain, on a bridge network of their own.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -214,7 +214,7 @@ impl Drop for Containers {
 
 fn start(name: &str, arguments: &[String]) -> Result<Child> {
     // A name without a folder is looked up in PATH.
-    Child::start(name, &PathBuf::from("docker"), arguments, Stdout::Nothing)
+    Child::start(name, Path::new("docker"), arguments, Stdout::Nothing)
 }
 
 /// Returns the control groups of a container.
