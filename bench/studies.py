@@ -283,7 +283,7 @@ def run_line(folder, study):
     commit = path.read_text().strip() if path.is_file() else "unknown"
     return (
         f"{machine['date']}, {machine['cpu']}, {machine['cores']} cores, {machine['kernel']}, load {machine['load']} "
-        f"before the start, commit {commit}: `{re.sub(r' --(out|json|runs) [^ ]+', '', machine['command'])}`"
+        f"before the start, commit {commit}: `{re.sub(r' --(out|json|runs|rondel) [^ ]+', '', machine['command'])}`"
     )
 
 
