@@ -191,7 +191,7 @@ studies: setup ## repeat the experiments of five published studies, write docs/s
 	QUICK='$(QUICK)' RONDEL_BENCH=$(abspath $(TARGET))/release/rondel-bench scripts/studies
 
 # QUICK=1: short forms, and the figures go into a copy of the page.
-bench-containers: setup image ## measure container networks and the chain in containers, write docs/studies.md (two hours; QUICK=1: short forms, four minutes)
+bench-containers: setup image ## measure container networks and the chain in containers, write docs/studies.md (an hour and a half; QUICK=1: short forms, five minutes)
 	QUICK='$(QUICK)' scripts/bench-containers
 
 image: ## build the container image `rondel`
