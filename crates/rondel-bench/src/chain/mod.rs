@@ -470,7 +470,7 @@ mod tests {
             limits: vec!["--cpus=1".to_owned()],
             image: "rondel".to_owned(),
         };
-        let unlimited = [(Layout::Bare, None), (Layout::Each, None)];
+        let unlimited: [(Layout, Option<&str>); 2] = [(Layout::Bare, None), (Layout::Each, None)];
         assert_eq!(plan.settings(4), unlimited);
         assert_eq!(plan.settings(2)[..2], unlimited);
         assert_eq!(plan.settings(2)[2..], [(Layout::Each, Some("--cpus=1"))]);
