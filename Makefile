@@ -200,8 +200,9 @@ studies: setup ## repeat the experiments of five published studies, write docs/s
 	@$(MAKE) --no-print-directory .venv/plots
 	QUICK='$(QUICK)' RONDEL_BENCH=$(abspath $(TARGET))/release/rondel-bench scripts/studies
 
-bench-containers: setup image ## run the Timescales benchmark through container networks
-	scripts/bench-containers
+# QUICK=1: short forms, and the figures go into a copy of the page.
+bench-containers: setup image ## measure container networks and the chain in containers, write docs/studies.md (an hour and a half; QUICK=1: short forms, five minutes)
+	QUICK='$(QUICK)' scripts/bench-containers
 
 image: ## build the container image `rondel`
 	scripts/image

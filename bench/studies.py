@@ -92,37 +92,100 @@ def order(results):
             yield f"order.{network}.wait", f"{late} of {sum(cell['arrived'] for cell in slow):,}"
 
 
-def chain(runs):
+def chain_figures(of):
+    """The figures of runs of the chain with the same settings, by their names."""
+    times = {name: [us for run in of for us in run[f"{name}_us"]] for name in ("latency", "age", "reaction")}
+    latency_us = times["latency"]
+    jitter = [statistics.fmean(abs(b - a) for a, b in zip(run["latency_us"], run["latency_us"][1:])) for run in of]
+    in_containers = [run["container_bytes"] for run in of if run.get("container_bytes")]
+    return {
+        "mean": f"{statistics.fmean(latency_us):.0f}",
+        "p50": f"{quantile(latency_us, 0.5):.0f}",
+        "p99": f"{quantile(latency_us, 0.99):.0f}",
+        "p999": f"{quantile(latency_us, 0.999):.0f}",
+        "max": f"{max(latency_us):.0f}",
+        "jitter": f"{median(jitter):.0f}",
+        "age": f"{quantile(times['age'], 0.99):.0f}",
+        "reaction": f"{quantile(times['reaction'], 0.99):.0f}",
+        "cpu": f"{median([run['cpu_seconds'] / run['seconds'] * 100 for run in of]):.1f}",
+        "memory": f"{median([run['peak_bytes'] for run in of]) / 1e6:.0f}",
+        "containers": f"{median(in_containers) / 1e6:.0f}" if in_containers else "-",
+    }
+
+
+def chain_rows(runs, prefix, settings):
+    """The figures of chains by their settings, without and with a monitor in one text, and those of the monitor."""
     found = {}
-    for (network, chains, monitored), of in groups(
-        runs, lambda run: (run["network"], run["chains"], run["monitored"])
-    ).items():
-        times = {name: [us for run in of for us in run[f"{name}_us"]] for name in ("latency", "age", "reaction")}
-        latency_us = times["latency"]
-        jitter = [
-            statistics.fmean(abs(b - a) for a, b in zip(run["latency_us"], run["latency_us"][1:])) for run in of
-        ]
-        figures = {
-            "mean": f"{statistics.fmean(latency_us):.0f}",
-            "p50": f"{quantile(latency_us, 0.5):.0f}",
-            "p99": f"{quantile(latency_us, 0.99):.0f}",
-            "p999": f"{quantile(latency_us, 0.999):.0f}",
-            "max": f"{max(latency_us):.0f}",
-            "jitter": f"{median(jitter):.0f}",
-            "age": f"{quantile(times['age'], 0.99):.0f}",
-            "reaction": f"{quantile(times['reaction'], 0.99):.0f}",
-            "cpu": f"{median([run['cpu_seconds'] / run['seconds'] * 100 for run in of]):.1f}",
-            "memory": f"{median([run['peak_bytes'] for run in of]) / 1e6:.0f}",
-        }
-        for name, text in figures.items():
-            found.setdefault((network, chains, name), {})[monitored] = text
+    for (name, monitored), of in groups(runs, lambda run: (settings(run), run["monitored"])).items():
+        for figure, text in chain_figures(of).items():
+            found.setdefault(f"{prefix}.{name}.{figure}", {})[monitored] = text
         if monitored:
             cpu = median([run["monitor"]["cpu_seconds"] / run["seconds"] * 100 for run in of])
-            yield f"chain.{network}.{chains}.monitor-cpu", f"{cpu:.1f}"
+            yield f"{prefix}.{name}.monitor-cpu", f"{cpu:.1f}"
             memory = median([run["monitor"]["peak_bytes"] for run in of]) / 1e6
-            yield f"chain.{network}.{chains}.monitor-memory", f"{memory:.0f}"
-    for (network, chains, name), texts in found.items():
-        yield f"chain.{network}.{chains}.{name}", " / ".join(texts.get(is_there, "-") for is_there in (False, True))
+            yield f"{prefix}.{name}.monitor-memory", f"{memory:.0f}"
+    for key, texts in found.items():
+        yield key, " / ".join(texts.get(is_there, "-") for is_there in (False, True))
+
+
+def chain(runs):
+    yield from chain_rows(runs, "chain", lambda run: f"{run['network']}.{run['chains']}")
+
+
+def setting_of(run):
+    """Network, chains, layout and limit of a run of the chain, as in a key."""
+    # The limit is an option of docker run.
+    limit = re.sub(r"^--(\w+).*", r".\1", run["limit"] or "")
+    return f"{run['network']}.{run['chains']}.{run['layout']}{limit}"
+
+
+def chain_containers(runs):
+    yield from chain_rows(runs, "contained", setting_of)
+    limits = {limit for run in runs if (limit := run["limit"])}
+    for limit in limits:
+        name, _, value = limit.lstrip("-").partition("=")
+        yield f"contained.limit.{name.split('-')[0]}", value
+    # To bare processes: the median over networks, chains and the presence of a monitor.
+    found = groups([run for run in runs if not run["limit"]], lambda run: (run["network"], run["chains"], run["monitored"], run["layout"]))
+    for layout in ("one", "each"):
+        means, greatest = [], []
+        for (*setting, of_layout), of in found.items():
+            bare = found.get((*setting, "bare"))
+            if of_layout == layout and bare:
+                ours, theirs = ([us for run in some for us in run["latency_us"]] for some in (of, bare))
+                means.append(statistics.fmean(ours) / statistics.fmean(theirs))
+                greatest.append(max(ours) / max(theirs))
+        if means:
+            yield f"contained.{layout}.mean-to-bare", f"{median(means):.2f}"
+            yield f"contained.{layout}.max-to-bare", f"{median(greatest):.2f}"
+
+
+# The names of the network modes in the order of the tables, and what stands for one that the kernel lacks.
+MODES = ["bridge", "host", "direct", "macvlan", "ipvlan"]
+NO_MODE = "not available on this kernel"
+
+
+def containers(runs):
+    for run in runs:
+        if run.get("available") is False:
+            for network in ("zenoh", "dds"):
+                for figure in ("median", "half", "rare", "adds"):
+                    yield f"containers.{network}.{run['mode']}.{figure}", NO_MODE
+    here = [run for run in runs if run.get("available") is not False]
+    traces = [run for run in here if run["part"] == "traces"]
+    for (network, mode), of in groups(traces, lambda run: (run["network"], run["mode"])).items():
+        for run in of:
+            yield f"containers.{run['property']}.{network}.{mode}", f"{run['seconds']:.2f}"
+        # Those of Table 1, where they were measured.
+        first = [run for run in of if run["property"].endswith("10")] or of
+        yield f"containers.{network}.{mode}.median", f"{median([run['seconds'] for run in first]):.2f}"
+    half = {(run["part"], run["network"], run["mode"], run["participant"]): run["half_p50_us"] for run in here if run["part"] != "traces"}
+    for (part, network, mode, participant), us in half.items():
+        if participant == "echo":
+            yield f"containers.{network}.{mode}.{'half' if part == 'half' else 'rare'}", f"{us:.1f}"
+            through = half.get((part, network, mode, "monitor"))
+            if part == "half" and through:
+                yield f"containers.{network}.{mode}.adds", f"{(through - us) * 2:.1f}"
 
 
 def failover(runs):
@@ -240,7 +303,7 @@ def run_line(folder, study):
     commit = path.read_text().strip() if path.is_file() else "unknown"
     return (
         f"{machine['date']}, {machine['cpu']}, {machine['cores']} cores, {machine['kernel']}, load {machine['load']} "
-        f"before the start, commit {commit}: `{re.sub(r' --(out|json|runs) [^ ]+', '', machine['command'])}`"
+        f"before the start, commit {commit}: `{re.sub(r' --(out|json|runs|rondel) [^ ]+', '', machine['command'])}`"
     )
 
 
@@ -253,7 +316,7 @@ def figures(folder):
             yield f"run.{study.__name__}", run_line(folder, study.__name__)
             if results.get(study.__name__):
                 yield from study(results)
-    for study in (chain, failover, standby, roundtrip, mesa, throughput):
+    for study in (chain, failover, standby, roundtrip, mesa, throughput, containers, chain_containers):
         path = folder / f"{study.__name__}.jsonl"
         if path.is_file():
             lines = [json.loads(line) for line in path.read_text().splitlines()]

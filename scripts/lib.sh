@@ -49,3 +49,17 @@ own_certificates() {
     local file=${SSL_CERT_FILE:-${CURL_CA_BUNDLE:-}}
     [[ -z $file || ! -r $file ]] || readlink -f "$file"
 }
+
+# container_parent MODE: make the interface `rondel0`, which replaces a network card, for container networks of this
+# mode (macvlan, ipvlan), and set `parent` to it. Fails if the kernel lacks the mode. The caller deletes $parent.
+container_parent() {
+    need ip:iproute2
+    if [[ -z ${parent:-} ]]; then
+        as_root ip link add rondel0 type veth peer name rondel1 2>/dev/null || return
+        parent=rondel0
+        as_root ip link set rondel0 up
+        as_root ip link set rondel1 up
+    fi
+    as_root ip link add link "$parent" name rondel2 type "$1" 2>/dev/null || return
+    as_root ip link delete rondel2
+}

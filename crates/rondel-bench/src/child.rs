@@ -215,9 +215,7 @@ impl Child {
     /// # Errors
     /// When the system does not say.
     pub fn peak_memory(&self) -> Result<u64> {
-        let path = format!("/proc/{}/status", self.process.id());
-        let status = std::fs::read_to_string(&path).map_err(io_error(&path))?;
-        peak_memory(&status).ok_or_else(|| Failure::Io(path, std::io::Error::other("no VmHWM")))
+        peak_memory_of(self.process.id())
     }
 
     /// Returns the time when it was started.
@@ -346,6 +344,16 @@ fn count_lines(mut pipe: impl Read) -> u64 {
         lines += memchr::memchr_iter(b'\n', &buffer[..length]).count() as u64;
     }
     lines
+}
+
+/// Returns the peak of the resident memory of a process, in bytes.
+///
+/// # Errors
+/// When the system does not say.
+pub fn peak_memory_of(process: u32) -> Result<u64> {
+    let path = format!("/proc/{process}/status");
+    let status = std::fs::read_to_string(&path).map_err(io_error(&path))?;
+    peak_memory(&status).ok_or_else(|| Failure::Io(path, std::io::Error::other("no VmHWM")))
 }
 
 fn peak_memory(status: &str) -> Option<u64> {

@@ -19,8 +19,11 @@ use crate::chain::Stage;
 use crate::failover::Owner;
 use crate::failure::{Failure, Result, io_error, same};
 use crate::join::Join;
+use crate::latency::ping;
 use crate::link::{Counter, PATIENCE, parse, wait_subscribed};
+use crate::options::duration;
 use crate::order::Sender;
+use crate::table::quantile;
 use crate::throughput::{Sink, Source};
 use crate::traces::Trace;
 use crate::{say, udp};
@@ -51,6 +54,8 @@ enum Role {
     UdpEcho,
     /// Pass the messages of a chain on, or begin it
     Stage(Stage),
+    /// Wait for a signal: the first process of a container, into which others are started
+    Hold(Hold),
     /// Publish on a topic of DDS that the strongest publisher owns
     Owner(Owner),
     /// Publish the messages of a pattern
@@ -87,8 +92,21 @@ struct Driver {
     expect: String,
     /// Publish the lines of this file
     trace: PathBuf,
+    /// Send only the first N messages, one at a time, and print half of the round trips after the first tenth of them
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(10..))]
+    pings: Option<u64>,
+    /// Wait for TIME before each message that is sent alone
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "0us")]
+    pause: Duration,
     #[command(flatten)]
     network: Join,
+}
+
+#[derive(Debug, Args)]
+struct Hold {
+    /// Wait for at most N seconds
+    #[arg(long, value_name = "N")]
+    seconds: u64,
 }
 
 /// Counts messages, and publishes each of them again where there is a publisher.
@@ -136,6 +154,7 @@ impl Peer {
             Role::Drive(driver) => driver.run(),
             Role::Bursts(sender) => sender.run(),
             Role::Stage(stage) => stage.run(),
+            Role::Hold(hold) => hold.run(),
             Role::UdpEcho => udp::echo(),
             Role::Owner(owner) => owner.run(),
             Role::Source(source) => source.run(),
@@ -211,23 +230,67 @@ impl Driver {
         let (to, from) = (parse(&self.to)?, parse(&self.expect)?);
         let text = std::fs::read(&self.trace).map_err(io_error(self.trace.display().to_string()))?;
         let trace = Trace::new(text);
+        let all = self.pings.unwrap_or(trace.len());
+        same(|| format!("{}: messages", self.trace.display()), all, trace.len().min(all))?;
         let stop = stop_signal()?;
         let networks = self.network.open(&[&to, &from], || stop.load(Ordering::Relaxed))?;
-        let counter = Arc::new(Counter::new(trace.len()));
+        let counter = Arc::new(Counter::new(all));
         let subscription =
             networks.subscribe(&from, TopicId(0), Arc::clone(&counter)).map_err(Failure::Network)?;
-        let publisher = networks.publisher(&to, true).map_err(Failure::Network)?;
+        // A message that is sent alone waits for no batch.
+        let publisher = networks.publisher(&to, self.pings.is_none()).map_err(Failure::Network)?;
         wait_subscribed(&*publisher)?;
         let started = Instant::now();
-        publish(&*publisher, &trace)?;
+        let half_us = match self.pings {
+            Some(_) => self.ping_all(&*publisher, &counter, &trace, all)?,
+            None => publish(&*publisher, &trace).map(|()| Vec::new())?,
+        };
         let ended = counter.wait("came back", LIMIT)?;
         let seconds = ended.duration_since(started).as_secs_f64();
         subscription.drain(Duration::from_millis(100), FLUSH);
-        let (sent, received) = (trace.len(), counter.received());
+        let received = counter.received();
         drop((subscription, publisher));
         networks.close();
-        say(&format!("{{\"sent\":{sent},\"received\":{received},\"seconds\":{seconds:.3}}}"));
-        same(|| "came back".to_owned(), sent, received)?;
+        let half = match half_us.as_slice() {
+            [] => String::new(),
+            us => {
+                format!(",\"half_p50_us\":{:.1},\"half_p99_us\":{:.1}", quantile(us, 0.5), quantile(us, 0.99))
+            }
+        };
+        say(&format!("{{\"sent\":{all},\"received\":{received},\"seconds\":{seconds:.3}{half}}}"));
+        same(|| "came back".to_owned(), all, received)?;
+        Ok(())
+    }
+
+    /// Sends messages one at a time; returns half of the round trips, in microseconds, without the first tenth.
+    fn ping_all(
+        &self,
+        publisher: &dyn Publisher,
+        answers: &Counter,
+        trace: &Trace,
+        number: u64,
+    ) -> Result<Vec<f64>> {
+        let mut half_us = Vec::new();
+        for (sent, line) in (1..=number).zip(trace.lines()) {
+            std::thread::sleep(self.pause);
+            let us = ping(publisher, answers, sent, line)?;
+            if sent > number / 10 {
+                half_us.push(us / 2.0);
+            }
+        }
+        Ok(half_us)
+    }
+}
+
+impl Hold {
+    fn run(&self) -> Result<()> {
+        let stop = stop_signal()?;
+        say("ready");
+        let deadline = Instant::now() + Duration::from_secs(self.seconds);
+        while !stop.load(Ordering::Relaxed) && Instant::now() < deadline {
+            // The signal interrupts no sleep.
+            std::thread::sleep(Duration::from_millis(100));
+        }
         Ok(())
     }
 }

@@ -313,6 +313,18 @@ pub struct ChainOptions {
     /// Measure each N times, with and without a monitor by turns
     #[arg(long, value_name = "N", default_value_t = 3)]
     pub repeat: usize,
+    /// Distribute the participants in these ways; containers need Docker
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "bare", value_enum)]
+    pub layouts: Vec<chain::Layout>,
+    /// Measure the first number of chains also with N CPUs for each container
+    #[arg(long, value_name = "N")]
+    pub cpus: Option<String>,
+    /// Measure the first number of chains also with all containers pinned to these cores, such as 0 or 0-1
+    #[arg(long, value_name = "CORES")]
+    pub cpuset: Option<String>,
+    /// Start containers of this image, which must have `rondel`, and the libraries of this program unless it is static
+    #[arg(long, value_name = "NAME", default_value = "rondel")]
+    pub image: String,
     #[command(flatten)]
     pub places: StudyPlaces,
 }
@@ -323,6 +335,8 @@ impl ChainOptions {
     /// # Errors
     /// When the measurement fails, or its results cannot be written.
     pub fn run(&self, rondel: &Path) -> Result<()> {
+        let cpus = self.cpus.iter().map(|number| format!("--cpus={number}"));
+        let cpuset = self.cpuset.iter().map(|cores| format!("--cpuset-cpus={cores}"));
         let plan = chain::Plan {
             networks: self.networks.clone(),
             chains: self.chains.clone(),
@@ -330,6 +344,9 @@ impl ChainOptions {
             period: self.period,
             work: self.work,
             repeat: self.repeat,
+            layouts: self.layouts.clone(),
+            limits: cpus.chain(cpuset).collect(),
+            image: self.image.clone(),
         };
         self.places.written("chain", |report, runs| {
             let measured = chain::measure(rondel, &plan, runs)?;

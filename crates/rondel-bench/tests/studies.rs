@@ -208,3 +208,108 @@ fn a_study_without_its_program_fails() {
         .unwrap();
     assert_eq!(status.code(), Some(3));
 }
+
+/// Runs this crate's program; returns its exit status and its standard error.
+fn bench(arguments: &[&str], path: Option<&str>) -> (Option<i32>, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rondel-bench"));
+    if let Some(path) = path {
+        command.env("PATH", path);
+    }
+    let output = command.args(arguments).stdin(Stdio::null()).output().unwrap();
+    (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+#[test]
+fn containers_need_docker() {
+    let arguments = ["chain", "--layouts", "one", "--chains", "1", "--length", "10", "--repeat", "1"];
+    let (status, said) = bench(&arguments, Some("/nonexistent"));
+    assert!(status == Some(3) && said.contains("error: docker: "), "{said}");
+    let (status, said) = bench(&["chain", "--layouts", "two"], None);
+    assert!(status == Some(2) && said.contains("bare, one, each"), "{said}");
+}
+
+#[test]
+fn a_holder_ends_by_itself() {
+    assert_eq!(bench(&["peer", "hold", "--seconds", "0"], None), (Some(0), "ready\n".to_owned()));
+    assert_eq!(bench(&["peer", "hold"], None).0, Some(2));
+}
+
+#[test]
+fn half_round_trips_are_those_after_the_first_tenth() {
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("study-half");
+    fs::create_dir_all(&folder).unwrap();
+    let trace = folder.join("trace.jsonl");
+    fs::write(&trace, "{\"time\": 0}\n".repeat(30)).unwrap();
+    let trace = trace.to_str().unwrap();
+    let endpoint = format!("tcp/127.0.0.1:{port}");
+    let mut echo = Command::new(env!("CARGO_BIN_EXE_rondel-bench"))
+        .args(["peer", "echo", "--topic=zenoh:half/in", "--publish=zenoh:half/out", "--count=20"])
+        .args(["--zenoh-mode=router", &format!("--zenoh-listen={endpoint}")])
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let connect = format!("--zenoh-connect={endpoint}");
+    let drive = |pings: &str| {
+        let mut arguments = vec!["peer", "drive", "--to=zenoh:half/in", "--expect=zenoh:half/out", trace];
+        arguments.extend(["--zenoh-mode=client", connect.as_str(), "--pause=1ms", "--pings", pings]);
+        bench(&arguments, None)
+    };
+    // The trace is too short for them.
+    let (too_short, reason) = drive("31");
+    let (status, said) = drive("20");
+    if status != Some(0) {
+        echo.kill().unwrap();
+    }
+    assert!(too_short == Some(1) && reason.contains("messages: 30 instead of 31"), "{reason}");
+    let line = said.lines().find(|line| line.starts_with('{')).unwrap_or_else(|| panic!("{said}"));
+    let counts: Value = serde_json::from_str(line).unwrap();
+    assert!(status == Some(0) && counts["sent"] == 20 && counts["received"] == 20, "{said}");
+    let us = |figure: &str| counts[figure].as_f64().unwrap();
+    assert!(us("half_p50_us") > 0.0 && us("half_p99_us") >= us("half_p50_us"), "{said}");
+    // It has as many messages as it expects.
+    assert!(echo.wait().unwrap().success());
+}
+
+#[test]
+fn modes_that_the_kernel_lacks_are_named_in_the_tables() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("study-containers");
+    fs::create_dir_all(&folder).unwrap();
+    let machine = r#"{"study":"containers","machine":{"cpu":"C","cores":2,"kernel":"Linux","load":"0.1","command":"scripts/bench-containers","date":"2026-11-30","commit":"abc"}}"#;
+    let run = |run: &str| format!("{{\"study\":\"containers\",\"run\":{{{run}}}}}\n");
+    let at = r#""network":"zenoh","mode":"bridge","property":"RecurGLB10""#;
+    let counts = r#""sent":10,"received":10,"seconds":0.63"#;
+    let text = [
+        format!("{machine}\n"),
+        run(r#""mode":"ipvlan","available":false"#),
+        run(&format!(r#""part":"traces",{at},"participant":"monitor",{counts}"#)),
+        run(&format!(
+            r#""part":"half",{at},"participant":"echo",{counts},"half_p50_us":20.0,"half_p99_us":30.0"#
+        )),
+        run(&format!(
+            r#""part":"half",{at},"participant":"monitor",{counts},"half_p50_us":21.5,"half_p99_us":30.0"#
+        )),
+    ];
+    let runs = folder.join("containers.jsonl");
+    fs::write(&runs, text.concat()).unwrap();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let python = |arguments: &[&Path]| {
+        let output = Command::new("python3").args(arguments).stdin(Stdio::null()).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let tables = python(&[&root.join("bench/containers.py"), &runs]);
+    let none = "not available on this kernel";
+    assert!(tables.contains(&format!("| RecurGLB10 | - | {none} | 0.63 | {none} |")), "{tables}");
+    assert!(tables.contains("| Zenoh bridge | 20.0 | - | 3.0 |"), "{tables}");
+    let page = folder.join("studies.md");
+    fs::copy(root.join("docs/studies.md"), &page).unwrap();
+    python(&[&root.join("bench/studies.py"), &folder, &page]);
+    let page = fs::read_to_string(page).unwrap();
+    for (key, text) in
+        [("RecurGLB10.zenoh.bridge", "0.63"), ("zenoh.bridge.adds", "3.0"), ("dds.ipvlan.half", none)]
+    {
+        assert!(page.contains(&format!("<!--ours containers.{key}-->{text}<!--end-->")), "{key}");
+    }
+}

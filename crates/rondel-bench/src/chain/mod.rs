@@ -1,6 +1,9 @@
 //! The chain of the study of containerised microservices: sensor -> filter -> fusion -> planner -> actuator, each a
-//! process that passes the stamp on, with and without a monitor that has the chain as a property.
+//! process that passes the stamp on, with and without a monitor that has the chain as a property; bare, or in containers.
 
+mod cgroup;
+mod containers;
+mod deployment;
 mod figures;
 mod message;
 mod stage;
@@ -14,6 +17,9 @@ use rondel_net::ros2::Middleware;
 use serde::Serialize;
 use serde_json::Value;
 
+use self::cgroup::ControlGroup;
+use self::containers::Containers;
+pub use self::containers::Layout;
 use self::figures::{Outputs, Times};
 pub use self::stage::Stage;
 pub use self::table::tables;
@@ -39,6 +45,8 @@ const WARM_UP: u64 = 50;
 const WITHIN_NS: i64 = 100_000_000;
 /// The time limit for the end of all participants, once all messages are sent.
 const LIMIT: Duration = Duration::from_secs(30);
+/// The time limit for the start of all participants in containers.
+const START: Duration = Duration::from_secs(600);
 
 /// The plan of the measurement.
 #[derive(Clone, Debug)]
@@ -55,6 +63,25 @@ pub struct Plan {
     pub work: Duration,
     /// The number of runs, with and without a monitor by turns.
     pub repeat: usize,
+    /// The distributions of the participants.
+    pub layouts: Vec<Layout>,
+    /// Options of `docker run` that limit the CPUs of a container; each is measured besides none.
+    pub limits: Vec<String>,
+    /// The image of the containers: the monitor's program, and the libraries of this one.
+    pub image: String,
+}
+
+impl Plan {
+    /// Returns the layouts, each with its limits. Limits are measured with the first number of chains.
+    fn settings(&self, chains: usize) -> Vec<(Layout, Option<&str>)> {
+        let mut settings: Vec<_> = self.layouts.iter().map(|&layout| (layout, None)).collect();
+        if self.chains.first() == Some(&chains) {
+            let contained = self.layouts.iter().filter(|&&layout| layout != Layout::Bare);
+            let limits = contained.flat_map(|&layout| self.limits.iter().map(move |limit| (layout, limit)));
+            settings.extend(limits.map(|(layout, limit)| (layout, Some(limit.as_str()))));
+        }
+        settings
+    }
 }
 
 /// A network of ROS 2.
@@ -90,6 +117,10 @@ pub struct Run {
     network: Way,
     /// The number of chains at once.
     chains: usize,
+    /// The distribution of the participants.
+    layout: Layout,
+    /// The option of `docker run` that limits the CPUs of each container.
+    limit: Option<String>,
     /// Whether a monitor was there.
     monitored: bool,
     /// The turn, from 0.
@@ -104,10 +135,12 @@ pub struct Run {
     reaction_us: Vec<f64>,
     /// The number of stamps, with those before the measurement, that took longer than the chain allows.
     late: usize,
-    /// CPU seconds of all participants.
+    /// CPU seconds of all participants: of the processes, or of the containers from the start of the sensors on.
     cpu_seconds: f64,
     /// Peak of their resident memory, in bytes, summed.
     peak_bytes: u64,
+    /// Peak of the memory of their containers, in bytes, summed.
+    container_bytes: Option<u64>,
     /// The monitor's figures.
     monitor: Option<Monitored>,
 }
@@ -115,10 +148,12 @@ pub struct Run {
 /// The figures of a monitor.
 #[derive(Clone, Debug, Serialize)]
 struct Monitored {
-    /// CPU seconds of the process.
+    /// CPU seconds of the process, or of its container from the start of the sensors on.
     cpu_seconds: f64,
     /// Peak of its resident memory, in bytes.
     peak_bytes: u64,
+    /// Peak of the memory of its container, in bytes.
+    container_bytes: Option<u64>,
     /// The number of messages received, of those sent.
     received: u64,
     /// The number of messages that the participants sent.
@@ -139,7 +174,7 @@ impl Monitored {
     }
 }
 
-/// Measures every network and number of chains, with and without a monitor by turns.
+/// Measures every network, number of chains and layout, with and without a monitor by turns.
 ///
 /// # Errors
 /// When a participant fails, or a message is lost.
@@ -150,19 +185,35 @@ pub fn measure(rondel: &Path, plan: &Plan, runs: &mut Runs) -> Result<Vec<Run>> 
         for &chains in &plan.chains {
             for turn in 0..plan.repeat.max(1) {
                 // Each comes first as often as the other.
-                for monitored in [turn.is_multiple_of(2), !turn.is_multiple_of(2)] {
-                    let of = monitored.then_some((rondel, &folder));
-                    let run = Bench { network, chains, plan }.run(of, turn)?;
-                    let mean = crate::table::mean(&run.latency_us);
-                    let with = if monitored { "with" } else { "without" };
-                    say(&format!("{}, {chains} chains, {with} a monitor: {mean:.0} us", network.name()));
-                    runs.add(&run)?;
-                    all.push(run);
+                let mut settings = plan.settings(chains);
+                if !turn.is_multiple_of(2) {
+                    settings.reverse();
+                }
+                for (layout, limit) in settings {
+                    for monitored in [turn.is_multiple_of(2), !turn.is_multiple_of(2)] {
+                        let of = monitored.then_some((rondel, &folder));
+                        let run = Bench { network, chains, layout, limit, plan }.run(of, turn)?;
+                        say(&run.line());
+                        runs.add(&run)?;
+                        all.push(run);
+                    }
                 }
             }
         }
     }
     Ok(all)
+}
+
+impl Run {
+    /// Returns a line about it.
+    fn line(&self) -> String {
+        let Run { chains, network, layout, .. } = self;
+        let limit = self.limit.as_ref().map(|limit| format!(" {limit}")).unwrap_or_default();
+        let with = if self.monitored { "with" } else { "without" };
+        let mean = crate::table::mean(&self.latency_us);
+        let (network, layout) = (network.name(), layout.name());
+        format!("{network}, {chains} chains, {layout}{limit}, {with} a monitor: {mean:.0} us")
+    }
 }
 
 fn network(error: impl std::fmt::Display) -> Failure {
@@ -173,7 +224,17 @@ fn network(error: impl std::fmt::Display) -> Failure {
 struct Bench<'a> {
     network: Way,
     chains: usize,
+    layout: Layout,
+    limit: Option<&'a str>,
     plan: &'a Plan,
+}
+
+/// A monitor that runs: its process, or the client of the engine with the control groups of its container.
+struct Watched {
+    child: Child,
+    group: Option<ControlGroup>,
+    /// CPU seconds that its container had used when the sensors started.
+    before: f64,
 }
 
 impl Bench<'_> {
@@ -183,7 +244,11 @@ impl Bench<'_> {
 
     /// Runs all chains once, with a monitor if there is a program.
     fn run(&self, monitor: Option<(&Path, &Folder)>, turn: usize) -> Result<Run> {
-        let place = Place::free(self.network.middleware())?;
+        let containers = self.containers()?;
+        let place = match &containers {
+            None => Place::free(self.network.middleware())?,
+            Some(containers) => containers.place(self.network.middleware())?,
+        };
         // The router of Zenoh, through which the nodes find each other.
         let router = match self.network {
             Way::Dds => None,
@@ -192,14 +257,21 @@ impl Bench<'_> {
                 Some(Networks::open(&settings, Some(PATIENCE), || false, |_| {}).map_err(network)?)
             }
         };
-        let monitor =
-            monitor.map(|(rondel, folder)| self.start_monitor(rondel, folder, &place)).transpose()?;
-        let children = self.start_stages(&place)?;
-        let sending = self.plan.period * u32::try_from(self.count()).unwrap_or(u32::MAX);
+        let mut monitor = monitor
+            .map(|(rondel, folder)| self.start_monitor(rondel, folder, &place, containers.as_ref()))
+            .transpose()?;
+        let children = self.start_stages(&place, containers.as_ref())?;
+        let before = containers.as_ref().map_or(Ok(0.0), |all| all.used().map(|used| used.cpu_seconds))?;
+        if let Some(Watched { group: Some(group), before, .. }) = &mut monitor {
+            *before = group.used()?.cpu_seconds;
+        }
+        let sending = self.sending();
         std::thread::sleep(sending.mul_f64(0.9));
         // Their memory: after the end there is none. A child that has failed says so below.
-        let peak_bytes: u64 = children.iter().map(|child| child.peak_memory().unwrap_or(0)).sum();
-        let of_monitor = monitor.as_ref().map_or(0, |child| child.peak_memory().unwrap_or(0));
+        let peak_bytes: u64 = match &containers {
+            None => children.iter().map(|child| child.peak_memory().unwrap_or(0)).sum(),
+            Some(containers) => containers.peak(),
+        };
         let (mut cpu_seconds, mut times, mut late) = (0.0, Times::default(), 0);
         for child in children {
             let ended = child.wait(sending + LIMIT)?;
@@ -213,7 +285,16 @@ impl Bench<'_> {
                 times.add(outputs.times(WARM_UP));
             }
         }
-        let monitor = monitor.map(|child| self.end_monitor(child, of_monitor)).transpose()?;
+        let container_bytes = match &containers {
+            None => None,
+            Some(containers) => {
+                // The children are clients of the engine: their CPU time is not that of the participants.
+                let used = containers.used()?;
+                cpu_seconds = used.cpu_seconds - before;
+                Some(used.bytes)
+            }
+        };
+        let monitor = monitor.map(|monitor| self.end_monitor(monitor)).transpose()?;
         if let Some(router) = router {
             router.close();
         }
@@ -223,6 +304,8 @@ impl Bench<'_> {
         Ok(Run {
             network: self.network,
             chains: self.chains,
+            layout: self.layout,
+            limit: self.limit.map(str::to_owned),
             monitored: monitor.is_some(),
             turn,
             seconds: sending.as_secs_f64(),
@@ -232,26 +315,53 @@ impl Bench<'_> {
             late,
             cpu_seconds,
             peak_bytes,
+            container_bytes,
             monitor,
         })
     }
 
+    /// Returns the time of publishing.
+    fn sending(&self) -> Duration {
+        self.plan.period * u32::try_from(self.count()).unwrap_or(u32::MAX)
+    }
+
+    /// Starts the containers of the participants, if they are in any.
+    fn containers(&self) -> Result<Option<Containers>> {
+        let number = match self.layout {
+            Layout::Bare => return Ok(None),
+            Layout::One => 1,
+            Layout::Each => self.chains * STAGES.len(),
+        };
+        Containers::start(&self.plan.image, number, self.limit, START + self.sending() + LIMIT).map(Some)
+    }
+
     /// Starts the participants, so that each finds the next one; the sensors last.
-    fn start_stages(&self, place: &Place) -> Result<Vec<Child>> {
-        let (mut children, mut sensors) = (Vec::new(), Vec::new());
+    fn start_stages(&self, place: &Place, containers: Option<&Containers>) -> Result<Vec<Child>> {
+        let mut children = Vec::new();
         for chain in 1..=self.chains {
             for number in (1..STAGES.len()).rev() {
-                children.push(self.start_stage(place, chain, number)?);
+                let mut child = self.start_stage(place, containers, chain, number)?;
+                child.wait_for("ready", PATIENCE)?;
+                children.push(child);
             }
         }
-        for chain in 1..=self.chains {
-            sensors.push(self.start_stage(place, chain, 0)?);
+        // All at once: a sensor that is ready begins.
+        let sensors = (1..=self.chains).map(|chain| self.start_stage(place, containers, chain, 0));
+        let mut sensors = sensors.collect::<Result<Vec<Child>>>()?;
+        for sensor in &mut sensors {
+            sensor.wait_for("ready", PATIENCE)?;
         }
         sensors.append(&mut children);
         Ok(sensors)
     }
 
-    fn start_stage(&self, place: &Place, chain: usize, number: usize) -> Result<Child> {
+    fn start_stage(
+        &self,
+        place: &Place,
+        containers: Option<&Containers>,
+        chain: usize,
+        number: usize,
+    ) -> Result<Child> {
         let (name, topic) = STAGES[number];
         let mut arguments = ["peer", "stage"].map(str::to_owned).to_vec();
         arguments.extend([
@@ -267,32 +377,54 @@ impl Bench<'_> {
         if number + 1 == STAGES.len() {
             arguments.push("--actuator".to_owned());
         }
-        arguments.push(match place {
-            Place::Dds(domain, _) => format!("--dds={domain}"),
-            Place::Zenoh(endpoint) | Place::ZenohRouter(endpoint) => format!("--zenoh={endpoint}"),
-        });
-        let mut child = Child::start(name, &program::own()?, &arguments, Stdout::Nothing)?;
-        child.wait_for("ready", PATIENCE)?;
-        Ok(child)
+        match place {
+            Place::Dds(domain, interface) => {
+                arguments.extend([format!("--dds={domain}"), format!("--interface={interface}")]);
+            }
+            Place::Zenoh(endpoint) | Place::ZenohRouter(endpoint) => {
+                arguments.push(format!("--zenoh={endpoint}"));
+            }
+        }
+        let Some(containers) = containers else {
+            return Child::start(name, &program::own()?, &arguments, Stdout::Nothing);
+        };
+        arguments.push("--listen=0.0.0.0".to_owned());
+        containers.start_stage(name, (chain - 1) * STAGES.len() + number, arguments)
     }
 
-    fn start_monitor(&self, rondel: &Path, folder: &Folder, place: &Place) -> Result<Child> {
-        folder.write("chain.rondel", specification(self.chains).as_bytes())?;
-        let path = folder.write("rondel.yaml", deployment(place, self.chains).as_bytes())?;
+    fn start_monitor(
+        &self,
+        rondel: &Path,
+        folder: &Folder,
+        place: &Place,
+        containers: Option<&Containers>,
+    ) -> Result<Watched> {
+        folder.write("chain.rondel", deployment::specification(self.chains).as_bytes())?;
+        let path = folder.write("rondel.yaml", deployment::deployment(place, self.chains).as_bytes())?;
         let mut arguments = ["run", "--emit=violations", "--summary=json"].map(str::to_owned).to_vec();
+        if let Some(containers) = containers {
+            let (child, group) = containers.start_monitor(&path, &arguments)?;
+            return Ok(Watched { child, group: Some(group), before: 0.0 });
+        }
         arguments.push(path.display().to_string());
         let mut child = Child::start("monitor", rondel, &arguments, Stdout::Nothing)?;
         child.wait_for("ready", PATIENCE)?;
-        Ok(child)
+        Ok(Watched { child, group: None, before: 0.0 })
     }
 
-    fn end_monitor(&self, child: Child, peak_bytes: u64) -> Result<Monitored> {
+    fn end_monitor(&self, monitor: Watched) -> Result<Monitored> {
+        let Watched { child, group, before } = monitor;
+        // After the end there is nothing to read. A child that has failed says so first.
+        let peak_bytes = group.as_ref().map_or_else(|| child.peak_memory(), ControlGroup::first_peak);
+        let used = group.as_ref().map(ControlGroup::used);
         let ended = child.end()?;
         let summary = ended.summary("monitor")?;
+        let (peak_bytes, used) = (peak_bytes?, used.transpose()?);
         same(|| "monitor: dropped".to_owned(), 0, summary.dropped)?;
         Ok(Monitored {
-            cpu_seconds: ended.cpu_seconds,
+            cpu_seconds: used.map_or(ended.cpu_seconds, |used| used.cpu_seconds - before),
             peak_bytes,
+            container_bytes: used.map(|used| used.bytes),
             received: summary.received,
             sent: self.count() * (STAGES.len() * self.chains) as u64,
             chains: chains_of(&ended),
@@ -307,68 +439,40 @@ fn chains_of(ended: &Ended) -> Value {
     summary.map_or(Value::Null, |mut summary| summary["chains"].take())
 }
 
-/// Returns the specification of a number of chains.
-fn specification(chains: usize) -> String {
-    let mut text = String::new();
-    for chain in 1..=chains {
-        for (_, topic) in STAGES {
-            let of = message::TYPE;
-            text += &format!("topic {topic}{chain} \"/chain{chain}/{topic}\" : {of}\n");
-        }
-        let topics = STAGES.map(|(_, topic)| format!("{topic}{chain}")).join(" -> ");
-        let (within, longer) = (WITHIN_NS / 1_000_000, 2 * WITHIN_NS / 1_000_000);
-        text += &format!(
-            "chain drive{chain} = {topics} by header.stamp within {within} ms age <= {longer} ms reaction <= {longer} ms\n"
-        );
-    }
-    text
-}
-
-/// Returns the deployment of the monitor.
-fn deployment(place: &Place, chains: usize) -> String {
-    let mut text = match place {
-        Place::Dds(domain, interface) => format!(
-            "specification: chain.rondel\nros2: {{ middleware: dds, domain: {domain} }}\n\
-             dds: {{ domain: {domain}, interface: {interface} }}\ntopics:\n"
-        ),
-        Place::Zenoh(endpoint) | Place::ZenohRouter(endpoint) => format!(
-            "specification: chain.rondel\nros2: {{ middleware: zenoh, domain: 0 }}\nzenoh: {{ connect: {endpoint} }}\n\
-             topics:\n"
-        ),
-    };
-    for chain in 1..=chains {
-        for (_, topic) in STAGES {
-            text += &format!("  {topic}{chain}: ros2:/chain{chain}/{topic}\n");
-        }
-    }
-    text + "verdicts: { to: stdout }\n"
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_specification_has_every_chain() {
-        let text = specification(2);
-        assert!(
-            text.contains("topic control2 \"/chain2/control\" : geometry_msgs/msg/PointStamped\n"),
-            "{text}"
-        );
-        let chain =
-            "chain drive1 = scan1 -> filtered1 -> objects1 -> trajectory1 -> control1 by header.stamp";
-        assert!(text.contains(chain), "{text}");
-        let text = deployment(&Place::Dds(7, "lo".to_owned()), 2);
-        assert!(
-            text.contains("domain: 7, interface: lo") && text.contains("  scan2: ros2:/chain2/scan\n"),
-            "{text}"
-        );
+    fn lost_stamps_count_as_late() {
+        let chains = serde_json::json!([{ "late": 2, "lost": { "objects1": 1, "control1": 3 } }, { "late": 1, "lost": {} }]);
+        let monitored = Monitored {
+            cpu_seconds: 0.0,
+            peak_bytes: 0,
+            container_bytes: None,
+            received: 0,
+            sent: 0,
+            chains,
+        };
+        assert_eq!(monitored.late(), 7);
     }
 
     #[test]
-    fn lost_stamps_count_as_late() {
-        let chains = serde_json::json!([{ "late": 2, "lost": { "objects1": 1, "control1": 3 } }, { "late": 1, "lost": {} }]);
-        let monitored = Monitored { cpu_seconds: 0.0, peak_bytes: 0, received: 0, sent: 0, chains };
-        assert_eq!(monitored.late(), 7);
+    fn limits_are_measured_in_containers_with_the_first_number_of_chains() {
+        let plan = Plan {
+            networks: vec![Way::Dds],
+            chains: vec![2, 4],
+            messages: 10,
+            period: Duration::from_millis(10),
+            work: Duration::ZERO,
+            repeat: 1,
+            layouts: vec![Layout::Bare, Layout::Each],
+            limits: vec!["--cpus=1".to_owned()],
+            image: "rondel".to_owned(),
+        };
+        let unlimited: [(Layout, Option<&str>); 2] = [(Layout::Bare, None), (Layout::Each, None)];
+        assert_eq!(plan.settings(4), unlimited);
+        assert_eq!(plan.settings(2)[..2], unlimited);
+        assert_eq!(plan.settings(2)[2..], [(Layout::Each, Some("--cpus=1"))]);
     }
 }

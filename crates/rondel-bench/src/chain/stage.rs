@@ -44,12 +44,18 @@ pub struct Stage {
     /// As the actuator, print number, stamp and time of every message at the end
     #[arg(long)]
     actuator: bool,
-    /// Join this domain of DDS on the interface `lo`
+    /// Join this domain of DDS
     #[arg(long)]
     dds: Option<u32>,
+    /// Use this network interface for DDS
+    #[arg(long, default_value = "lo")]
+    interface: String,
     /// Join the router of Zenoh at this endpoint
     #[arg(long)]
     zenoh: Option<String>,
+    /// Listen for other nodes on a free port of this address
+    #[arg(long, default_value = "127.0.0.1")]
+    listen: String,
 }
 
 /// Passes messages on.
@@ -109,7 +115,7 @@ impl Stage {
 
     fn join(&self) -> Result<Networks> {
         let place = match (&self.dds, &self.zenoh) {
-            (Some(domain), None) => Place::Dds(*domain, "lo".to_owned()),
+            (Some(domain), None) => Place::Dds(*domain, self.interface.clone()),
             (None, Some(endpoint)) => Place::ZenohRouter(endpoint.clone()),
             _ => return Err(Failure::Usage("write --dds or --zenoh".to_owned())),
         };
@@ -117,7 +123,7 @@ impl Stage {
         if let Some(of_zenoh) = &mut settings.zenoh {
             // Nodes of rmw_zenoh are peers: they find each other through the router, and connect directly.
             of_zenoh.mode = Some(zenoh::Mode::Peer);
-            of_zenoh.listen = vec!["tcp/127.0.0.1:0".to_owned()];
+            of_zenoh.listen = vec![format!("tcp/{}:0", self.listen)];
         }
         Networks::open(&settings, Some(PATIENCE), || false, |_| {}).map_err(network)
     }

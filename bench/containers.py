@@ -1,0 +1,65 @@
+#!/usr/bin/env python3
+"""Print the tables of the container parts of study A: containers.py FILE, the single runs of scripts/bench-containers."""
+
+import json
+import sys
+from pathlib import Path
+
+from studies import MODES, NO_MODE, containers
+
+NETWORKS = {"dds": "DDS", "zenoh": "Zenoh"}
+
+
+def table(title, heads, rows):
+    """A table in Markdown."""
+    lines = [heads, ["---"] + ["---:"] * (len(heads) - 1), *rows]
+    print(title, "", *(f"| {' | '.join(cells)} |" for cells in lines), "", sep="\n")
+
+
+def traces(runs, modes, found):
+    """Seconds of each property, by network and mode."""
+    names = list(dict.fromkeys(run["property"] for run in runs if run.get("part") == "traces"))
+    if not names:
+        return
+    missing = {run["mode"] for run in runs if run.get("available") is False}
+    columns = [(network, mode) for network in NETWORKS for mode in modes]
+    rows = [
+        [name, *(NO_MODE if mode in missing else found.get(f"containers.{name}.{network}.{mode}", "-") for network, mode in columns)]
+        for name in names
+    ]
+    sent = max(run["sent"] for run in runs if run.get("part") == "traces")
+    title = f"Seconds for {sent} messages, a verdict for each, publisher and monitor in containers"
+    table(title, ["property", *(f"{NETWORKS[network]} {mode}" for network, mode in columns)], rows)
+
+
+def half(runs, modes, found):
+    """Half a round trip of each network and mode."""
+    if not any(run.get("part") == "half" for run in runs):
+        return
+    heads = ["network, mode", "one after another, us", "500 a second, us", "the monitor adds to a round trip, us"]
+    rows = [
+        [f"{name} {mode}", *(found.get(f"containers.{network}.{mode}.{figure}", "-") for figure in ("half", "rare", "adds"))]
+        for network, name in NETWORKS.items()
+        for mode in modes
+    ]
+    table("Half a round trip through an echo between containers, medians", heads, rows)
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    lines = [json.loads(line) for line in Path(sys.argv[1]).read_text().splitlines()]
+    machine = next(line["machine"] for line in lines if "machine" in line)
+    runs = [line["run"] for line in lines if "run" in line]
+    modes = [mode for mode in MODES if any(run["mode"] == mode for run in runs)]
+    found = dict(containers(runs))
+    print(
+        f"{machine['date']}: {machine['cpu']}, {machine['cores']} cores, {machine['kernel']}, load {machine['load']} before the "
+        f"start, commit {machine['commit']}. `{machine['command']}`\n"
+    )
+    traces(runs, modes, found)
+    half(runs, modes, found)
+
+
+if __name__ == "__main__":
+    main()
