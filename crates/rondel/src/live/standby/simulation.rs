@@ -29,8 +29,15 @@ const DELAY: Nanos = 10;
 /// Number of withheld verdicts that are published at a time.
 const PORTION: usize = 5;
 /// Facts about all members.
-const ABOUT: About =
-    About { process: 0, since: 0, first: None, stood_still: None, active_for: None, specification: 0, lease: LEASE };
+const ABOUT: About = About {
+    process: 0,
+    since: 0,
+    first: None,
+    stood_still: None,
+    active_for: None,
+    specification: 0,
+    lease: LEASE,
+};
 
 /// Faults of a simulation.
 #[derive(Clone, Copy, Default)]
