@@ -161,6 +161,30 @@ fn standby_takes_over_from_a_killed_member_on_dds() {
 }
 
 #[test]
+fn survivor_on_dds_stays_active_without_a_standby() {
+    let domain = dds_domain();
+    let section = format!("dds: {{ domain: {domain}, interface: lo }}\n");
+    let net = Net { prefix: "dds", section, options: dds(&domain) };
+    let mut tap = net.tap();
+    let Pair { mut active, mut standby, folders: _folders, .. } = pair(&net, FORMULA);
+    let (mut feed, mut seen) = (net.feed(), Vec::new());
+    active.kill();
+    standby.wait_stderr("active in epoch 2: no sign of life of member");
+    // Its signs are not acknowledged by the killed one, which is there for the network until its lease of 10 s ends.
+    for time in 0..25 {
+        send(&mut feed, time..time + 1);
+        verdicts(&mut tap, time, &mut seen);
+        assert_eq!(tap.stdout_within(Duration::from_millis(200)), None);
+    }
+    standby.terminate();
+    let ended = standby.finish();
+    ended.expect_status(0);
+    assert!(!ended.stderr.contains("sign of life: a consumer does not accept"), "{}", ended.stderr);
+    let summary: Value = serde_json::from_str(ended.stderr.lines().last().unwrap()).unwrap();
+    assert_eq!((&summary["standby"]["epoch"], &summary["standby"]["take_overs"]), (&2.into(), &1.into()));
+}
+
+#[test]
 fn member_that_stood_still_publishes_nothing() {
     let endpoint = free_endpoint();
     let (_router, net) = (router(&endpoint), Net::zenoh(&endpoint));

@@ -204,7 +204,7 @@ impl<'d> Walk<'d, '_> {
     }
 
     /// Converts a value without parts.
-    fn value(&mut self, node: &Node, is_time: bool) -> Parsed<()> {
+    fn value(&mut self, node: &'d Node, is_time: bool) -> Parsed<()> {
         let start = self.reader.at;
         let value = scalar(node, &mut self.reader)?;
         let value = if is_time { time(node.logical, value) } else { value };

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use rondel_net::dds::Reliability;
+
 use super::alignment::duration;
 use super::places::{Place, Role};
 use super::yaml::{Form, Item, Mistakes, Synonyms};
@@ -80,7 +82,12 @@ pub(super) fn group<'y>(
     let network = network_of(item, network, sinks, mistakes)?;
     let (name, lease, prefer) = (name?, lease?, prefer?);
     match Address::parse_sink(&format!("{network}:rondel/group/{name}")) {
-        Ok(address) => {
+        Ok(mut address) => {
+            if let Address::Dds(_, _, qos) = &mut address {
+                // A reliable publisher waits for the acknowledgements of a member that was killed, until its participant's
+                // lease ends: it could not send its own signs meanwhile.
+                qos.reliability = Some(Reliability::BestEffort);
+            }
             places.push(Place::new(Role::Group, "`group`", &address, item));
             Some(GroupSettings { name, address, lease, prefer })
         }

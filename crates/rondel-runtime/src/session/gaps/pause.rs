@@ -18,7 +18,7 @@ use crate::session::{Route, Session, Shared};
 use crate::statistics::omission::Reason;
 use crate::statistics::{Cause, Pause};
 use crate::time::GRACE;
-use crate::time::clock::{Clock, Ticks};
+use crate::time::clock::Ticks;
 
 /// Maximum number of recorded pauses.
 const PAUSES: usize = 1024;
