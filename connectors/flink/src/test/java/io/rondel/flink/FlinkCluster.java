@@ -48,10 +48,11 @@ final class FlinkCluster implements AutoCloseable {
 
     private void startAll() throws IOException {
         int zookeeperPort = JavaProcess.freePort();
+        // A single server does not use the two ports of its quorum.
         Path zoo = Files.writeString(
                 folder.resolve("zoo.cfg"),
                 "tickTime=500\ndataDir=" + folder.resolve("zookeeper") + "\nclientPort=" + zookeeperPort
-                        + "\nclientPortAddress=127.0.0.1\nadmin.enableServer=false\nserver.1=127.0.0.1:0:0\n");
+                        + "\nclientPortAddress=127.0.0.1\nadmin.enableServer=false\nserver.1=127.0.0.1:2888:3888\n");
         Files.createDirectories(folder.resolve("zookeeper"));
         Files.writeString(folder.resolve("config.yaml"), configuration(zookeeperPort));
         Files.writeString(
@@ -62,7 +63,12 @@ final class FlinkCluster implements AutoCloseable {
         zookeeper = start(
                 "zookeeper",
                 "-Xmx128m",
-                List.of("org.apache.flink.runtime.zookeeper.FlinkZooKeeperQuorumPeer", zoo.toString(), "1"));
+                List.of(
+                        "org.apache.flink.runtime.zookeeper.FlinkZooKeeperQuorumPeer",
+                        "--zkConfigFile",
+                        zoo.toString(),
+                        "--peerId",
+                        "1"));
         zookeeper.waitForPort(zookeeperPort);
         startJobManager();
         for (int i = 0; i < TASK_MANAGERS; i++) {
@@ -89,6 +95,10 @@ final class FlinkCluster implements AutoCloseable {
                 taskmanager.memory.network.min: 64m
                 taskmanager.memory.network.max: 64m
                 taskmanager.memory.managed.size: 32m
+                taskmanager.memory.jvm-metaspace.size: 128m
+                taskmanager.memory.jvm-overhead.min: 64m
+                taskmanager.memory.jvm-overhead.max: 64m
+                io.tmp.dirs: %6$s
                 heartbeat.interval: 500
                 heartbeat.timeout: 3000
                 high-availability.type: zookeeper
@@ -100,7 +110,7 @@ final class FlinkCluster implements AutoCloseable {
                 restart-strategy.fixed-delay.delay: 200 ms
                 """
                 .formatted(
-                        JavaProcess.freePort(), restPort, SLOTS, zookeeperPort, folder.resolve("ha").toUri());
+                        JavaProcess.freePort(), restPort, SLOTS, zookeeperPort, folder.resolve("ha").toUri(), folder);
     }
 
     private static Stream<String> classpath() {

@@ -39,6 +39,8 @@ final class JavaProcess implements AutoCloseable {
                 .redirectErrorStream(true)
                 .redirectOutput(ProcessBuilder.Redirect.appendTo(log.toFile()))
                 .start();
+        // Also when the tests are interrupted.
+        Runtime.getRuntime().addShutdownHook(new Thread(process::destroyForcibly));
         return new JavaProcess(process, log);
     }
 
