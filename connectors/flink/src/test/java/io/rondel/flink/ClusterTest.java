@@ -87,10 +87,14 @@ class ClusterTest {
         // The watermark of each partition lags behind by the bound, and by the events of the other ones.
         long until = nanosOf(events - Fleet.SHUFFLE - 10 * PARTITIONS);
         Set<String> wanted = new HashSet<>(planted.stream().filter(shown -> Fleet.nanos(shown) <= until).toList());
-        JavaProcess.waitUntil("verdicts of " + events + " events", () -> {
-            verdicts.read().forEach(line -> found.add(line.substring(line.indexOf(' ') + 1)));
-            return found.containsAll(wanted);
-        });
+        JavaProcess.waitUntil(
+                "verdicts of " + events + " events",
+                () -> {
+                    verdicts.read().forEach(line -> found.add(line.substring(line.indexOf(' ') + 1)));
+                    return found.containsAll(wanted);
+                },
+                () -> "of " + wanted.size() + ", " + wanted.stream().filter(found::contains).count() + " are there; "
+                        + verdicts.state() + ", open transactions: " + kafka.openTransactions());
     }
 
     /** Runs a phase with a failure in its middle, and returns a savepoint. */
@@ -160,7 +164,7 @@ class ClusterTest {
     private void compare() {
         List<String> lines = new ArrayList<>();
         try (KafkaServer.Reader all = kafka.reader(FleetJob.VERDICTS)) {
-            JavaProcess.waitUntil("all verdicts", () -> all.read().size() >= found.size());
+            JavaProcess.waitUntil("all verdicts", () -> all.read().size() >= found.size(), all::state);
             for (int i = 0; i < 10; i++) {
                 all.read();
             }

@@ -9,6 +9,7 @@ import org.apache.flink.configuration.Configuration;
 import org.apache.flink.connector.base.DeliveryGuarantee;
 import org.apache.flink.connector.kafka.sink.KafkaRecordSerializationSchema;
 import org.apache.flink.connector.kafka.sink.KafkaSink;
+import org.apache.flink.connector.kafka.sink.TransactionNamingStrategy;
 import org.apache.flink.connector.kafka.source.KafkaSource;
 import org.apache.flink.connector.kafka.source.enumerator.initializer.OffsetsInitializer;
 import org.apache.flink.connector.kafka.source.reader.deserializer.KafkaRecordDeserializationSchema;
@@ -106,6 +107,8 @@ final class FleetJob {
                 .setBootstrapServers(broker)
                 .setDeliveryGuarantee(DeliveryGuarantee.EXACTLY_ONCE)
                 .setTransactionalIdPrefix(topic)
+                // Asks the broker for the transactions that a killed process left open.
+                .setTransactionNamingStrategy(TransactionNamingStrategy.POOLING)
                 .setKafkaProducerConfig(properties)
                 .setRecordSerializer(KafkaRecordSerializationSchema.<String>builder()
                         .setTopic(topic)

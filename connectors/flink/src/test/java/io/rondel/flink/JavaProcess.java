@@ -12,6 +12,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.function.BooleanSupplier;
+import java.util.function.Supplier;
 
 /** A program in Java in a process of its own, on loopback; killed at the end of a test. */
 final class JavaProcess implements AutoCloseable {
@@ -68,10 +69,15 @@ final class JavaProcess implements AutoCloseable {
 
     /** Waits until a condition holds. */
     static void waitUntil(String what, BooleanSupplier condition) {
+        waitUntil(what, condition, () -> "");
+    }
+
+    /** Waits until a condition holds; the error ends with the state. */
+    static void waitUntil(String what, BooleanSupplier condition, Supplier<String> state) {
         long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(PATIENCE_SECONDS);
         while (!condition.getAsBoolean()) {
             if (System.nanoTime() > end) {
-                throw new IllegalStateException("not within " + PATIENCE_SECONDS + " s: " + what);
+                throw new IllegalStateException("not within " + PATIENCE_SECONDS + " s: " + what + " " + state.get());
             }
             try {
                 Thread.sleep(50);

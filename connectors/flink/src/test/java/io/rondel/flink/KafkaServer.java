@@ -8,8 +8,10 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
+import java.util.concurrent.ExecutionException;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.NewTopic;
+import org.apache.kafka.clients.admin.TransactionState;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.producer.KafkaProducer;
@@ -33,6 +35,7 @@ final class KafkaServer implements AutoCloseable {
         int port = JavaProcess.freePort();
         int controller = JavaProcess.freePort();
         address = "127.0.0.1:" + port;
+        // The times of the events are in 1970, before every retention.
         Path configuration = Files.writeString(
                 folder.resolve("server.properties"),
                 """
@@ -45,6 +48,7 @@ final class KafkaServer implements AutoCloseable {
                 listener.security.protocol.map=CONTROLLER:PLAINTEXT,CLIENTS:PLAINTEXT
                 log.dirs=%3$s
                 auto.create.topics.enable=false
+                log.retention.ms=-1
                 offsets.topic.replication.factor=1
                 transaction.state.log.replication.factor=1
                 transaction.state.log.min.isr=1
@@ -76,6 +80,20 @@ final class KafkaServer implements AutoCloseable {
         }
     }
 
+    /** Returns the transactions that are not complete; records after them are not readable. */
+    String openTransactions() {
+        try (Admin admin = Admin.create(properties(Map.of()))) {
+            return admin.listTransactions().all().get().stream()
+                    .filter(one -> one.state() != TransactionState.COMPLETE_COMMIT
+                            && one.state() != TransactionState.COMPLETE_ABORT
+                            && one.state() != TransactionState.EMPTY)
+                    .toList()
+                    .toString();
+        } catch (ExecutionException | InterruptedException error) {
+            return error.toString();
+        }
+    }
+
     KafkaProducer<String, String> producer() {
         return new KafkaProducer<>(
                 properties(Map.of("linger.ms", 5)), new StringSerializer(), new StringSerializer());
@@ -99,6 +117,13 @@ final class KafkaServer implements AutoCloseable {
                 values.add(record.value());
             }
             return values;
+        }
+
+        /** Describes how far it is. */
+        String state() {
+            TopicPartition partition = consumer.assignment().iterator().next();
+            return "read " + values.size() + " records, position " + consumer.position(partition) + " of "
+                    + consumer.endOffsets(List.of(partition)).values();
         }
 
         @Override
