@@ -5,6 +5,7 @@ import java.time.Duration;
 import java.util.Arrays;
 import java.util.Locale;
 import org.apache.flink.api.common.typeinfo.Types;
+import org.apache.flink.runtime.state.storage.JobManagerCheckpointStorage;
 import org.apache.flink.streaming.api.operators.AbstractStreamOperator;
 import org.apache.flink.streaming.api.operators.OneInputStreamOperator;
 import org.apache.flink.streaming.runtime.streamrecord.StreamRecord;
@@ -16,7 +17,7 @@ import org.apache.flink.streaming.util.KeyedOneInputStreamOperatorTestHarness;
  */
 public final class Bench {
     private static final int BATCH = 1_024;
-    private static final int EVENTS = 2_000 * BATCH;
+    private static final int BATCHES = 2_000;
     private static final int ROUNDS = 7;
     private static final int KEYS = 1_000_000;
     private static final int GROUPS = 128;
@@ -27,6 +28,8 @@ public final class Bench {
             """;
     private static final Specification SPECIFICATION =
             Specification.of(CALM).withBatch(BATCH).withFlushAfter(Duration.ZERO).withMaxParallelism(GROUPS);
+
+    private static int events;
 
     private Bench() {}
 
@@ -46,6 +49,7 @@ public final class Bench {
             OneInputStreamOperator<Message, Verdict> operator) throws Exception {
         var harness = new KeyedOneInputStreamOperatorTestHarness<>(
                 operator, new KeyGroups(GROUPS), Types.INT, GROUPS, 1, 0);
+        harness.setCheckpointStorage(new JobManagerCheckpointStorage(Integer.MAX_VALUE));
         harness.open();
         return harness;
     }
@@ -74,14 +78,14 @@ public final class Bench {
             long at = 0;
             for (int round = 0; round < ROUNDS; round++) {
                 long start = System.nanoTime();
-                for (int i = 0; i < EVENTS; i++) {
+                for (int i = 0; i < events; i++) {
                     record.replace(messages[i % messages.length], ++at);
                     harness.processElement(record);
                     if (at % BATCH == 0) {
                         harness.processWatermark(at);
                     }
                 }
-                best = Math.min(best, (System.nanoTime() - start) / (double) EVENTS);
+                best = Math.min(best, (System.nanoTime() - start) / (double) events);
                 harness.getOutput().clear();
             }
             return best;
@@ -98,14 +102,14 @@ public final class Bench {
             long at = 0;
             for (int round = 0; round < ROUNDS; round++) {
                 long start = System.nanoTime();
-                for (int i = 0; i < EVENTS; i++) {
+                for (int i = 0; i < events; i++) {
                     batch.add(++at * Waiting.MILLISECOND, topic, messages[i % messages.length].payload);
                     if (batch.isFull()) {
                         monitor.push(batch);
                         monitor.reports();
                     }
                 }
-                best = Math.min(best, (System.nanoTime() - start) / (double) EVENTS);
+                best = Math.min(best, (System.nanoTime() - start) / (double) events);
             }
             return best;
         }
@@ -139,8 +143,9 @@ public final class Bench {
         }
     }
 
-    /** Runs all measurements. */
+    /** Runs all measurements; the argument is the number of batches of a round, 2,000 by default. */
     public static void main(String[] arguments) throws Exception {
+        events = (arguments.length > 0 ? Integer.parseInt(arguments[0]) : BATCHES) * BATCH;
         Message[] messages = messages();
         double empty = ofOperator(new Empty(), messages);
         double library = ofLibrary(messages);
