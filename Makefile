@@ -108,9 +108,12 @@ test-postgres: setup nextest ## test the store in PostgreSQL on another release 
 	RONDEL_TEST_POSTGRES=$(abspath $(TARGET))/postgres/$(POSTGRES)/bin cargo nextest run --workspace --locked --features $(FEATURES) --test postgres
 
 # The jars have 54 MB.
-test-brokers: setup nextest .venv/ready ## write verdicts to servers of NATS and Kafka, and read topics of Kafka (installs Java and Maven)
+.PHONY: kafka-jars
+kafka-jars: setup
 	@scripts/setup kafka
 	mvn --quiet --batch-mode --file crates/rondel-sinks/tests/kafka/pom.xml dependency:copy-dependencies -DoutputDirectory=$(abspath $(TARGET))/kafka
+
+test-brokers: kafka-jars nextest .venv/ready ## write verdicts to servers of NATS and Kafka, and read topics of Kafka (installs Java and Maven)
 	RONDEL_TEST_KAFKA=$(abspath $(TARGET))/kafka cargo nextest run --workspace --locked --features $(FEATURES) --test nats --test kafka
 	cargo test --workspace --exclude rondel-bench --locked --features $(FEATURES) --lib -- nats:: kafka:: outgoing::
 
@@ -142,14 +145,16 @@ test-engines: setup .venv-engines/ready ## compare programs on Ray, Dask, Spark 
 test-ffi: setup nextest ## test the C interface: the header, programs in C and C++, wrong arguments (seconds after `make test`)
 	cargo nextest run --workspace --locked --test c_header --test c_functions --test c_programs
 
-# The native library in the jar is without optimisations. With FLINK=2.3.0 on another version.
+# The native library in the jar is without optimisations. With FLINK=2.3.0 on another version; QUICK=1 leaves out the cluster
+# of processes.
 FLINK := 2.2.1
 CONNECTOR := connectors/flink
-test-flink: setup ## test the connector for Apache Flink: jobs with failures, savepoints, other parallelisms (FLINK=2.2.1; installs a JDK and Maven)
+test-flink: setup $(if $(QUICK),,kafka-jars) ## test the connector for Apache Flink: SQL, jobs with failures, savepoints, other parallelisms; a cluster of processes with Kafka (FLINK=2.2.1, QUICK=1; installs a JDK and Maven)
 	@scripts/setup flink
 	cargo build $(PYTHON_BUILD)
 	$(CONNECTOR)/build-native $(TARGET)/debug/librondel_ffi.a $(CONNECTOR)/target/native
-	mvn --quiet --batch-mode --file $(CONNECTOR)/pom.xml verify -Dflink.version=$(FLINK) -Drondel.program=$(abspath $(TARGET))/debug/rondel
+	mvn --quiet --batch-mode --file $(CONNECTOR)/pom.xml verify -Dflink.version=$(FLINK) -Drondel.program=$(abspath $(TARGET))/debug/rondel \
+		$(if $(QUICK),,-Pcluster -Drondel.kafka=$(abspath $(TARGET))/kafka)
 
 wheel: setup .venv-python/ready ## build the wheel of the Python package with the command, in out/wheels (MANYLINUX=2_28: for older systems; PROFILE=dev: of the tests)
 ifeq ($(PROFILE),dev)

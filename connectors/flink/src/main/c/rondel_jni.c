@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "columns.h"
 #include "rondel.h"
 
 #define NATIVE(type, name) JNIEXPORT type JNICALL Java_io_rondel_flink_Native_##name
@@ -201,6 +202,19 @@ NATIVE(jbyteArray, specificationRendered)(JNIEnv *env, jclass own, jlong specifi
   return array_of_text(env, rondel_specification_rendered(SPECIFICATION(specification)));
 }
 
+/* Returns the names of all topics, each after its length. */
+NATIVE(jbyteArray, specificationTopics)(JNIEnv *env, jclass own, jlong specification) {
+  (void)own;
+  buffer all = {NULL, 0, 0, 0};
+  size_t count = rondel_specification_topics(SPECIFICATION(specification));
+  for (size_t i = 0; i < count; i++) {
+    rondel_text name = {NULL, 0};
+    rondel_specification_topic(SPECIFICATION(specification), i, &name);
+    append_text(&all, name);
+  }
+  return take(env, &all);
+}
+
 NATIVE(void, specificationFree)(JNIEnv *env, jclass own, jlong specification) {
   (void)env, (void)own;
   rondel_specification_free(SPECIFICATION(specification));
@@ -273,6 +287,28 @@ NATIVE(jint, monitorPush)(JNIEnv *env, jclass own, jlong monitor, jobject direct
 NATIVE(jint, monitorAdvance)(JNIEnv *env, jclass own, jlong monitor, jlong time) {
   (void)env, (void)own;
   return rondel_monitor_advance(MONITOR(monitor), time);
+}
+
+/* The result is the time; RONDEL_END without one. */
+NATIVE(jint, monitorDeadline)(JNIEnv *env, jclass own, jlong monitor, jlongArray out) {
+  (void)own;
+  int64_t time = 0;
+  rondel_status status = rondel_monitor_deadline(MONITOR(monitor), &time);
+  set(env, out, (jlong)time);
+  return status;
+}
+
+/* Checks columns, written as columns.h describes. */
+NATIVE(jint, monitorCheckColumns)(JNIEnv *env, jclass own, jlong monitor, jlong topic, jbyteArray time, jbyteArray columns) {
+  (void)own;
+  borrowed name = borrow(env, time);
+  borrowed written = borrow(env, columns);
+  rondel_topic of = {(uint32_t)topic, (uint32_t)((uint64_t)topic >> 32)};
+  rondel_status status = check_columns(MONITOR(monitor), of, (const char *)name.data, name.length,
+                                       (const char *)written.data, written.length);
+  give_back(env, written);
+  give_back(env, name);
+  return status;
 }
 
 NATIVE(jint, monitorFinish)(JNIEnv *env, jclass own, jlong monitor) {

@@ -36,8 +36,11 @@ final class Metrics {
         group.gauge("snapshotMillis", (Gauge<Long>) () -> snapshotMillis);
     }
 
-    /** Returns a counter by its name. */
+    /** Returns a counter by its name, or the size of the last snapshot. */
     long count(String name) {
+        if (name.equals("snapshotBytes")) {
+            return snapshotBytes;
+        }
         Counter counter =
                 switch (name) {
                     case "messages" -> messages;

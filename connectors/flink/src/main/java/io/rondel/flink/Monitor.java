@@ -33,44 +33,50 @@ final class Monitor implements AutoCloseable {
 
     /** Opens a monitor before the first message. */
     static Monitor open(Specification with) {
-        return start(with, null, false);
+        try (Compiled compiled = Compiled.of(with)) {
+            return open(compiled);
+        }
+    }
+
+    /** Opens a monitor before the first message. */
+    static Monitor open(Compiled compiled) {
+        return start(compiled, null, false);
     }
 
     /** Opens a monitor that continues from a whole snapshot, also of an edited specification. */
     static Monitor restore(Specification with, byte[] snapshot) {
-        return start(with, new byte[][] {snapshot}, true);
+        try (Compiled compiled = Compiled.of(with)) {
+            return restore(compiled, snapshot);
+        }
+    }
+
+    /** Opens a monitor that continues from a whole snapshot, also of an edited specification. */
+    static Monitor restore(Compiled compiled, byte[] snapshot) {
+        return start(compiled, new byte[][] {snapshot}, true);
     }
 
     /** Opens a monitor that continues from parts of monitors at one time. */
     static Monitor restore(Specification with, List<byte[]> parts) {
-        return start(with, parts.toArray(new byte[0][]), false);
-    }
-
-    private static Monitor start(Specification with, byte[][] saved, boolean isWhole) {
-        long[] out = new long[1];
-        int status = Native.specificationCompile(with.text().getBytes(StandardCharsets.UTF_8), out);
-        long specification = out[0];
-        try {
-            if (status != Native.OK) {
-                String rendered = specification == 0 ? "" : text(Native.specificationRendered(specification));
-                throw new RondelException(
-                        "the specification has mistakes:\n" + (rendered.isEmpty() ? lastError() : rendered));
-            }
-            status = Native.monitorOpen(specification, with.numbers(), with.texts(), saved, isWhole, out);
-            if (status != Native.OK) {
-                throw new RondelException("cannot start the monitor: " + lastError());
-            }
-            return new Monitor(out[0]);
-        } finally {
-            Native.specificationFree(specification);
+        try (Compiled compiled = Compiled.of(with)) {
+            return start(compiled, parts.toArray(new byte[0][]), false);
         }
     }
 
-    private static String text(byte[] bytes) {
+    private static Monitor start(Compiled compiled, byte[][] saved, boolean isWhole) {
+        long[] out = new long[1];
+        Specification with = compiled.specification();
+        int status = Native.monitorOpen(compiled.handle(), with.numbers(), with.texts(), saved, isWhole, out);
+        if (status != Native.OK) {
+            throw new RondelException("cannot start the monitor: " + lastError());
+        }
+        return new Monitor(out[0]);
+    }
+
+    static String text(byte[] bytes) {
         return bytes == null ? "" : new String(bytes, StandardCharsets.UTF_8);
     }
 
-    private static String lastError() {
+    static String lastError() {
         return text(Native.lastError());
     }
 
@@ -115,6 +121,25 @@ final class Monitor implements AutoCloseable {
         check("advance", Native.monitorAdvance(handle, time));
     }
 
+    /** Returns the time at which the next verdict may change without a message, or {@link Message#NO_TIME}. */
+    long deadline() {
+        int status = Native.monitorDeadline(handle, out);
+        check("find the deadline", status);
+        return status == Native.END ? Message.NO_TIME : out[0];
+    }
+
+    /**
+     * Checks columns against the fields of a topic that the specification reads. The error names the column.
+     *
+     * @param columns names and types, as {@link Columns#encoded} writes them
+     */
+    void checkColumns(long topic, String time, byte[] columns) {
+        int status = Native.monitorCheckColumns(handle, topic, time.getBytes(StandardCharsets.UTF_8), columns);
+        if (status < 0) {
+            throw new RondelException(lastError());
+        }
+    }
+
     /** Ends the trace. */
     void finish() {
         check("finish", Native.monitorFinish(handle));
@@ -152,7 +177,7 @@ final class Monitor implements AutoCloseable {
         return notices;
     }
 
-    private static String text(ByteBuffer from) {
+    static String text(ByteBuffer from) {
         int length = from.getInt();
         if (length == 0) {
             return "";

@@ -248,17 +248,7 @@ final class MonitorOperator extends AbstractStreamOperator<Verdict>
     private void emit(List<Monitor.Report> reports) {
         for (Monitor.Report report : reports) {
             checkKey(report);
-            Verdict verdict = new Verdict();
-            verdict.id = ids.of(report);
-            verdict.property = report.property();
-            verdict.severity = report.severity();
-            verdict.key = report.key();
-            verdict.verdict = Verdict.name(report.verdict());
-            verdict.timeNanos = report.time();
-            verdict.aboutNanos = report.about();
-            verdict.isAfter = report.isAfter();
-            verdict.robustness = report.robustness();
-            verdict.explanation = report.explanation();
+            Verdict verdict = Verdict.of(report, ids.of(report));
             figures.verdicts.inc();
             if (verdict.isViolated()) {
                 figures.violations.inc();

@@ -8,6 +8,7 @@ final class Native {
     static final int ABI_VERSION = 1;
 
     static final int OK = 0;
+    static final int END = 1;
     static final int ERROR_ARGUMENT = -1;
     static final int ERROR_MESSAGE = -3;
 
@@ -23,6 +24,8 @@ final class Native {
 
     static native byte[] specificationRendered(long specification);
 
+    static native byte[] specificationTopics(long specification);
+
     static native void specificationFree(long specification);
 
     /** Opens a monitor: from the beginning if {@code saved} is null, else from one whole snapshot or from parts. */
@@ -36,6 +39,10 @@ final class Native {
     static native int monitorPush(long monitor, ByteBuffer direct, int count, long[] out);
 
     static native int monitorAdvance(long monitor, long time);
+
+    static native int monitorDeadline(long monitor, long[] out);
+
+    static native int monitorCheckColumns(long monitor, long topic, byte[] time, byte[] columns);
 
     static native int monitorFinish(long monitor);
 

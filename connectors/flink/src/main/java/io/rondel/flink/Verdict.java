@@ -42,12 +42,28 @@ public class Verdict implements Serializable {
     /** The explanation of a violation as JSON; empty unless {@link Specification#withExplanations} was called. */
     public String explanation;
 
+    /** Returns the verdict that the library reported. */
+    static Verdict of(Monitor.Report report, String id) {
+        Verdict verdict = new Verdict();
+        verdict.id = id;
+        verdict.property = report.property();
+        verdict.severity = report.severity();
+        verdict.key = report.key();
+        verdict.verdict = name(report.verdict());
+        verdict.timeNanos = report.time();
+        verdict.aboutNanos = report.about();
+        verdict.isAfter = report.isAfter();
+        verdict.robustness = report.robustness();
+        verdict.explanation = report.explanation();
+        return verdict;
+    }
+
     /** Whether the property is violated. */
     public boolean isViolated() {
         return NAMES[1].equals(verdict);
     }
 
-    static String name(int constant) {
+    private static String name(int constant) {
         return constant >= 0 && constant < NAMES.length ? NAMES[constant] : "unknown";
     }
 

@@ -95,6 +95,16 @@ final class Fleet implements Serializable {
                 verdict.verdict);
     }
 
+    /** Returns the time of a verdict that {@link #shown(Verdict)} returned; the greatest for inconclusive ones. */
+    static long nanos(String shown) {
+        int at = shown.indexOf(" at ");
+        if (at < 0) {
+            return Long.MAX_VALUE;
+        }
+        String seconds = shown.substring(at + " at ".length(), shown.indexOf(" about "));
+        return new java.math.BigDecimal(seconds).movePointRight(9).longValueExact();
+    }
+
     /** Asserts that verdicts are the expected ones, in any order. */
     static void assertSame(List<String> expected, List<Verdict> verdicts) {
         List<String> missing = new ArrayList<>(expected);
