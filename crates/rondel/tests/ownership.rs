@@ -3,8 +3,6 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // the helpers are tests as well
 
-mod support;
-
 use std::io::Read as _;
 use std::process::Command;
 use std::sync::Arc;
@@ -17,8 +15,9 @@ use rondel_net::dds::{
 };
 use rondel_testkit::{LIMIT, Process};
 use serde_json::Value;
-use support::network::dds_domain;
-use support::{Folder, start_rondel};
+
+use crate::support::network::dds_domain;
+use crate::support::{Folder, start_rondel};
 
 const DOMAIN: &str = "RONDEL_TEST_DOMAIN";
 const STRENGTH: &str = "RONDEL_TEST_STRENGTH";
@@ -69,7 +68,7 @@ fn child_publishes() {
 fn publisher(domain: &str, strength: i32) -> Process {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command
-        .args(["--exact", "child_publishes", "--ignored", "--nocapture"])
+        .args(["--exact", "ownership::child_publishes", "--ignored", "--nocapture"])
         .env(DOMAIN, domain)
         .env(STRENGTH, strength.to_string());
     let mut publisher = Process::start(command);

@@ -29,6 +29,7 @@ mod metrics;
 mod mqtt;
 mod not_evaluated;
 mod own_files;
+mod ownership;
 mod parameters;
 mod picture;
 mod publishing;

@@ -107,6 +107,10 @@ fn fields_of_another_library_are_read_as_from_json() {
             let mut reader = JsonDecoder::new(TopicId(0), &projection, None, TimeUnit::Seconds);
             reader.decode(json.as_bytes(), Timestamp::ZERO, &mut expected).unwrap();
             let (own, other) = (found(&projection, &block, 0), found(&projection, &expected, 0));
+            // In a union with an array, bytes come in its place.
+            if own[0] == Found::Invalid && matches!(path.0.last(), Some(Segment::Index(_))) {
+                continue;
+            }
             assert_eq!(own, other, "line {line}: {path}");
             count += u32::from(!matches!(own[0], Found::Absent | Found::Invalid));
         }
