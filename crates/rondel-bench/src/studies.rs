@@ -14,7 +14,7 @@ use crate::measurements::reported;
 use crate::options::{Places, duration};
 use crate::report::Report;
 use crate::runs::Runs;
-use crate::{chain, mesa, roundtrip, standby, throughput};
+use crate::{chain, clocks, mesa, roundtrip, standby, throughput};
 
 /// The options for results of a study.
 #[derive(Debug, Args)]
@@ -288,6 +288,49 @@ impl ThroughputOptions {
         self.places.written("throughput", |report, runs| {
             let measured = throughput::measure(&plan, runs)?;
             report.add("throughput", &measured, throughput::tables(&measured));
+            Ok(())
+        })
+    }
+}
+
+#[derive(Debug, Args)]
+pub struct ClocksOptions {
+    /// Let clocks be wrong by up to each of these times
+    #[arg(long, value_name = "TIMES", value_delimiter = ',', default_value = "0us,100us,1ms,5ms,10ms", value_parser = duration)]
+    pub errors: Vec<Duration>,
+    /// Simulate N pairs of clocks
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    pub clocks: u64,
+    /// Send N messages with each pair of clocks
+    #[arg(long, value_name = "N", default_value_t = 2000, value_parser = clap::value_parser!(u64).range(2..=1_000_000))]
+    pub events: u64,
+    /// Send a message every TIME, on average
+    #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = duration)]
+    pub gap: Duration,
+    /// Seed the generator with N
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    #[command(flatten)]
+    pub places: StudyPlaces,
+}
+
+impl ClocksOptions {
+    /// Simulates.
+    ///
+    /// # Errors
+    /// When the results cannot be written.
+    pub fn run(&self) -> Result<()> {
+        let plan = clocks::Plan {
+            errors: self.errors.clone(),
+            clocks: self.clocks,
+            events: self.events,
+            gap: self.gap,
+            seed: self.seed,
+        };
+        self.places.written("clocks", |report, runs| {
+            let simulated = clocks::measure(&plan, runs)?;
+            report.marks(clocks::marks(&simulated));
+            report.add("clocks", &simulated, [clocks::table(&simulated)]);
             Ok(())
         })
     }
