@@ -24,7 +24,7 @@ use crate::link::{Counter, PATIENCE, parse, wait_subscribed};
 use crate::options::duration;
 use crate::order::{Node, Sender};
 use crate::table::quantile;
-use crate::throughput::{Sink, Source};
+use crate::throughput::{Feed, Sink, Source};
 use crate::traces::Trace;
 use crate::{say, udp};
 
@@ -62,6 +62,8 @@ enum Role {
     Owner(Owner),
     /// Publish the messages of a pattern
     Source(Source),
+    /// Publish messages with their times
+    Feed(Feed),
     /// Count the messages of a pattern
     Sink(Sink),
 }
@@ -161,6 +163,7 @@ impl Peer {
             Role::UdpEcho => udp::echo(),
             Role::Owner(owner) => owner.run(),
             Role::Source(source) => source.run(),
+            Role::Feed(feed) => feed.run(),
             Role::Sink(sink) => sink.run(),
         }
     }

@@ -259,11 +259,23 @@ pub struct ThroughputOptions {
     /// Publish N messages in each run, by all participants together
     #[arg(long, value_name = "N", default_value_t = 200_000, value_parser = clap::value_parser!(u64).range(100..=50_000_000))]
     pub length: u64,
+    /// Measure a monitor that aligns the messages of these numbers of publishers, beside a plain subscriber; `none` for none
+    #[arg(long, value_name = "NUMBERS", value_delimiter = ',', default_value = "2,8,32", value_parser = publishers)]
+    pub aligned: Vec<Option<usize>>,
     /// Measure each N times, by turns
     #[arg(long, value_name = "N", default_value_t = 3)]
     pub repeat: usize,
     #[command(flatten)]
     pub places: StudyPlaces,
+}
+
+/// Reads a number of publishers.
+fn publishers(text: &str) -> std::result::Result<Option<usize>, String> {
+    if text == "none" {
+        return Ok(None);
+    }
+    let number = text.parse::<usize>().ok().filter(|number| (1..=64).contains(number));
+    number.map(Some).ok_or_else(|| "a number from 1 to 64, or none".to_owned())
 }
 
 /// Reads a number of participants.
@@ -277,17 +289,20 @@ impl ThroughputOptions {
     ///
     /// # Errors
     /// When the measurement fails, or its results cannot be written.
-    pub fn run(&self) -> Result<()> {
+    pub fn run(&self, rondel: &Path) -> Result<()> {
         let plan = throughput::Plan {
             networks: self.networks.clone(),
             participants: self.participants.clone(),
             sizes: self.sizes.clone(),
             messages: self.length,
             repeat: self.repeat,
+            aligned: self.aligned.iter().copied().flatten().collect(),
         };
         self.places.written("throughput", |report, runs| {
             let measured = throughput::measure(&plan, runs)?;
             report.add("throughput", &measured, throughput::tables(&measured));
+            let aligned = throughput::measure_aligned(rondel, &plan, runs)?;
+            report.add("aligned", &aligned, [throughput::table_of_aligned(&aligned)]);
             Ok(())
         })
     }

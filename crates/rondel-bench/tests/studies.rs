@@ -168,7 +168,8 @@ fn round_trips_are_measured_beside_datagrams() {
 
 #[test]
 fn every_subscriber_of_a_pattern_receives_all() {
-    let arguments = ["--participants", "2,4", "--sizes", "4,64", "--length", "400", "--repeat", "1"];
+    let mut arguments = vec!["--participants", "2,4", "--sizes", "4,64", "--length", "400", "--repeat", "1"];
+    arguments.extend(["--aligned", "none"]);
     let runs = study("throughput", &arguments);
     // Three patterns on two networks, with two participants, with four, and with another size.
     assert_eq!(runs.len(), 3 * 2 * 3);
@@ -178,6 +179,37 @@ fn every_subscriber_of_a_pattern_receives_all() {
         let all = if run["pattern"] == "S2" && run["participants"] == 4 { 399 } else { all };
         assert!(run["received"] == all && run["rate"].as_f64() > Some(0.0), "{run}");
     }
+}
+
+#[test]
+fn a_monitor_receives_all_that_it_aligns() {
+    if !has_rondel() {
+        return;
+    }
+    let mut arguments = vec!["--participants", "2", "--sizes", "4", "--length", "600", "--repeat", "1"];
+    arguments.extend(["--aligned", "3"]);
+    let runs = study("throughput", &arguments);
+    let aligned: Vec<&Value> = runs.iter().filter(|run| run["subscriber"].is_string()).collect();
+    // Three subscribers on two networks.
+    assert_eq!(aligned.len(), 3 * 2);
+    assert!(aligned.iter().all(|run| run["received"] == 600 && run["rate"].as_f64() > Some(0.0)), "{runs:?}");
+    let late = |run: &Value| run["late"].as_u64().unwrap();
+    assert!(aligned.iter().all(|run| run["subscriber"] == "wait" || late(run) == 0), "{runs:?}");
+}
+
+#[test]
+fn errors_of_clocks_are_simulated_alike() {
+    let arguments = ["--errors", "0us,10ms", "--clocks", "3", "--events", "200"];
+    let runs = study("clocks", &arguments);
+    // One node and two, each with six settings.
+    assert_eq!(runs.len(), 2 * 2 * 6);
+    let late = |run: &Value| run["late"].as_u64().unwrap();
+    assert!(runs.iter().all(|run| run["events"] == 600 && late(run) < 600), "{runs:?}");
+    assert!(runs.iter().all(|run| run["setting"] != "markers" || late(run) == 0), "{runs:?}");
+    assert_eq!(study("clocks", &arguments), runs);
+    let (status, said) = bench(&["clocks", "--errors", "1"], None);
+    assert!(status == Some(2) && said.contains("a time such as 10us"), "{said}");
+    assert_eq!(bench(&["throughput", "--aligned", "0"], None).0, Some(2));
 }
 
 #[test]

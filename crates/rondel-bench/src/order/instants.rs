@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use nix::sys::signal::Signal;
@@ -63,7 +63,7 @@ impl Node {
         }
         let begun = now().as_nanos();
         let begin = first(begun);
-        let started = std::time::Instant::now() + Duration::from_nanos((begin - begun).unsigned_abs());
+        let started = Instant::now() + Duration::from_nanos((begin - begun).unsigned_abs());
         topic.send(Send::Complete(Timestamp::from_nanos(begin - 1)))?;
         for number in 0..self.count {
             let passed = self.period.saturating_mul(number);
