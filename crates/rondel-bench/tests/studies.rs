@@ -345,3 +345,68 @@ fn modes_that_the_kernel_lacks_are_named_in_the_tables() {
         assert!(page.contains(&format!("<!--ours containers.{key}-->{text}<!--end-->")), "{key}");
     }
 }
+
+#[test]
+fn figures_of_alignment_come_from_the_runs() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("study-alignment");
+    fs::create_dir_all(&folder).unwrap();
+    let machine = r#""machine":{"cpu":"C","cores":2,"kernel":"Linux","load":"0.1","command":"rondel-bench order --events 10","date":"2026-11-30","commit":"abc"}"#;
+    let of = |setting: &str, count: &str, p50: &str| {
+        format!(
+            r#"{{"setting":"{setting}","misordered":1,"mixed":{count},"late":{count},"latency_us":[{p50},2e4,3e4]}}"#
+        )
+    };
+    let settings = |p50: &str| {
+        [of("arrival", "3", "1"), of("max_wait 5 ms", "4", p50), of("markers", "0", p50)].join(",")
+    };
+    let cell = |settings: &str| {
+        let at = r#""network":"zenoh","period_us":10000.0,"delay_ms":50.0"#;
+        format!(r#"{{{at},"events":10,"arrived":10,"instants":10,"settings":[{settings}]}}"#)
+    };
+    let json = |section: &str, cells: &str| format!(r#"{{{machine},"order":[],"{section}":[{cells}]}}"#);
+    fs::write(folder.join("order.json"), json("instants", &cell(&settings("1e3")))).unwrap();
+    // Nothing is released with the wait, nor with markers.
+    let none = cell(&settings("null")).replace("50.0", "200.0");
+    let slow = format!("{},{none}", cell(&settings("5e4")));
+    fs::write(folder.join("slow.json"), format!(r#"{{{machine},"order":[{slow}]}}"#)).unwrap();
+    let lines = |runs: &[String]| {
+        let runs = runs.iter().map(|run| format!("{{\"run\":{{{run}}}}}\n"));
+        format!("{{{machine}}}\n{}", runs.collect::<String>())
+    };
+    let clock = |error: &str, p50: &str| {
+        let of =
+            r#""publishers":"multi-node","setting":"max_wait 5 ms","events":200,"misordered":1,"late":3"#;
+        format!(r#"{of},"error_ms":{error},"delay_ms":[{p50},9.0]"#)
+    };
+    fs::write(folder.join("clocks.jsonl"), lines(&[clock("0.1", "4.5"), clock("10.0", "null")])).unwrap();
+    let aligned = |subscriber: &str, rate: &str, late: &str| {
+        let of = r#""network":"dds","publishers":2,"bytes":22,"received":100"#;
+        format!(r#"{of},"subscriber":"{subscriber}","rate":{rate},"late":{late}"#)
+    };
+    let pattern = r#""network":"dds","pattern":"S2","participants":2,"bytes":4,"rate":7.0"#.to_owned();
+    let runs =
+        [pattern, aligned("plain", "100", "0"), aligned("wait", "40", "1"), aligned("wait", "60", "2")];
+    fs::write(folder.join("throughput.jsonl"), lines(&runs)).unwrap();
+    fill(&folder, "order");
+    let page = fs::read_to_string(folder.join("studies.md")).unwrap();
+    for (key, text) in [
+        ("instants.zenoh.10000us", "30.00 %"),
+        ("instants.zenoh.markers", "0 of 10"),
+        ("instants.zenoh.wait", "4 of 10"),
+        ("slow.zenoh.50.arrival", "10.0 %"),
+        ("slow.zenoh.50.wait", "50.0 %"),
+        ("slow.zenoh.50.wait.p50", "50.00"),
+        ("slow.zenoh.50.markers", "10.0 %"),
+        ("slow.zenoh.50.markers.p99", "20.00"),
+        ("slow.zenoh.200.wait.p50", "-"),
+        ("clocks.multi-node.0.1.wait5", "0.50 / 1.50 / 4.50"),
+        ("clocks.multi-node.10.wait5", "0.50 / 1.50 / -"),
+        ("throughput.dds.S2.2.4", "7"),
+        ("aligned.dds.2.plain", "100"),
+        ("aligned.dds.2.wait", "50"),
+        ("aligned.dds.2.wait.of-plain", "0.50"),
+        ("aligned.dds.2.wait.late", "1.5 %"),
+    ] {
+        assert!(page.contains(&format!("<!--ours {key}-->{text}<!--end-->")), "{key}");
+    }
+}
