@@ -129,9 +129,8 @@ def clocks(runs):
     for run in runs:
         setting = re.sub(r"max_wait (\d+) ms", r"wait\1", run["setting"])
         shares = [f"{run[count] / max(run['events'], 1) * 100:.2f}" for count in ("misordered", "late")]
-        median_ms = run["delay_ms"][0]
-        delay = "-" if median_ms is None else f"{median_ms:.2f}"
-        yield f"clocks.{run['publishers']}.{run['error_ms']:g}.{setting}", " / ".join([*shares, delay])
+        delays = ["-" if delay is None else f"{delay:.2f}" for delay in run["delay_ms"]]
+        yield f"clocks.{run['publishers']}.{run['error_ms']:g}.{setting}", " / ".join(shares + delays)
 
 
 def chain_figures(of):

@@ -257,8 +257,8 @@ def clocks(results):
     for place, (setting, of) in enumerate(groups(runs, lambda run: run["setting"]).items()):
         wrong = [(run["error_ms"], (run["misordered"] + run["late"]) / max(run["events"], 1) * 100) for run in of]
         line(row[0], place, setting, wrong)
-        line(row[1], place, setting, [(run["error_ms"], run["delay_ms"][0]) for run in of if run["delay_ms"][0] is not None])
-    for axes, measure in zip(row, ("misordered or late, %", "delay by alignment, median, ms")):
+        line(row[1], place, setting, [(run["error_ms"], run["delay_ms"][1]) for run in of if run["delay_ms"][1] is not None])
+    for axes, measure in zip(row, ("misordered or late, %", "delay by alignment, p99, ms")):
         finish(axes, "error of clocks, up to ms", measure, is_single=False)
     return figure
 
