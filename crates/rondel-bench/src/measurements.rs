@@ -222,6 +222,7 @@ fn orders(options: &OrderOptions, report: &mut Report) -> Result<()> {
     let ended = order::measure(&plan, &mut measured);
     let order::Measured { cells, instants } = &measured;
     report.marks(order::marks(cells));
+    report.marks([order::mark_of_instants(instants)]);
     report.add("order", cells, order::tables(cells));
     report.add("instants", instants, [order::table_of_instants(instants)]);
     ended

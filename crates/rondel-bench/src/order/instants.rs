@@ -20,6 +20,7 @@ use crate::child::{Child, Stdout};
 use crate::failure::{Result, io_error};
 use crate::join::Join;
 use crate::link::{Link, Network, PATIENCE};
+use crate::report::Mark;
 use crate::table::{Table, quantile};
 use crate::{program, say};
 
@@ -202,6 +203,13 @@ impl Instants {
     }
 }
 
+/// Returns the mark.
+pub fn mark(all: &[Instants]) -> Mark {
+    let markers = all.iter().flat_map(|cell| &cell.settings).filter(|c| c.setting == Setting::Markers);
+    let mixed: u64 = markers.map(|computed| computed.mixed).sum();
+    Mark::at_most("two nodes: instants mixed with markers", mixed as f64, 0.0, "")
+}
+
 /// Returns the table.
 pub fn table(all: &[Instants]) -> Table {
     let heads = ["network", "period", "setting", "instants", "mixed", "late", "p50 ms", "p99 ms", "max ms"];
@@ -277,6 +285,7 @@ mod tests {
             settings: vec![computed],
         };
         assert!(cell.line().contains("40 instants, 3 mixed"), "{}", cell.line());
+        assert!(!mark(std::slice::from_ref(&cell)).met() && mark(&[]).met());
         let text = table(&[cell]).markdown();
         assert!(text.contains("| DDS | 100 us | markers | 40 | 3 | 1 | 1.00 | 2.00 | - |"), "{text}");
     }

@@ -247,6 +247,11 @@ pub fn tables(cells: &[Cell]) -> Vec<Table> {
     vec![by_setting(cells), by_period(cells)]
 }
 
+/// Returns the mark of the instants.
+pub fn mark_of_instants(all: &[Instants]) -> Mark {
+    instants::mark(all)
+}
+
 /// Returns the table of the instants.
 pub fn table_of_instants(all: &[Instants]) -> Table {
     instants::table(all)
