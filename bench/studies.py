@@ -92,6 +92,47 @@ def order(results):
             yield f"order.{network}.wait", f"{late} of {sum(cell['arrived'] for cell in slow):,}"
 
 
+def instants(cells):
+    """Of two nodes: instants without a computation on the messages of both."""
+    for cell in cells:
+        share = cell["settings"][0]["mixed"] / max(cell["instants"], 1)
+        yield f"instants.{cell['network']}.{cell['period_us']:g}us", f"{share * 100:.2f} %"
+    for network, of in groups(cells, lambda cell: cell["network"]).items():
+        for setting, least, name in ("markers", 0, "markers"), ("max_wait 5 ms", 1000, "wait"):
+            here = [cell for cell in of if cell["period_us"] >= least]
+            if here:
+                mixed = sum(s["mixed"] for cell in here for s in cell["settings"] if s["setting"] == setting)
+                yield f"instants.{network}.{name}", f"{mixed:,} of {sum(cell['instants'] for cell in here):,}"
+
+
+def ms(us):
+    """Milliseconds; a setting that releases nothing has none."""
+    return "-" if us is None else f"{us / 1e3:.2f}"
+
+
+def slow(cells):
+    """One of two topics behind a slow link."""
+    for cell in cells:
+        name = f"slow.{cell['network']}.{cell['delay_ms']:g}"
+        sent = max(cell["events"], 1)
+        yield f"{name}.arrival", f"{cell['settings'][0]['misordered'] / sent * 100:.1f} %"
+        for setting in cell["settings"]:
+            short = {"markers": "markers", "max_wait 5 ms": "wait"}.get(setting["setting"])
+            if short:
+                wrong = setting["misordered"] + setting["late"]
+                yield f"{name}.{short}", f"{wrong / sent * 100:.1f} %"
+                yield f"{name}.{short}.p50", ms(setting["latency_us"][0])
+                yield f"{name}.{short}.p99", ms(setting["latency_us"][1])
+
+
+def clocks(runs):
+    for run in runs:
+        setting = re.sub(r"max_wait (\d+) ms", r"wait\1", run["setting"])
+        shares = [f"{run[count] / max(run['events'], 1) * 100:.2f}" for count in ("misordered", "late")]
+        delays = ["-" if delay is None else f"{delay:.2f}" for delay in run["delay_ms"]]
+        yield f"clocks.{run['publishers']}.{run['error_ms']:g}.{setting}", " / ".join(shares + delays)
+
+
 def chain_figures(of):
     """The figures of runs of the chain with the same settings, by their names."""
     times = {name: [us for run in of for us in run[f"{name}_us"]] for name in ("latency", "age", "reaction")}
@@ -267,10 +308,28 @@ def mesa(runs):
 
 
 def throughput(runs):
+    yield from aligned([run for run in runs if "subscriber" in run])
+    patterns = [run for run in runs if "pattern" in run]
     for (network, pattern, participants, size), of in groups(
-        runs, lambda run: (run["network"], run["pattern"], run["participants"], run["bytes"])
+        patterns, lambda run: (run["network"], run["pattern"], run["participants"], run["bytes"])
     ).items():
         yield f"throughput.{network}.{pattern}.{participants}.{size}", f"{median([run['rate'] for run in of]):,.0f}"
+
+
+def aligned(runs):
+    """Many publishers to one subscriber, which aligns their messages or counts them."""
+    rates = {}
+    for (network, publishers, subscriber), of in groups(
+        runs, lambda run: (run["network"], run["publishers"], run["subscriber"])
+    ).items():
+        name = f"aligned.{network}.{publishers}.{subscriber}"
+        rate = rates[network, publishers, subscriber] = median([run["rate"] for run in of])
+        yield name, f"{rate:,.0f}"
+        late = sum(run["late"] for run in of) / max(sum(run["received"] for run in of), 1)
+        yield f"{name}.late", f"{late * 100:.1f} %"
+        plain = rates.get((network, publishers, "plain"))
+        if plain:
+            yield f"{name}.of-plain", f"{rate / plain:.2f}"
 
 
 def autoware(folder):
@@ -316,7 +375,12 @@ def figures(folder):
             yield f"run.{study.__name__}", run_line(folder, study.__name__)
             if results.get(study.__name__):
                 yield from study(results)
-    for study in (chain, failover, standby, roundtrip, mesa, throughput, containers, chain_containers):
+            yield from instants(results.get("instants") or [])
+    path = folder / "slow.json"
+    if path.is_file():
+        yield "run.slow", run_line(folder, "slow")
+        yield from slow(json.loads(path.read_text()).get("order") or [])
+    for study in (chain, failover, standby, roundtrip, mesa, throughput, clocks, containers, chain_containers):
         path = folder / f"{study.__name__}.jsonl"
         if path.is_file():
             lines = [json.loads(line) for line in path.read_text().splitlines()]

@@ -13,6 +13,8 @@ c-failover.svg:    distribution of the time until a take-over.
 c-standby.svg:     the same of a standby monitor, by network.
 d-mesa.svg:        time and memory by monitors and by workers.
 e-misordered.svg:  share of misordered messages by period.
+e-clocks.svg:      share of misordered and late messages, and the delay, by the error of clocks.
+e-slow.svg:        share of late messages, and the latency, by the delay of a slow link.
 e-patterns.svg:    messages per second of three patterns by participants and by size.
 """
 
@@ -39,10 +41,10 @@ class Results:
     def __init__(self, folder):
         self.folder = folder
 
-    def json(self, name):
+    def json(self, name, section=None):
         path = self.folder / f"{name}.json"
         results = json.loads(path.read_text()) if path.is_file() else {}
-        return results.get(name) or None
+        return results.get(section or name) or None
 
     def runs(self, name):
         path = self.folder / f"{name}.jsonl"
@@ -113,7 +115,7 @@ def seconds(results):
 
 def throughput(results):
     runs = results.runs("throughput")
-    runs = [run for run in runs or [] if run["pattern"] == "S1" and run["participants"] == 2]
+    runs = [run for run in runs or [] if run.get("pattern") == "S1" and run["participants"] == 2]
     if not runs:
         return None
     figure, axes = plt.subplots(figsize=(6, 3))
@@ -247,8 +249,37 @@ def misordered(results):
     return figure
 
 
+def clocks(results):
+    runs = [run for run in results.runs("clocks") or [] if run["publishers"] == "multi-node" and run["setting"] != "arrival"]
+    if not runs:
+        return None
+    figure, row = plt.subplots(1, 2, figsize=(8, 3))
+    for place, (setting, of) in enumerate(groups(runs, lambda run: run["setting"]).items()):
+        wrong = [(run["error_ms"], (run["misordered"] + run["late"]) / max(run["events"], 1) * 100) for run in of]
+        line(row[0], place, setting, wrong)
+        line(row[1], place, setting, [(run["error_ms"], run["delay_ms"][1]) for run in of if run["delay_ms"][1] is not None])
+    for axes, measure in zip(row, ("misordered or late, %", "delay by alignment, p99, ms")):
+        finish(axes, "error of clocks, up to ms", measure, is_single=False)
+    return figure
+
+
+def slow(results):
+    cells = results.json("slow", "order")
+    if not cells:
+        return None
+    shown = [(cell, s) for cell in cells for s in cell["settings"] if s["setting"] in ("markers", "max_wait 5 ms")]
+    figure, row = plt.subplots(1, 2, figsize=(8, 3))
+    for place, ((setting, network), of) in enumerate(groups(shown, lambda pair: (pair[1]["setting"], pair[0]["network"])).items()):
+        label = f"{NETWORKS[network]}, {setting}"
+        line(row[0], place, label, [(cell["delay_ms"], s["late"] / max(cell["events"], 1) * 100) for cell, s in of])
+        line(row[1], place, label, [(cell["delay_ms"], s["latency_us"][1] / 1e3) for cell, s in of if s["latency_us"][1] is not None])
+    for axes, measure in zip(row, ("late, %", "latency, p99, ms")):
+        finish(axes, "delay of the slow link, ms", measure, is_single=False)
+    return figure
+
+
 def patterns(results):
-    runs = results.runs("throughput")
+    runs = [run for run in results.runs("throughput") or [] if "pattern" in run]
     if not runs:
         return None
     networks = list(groups(runs, lambda run: run["network"]))
@@ -276,6 +307,8 @@ FIGURES = {
     "c-standby": (standby, "standby"),
     "d-mesa": (mesa, "mesa"),
     "e-misordered": (misordered, "order"),
+    "e-clocks": (clocks, "clocks"),
+    "e-slow": (slow, "slow"),
     "e-patterns": (patterns, "throughput"),
 }
 

@@ -11,6 +11,7 @@ mod autoware;
 mod broker;
 mod chain;
 mod child;
+mod clocks;
 mod engine;
 mod failover;
 mod failure;

@@ -74,7 +74,8 @@ impl Arguments {
             Command::Failover(options) => options.run(),
             Command::Standby(options) => options.run(&rondel),
             Command::Roundtrip(options) => options.run(),
-            Command::Throughput(options) => options.run(),
+            Command::Throughput(options) => options.run(&rondel),
+            Command::Clocks(options) => options.run(),
             Command::Mesa(options) => options.run(&rondel),
             Command::Engine(engine) => engine.run(),
             Command::Align(align) => align.run(),
@@ -215,12 +216,16 @@ fn orders(options: &OrderOptions, report: &mut Report) -> Result<()> {
         delays: options.delays.clone(),
         events: options.events,
         seconds: options.seconds,
+        instants: options.instants.iter().copied().flatten().collect(),
     };
-    let mut cells = Vec::new();
-    let measured = order::measure(&plan, &mut cells, |cell| say(&cell.line()));
-    report.marks(order::marks(&cells));
-    report.add("order", &cells, order::tables(&cells));
-    measured
+    let mut measured = order::Measured::default();
+    let ended = order::measure(&plan, &mut measured);
+    let order::Measured { cells, instants } = &measured;
+    report.marks(order::marks(cells));
+    report.marks([order::mark_of_instants(instants)]);
+    report.add("order", cells, order::tables(cells));
+    report.add("instants", instants, [order::table_of_instants(instants)]);
+    ended
 }
 
 fn brokered(rondel: &Path, options: &MqttOptions, report: &mut Report) -> Result<()> {

@@ -11,7 +11,8 @@ use crate::engine::Engine;
 use crate::link::Network;
 use crate::peer::Peer;
 use crate::studies::{
-    ChainOptions, FailoverOptions, MesaOptions, RoundtripOptions, StandbyOptions, ThroughputOptions,
+    ChainOptions, ClocksOptions, FailoverOptions, MesaOptions, RoundtripOptions, StandbyOptions,
+    ThroughputOptions,
 };
 use crate::wire::Wire;
 
@@ -50,7 +51,7 @@ pub enum Command {
     Properties(PropertiesOptions),
     /// Measure properties by key, quantifiers, dense time, robustness and a thousand properties, from a file
     Language(LanguageOptions),
-    /// Measure order, losses and latency of two topics, for each setting of alignment
+    /// Measure order, losses and latency of two topics, of one node and of two, for each setting of alignment
     Order(OrderOptions),
     /// Measure MQTT beside mosquitto's own clients
     Mqtt(MqttOptions),
@@ -72,6 +73,8 @@ pub enum Command {
     Roundtrip(RoundtripOptions),
     /// Measure messages per second of three patterns, by the number of participants and the size of messages
     Throughput(ThroughputOptions),
+    /// Simulate alignment with errors of clocks
+    Clocks(ClocksOptions),
     /// Measure the time until ready, and memory
     Footprint(FootprintOptions),
     /// Measure steps of the engine, without decoding
@@ -235,6 +238,9 @@ pub struct OrderOptions {
     /// Send for at most SECONDS for each of them
     #[arg(long, value_name = "SECONDS", default_value_t = 2.0)]
     pub seconds: f64,
+    /// Publish from two nodes, a message each every TIME, for each of these; `none` for none
+    #[arg(long, value_name = "TIMES", value_delimiter = ',', default_value = "100us,1ms,10ms,100ms", value_parser = instants)]
+    pub instants: Vec<Option<Duration>>,
     #[command(flatten)]
     pub places: Places,
 }
@@ -315,6 +321,11 @@ pub struct Traces {
     pub folder: PathBuf,
     #[command(flatten)]
     pub selection: Selection,
+}
+
+/// Reads a time from one instant to the next.
+fn instants(text: &str) -> std::result::Result<Option<Duration>, String> {
+    if text == "none" { Ok(None) } else { duration(text).map(Some) }
 }
 
 /// Reads a time such as `10us`.

@@ -22,9 +22,9 @@ use crate::join::Join;
 use crate::latency::ping;
 use crate::link::{Counter, PATIENCE, parse, wait_subscribed};
 use crate::options::duration;
-use crate::order::Sender;
+use crate::order::{Node, Sender};
 use crate::table::quantile;
-use crate::throughput::{Sink, Source};
+use crate::throughput::{Feed, Sink, Source};
 use crate::traces::Trace;
 use crate::{say, udp};
 
@@ -50,6 +50,8 @@ enum Role {
     Drive(Driver),
     /// Publish bursts on two topics
     Bursts(Sender),
+    /// Publish a message on one topic at each instant
+    Node(Node),
     /// Send every datagram back
     UdpEcho,
     /// Pass the messages of a chain on, or begin it
@@ -60,6 +62,8 @@ enum Role {
     Owner(Owner),
     /// Publish the messages of a pattern
     Source(Source),
+    /// Publish messages with their times
+    Feed(Feed),
     /// Count the messages of a pattern
     Sink(Sink),
 }
@@ -153,11 +157,13 @@ impl Peer {
             Role::Echo(subscriber) => subscriber.run(true),
             Role::Drive(driver) => driver.run(),
             Role::Bursts(sender) => sender.run(),
+            Role::Node(node) => node.run(),
             Role::Stage(stage) => stage.run(),
             Role::Hold(hold) => hold.run(),
             Role::UdpEcho => udp::echo(),
             Role::Owner(owner) => owner.run(),
             Role::Source(source) => source.run(),
+            Role::Feed(feed) => feed.run(),
             Role::Sink(sink) => sink.run(),
         }
     }

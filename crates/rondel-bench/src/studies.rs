@@ -14,7 +14,7 @@ use crate::measurements::reported;
 use crate::options::{Places, duration};
 use crate::report::Report;
 use crate::runs::Runs;
-use crate::{chain, mesa, roundtrip, standby, throughput};
+use crate::{chain, clocks, mesa, roundtrip, standby, throughput};
 
 /// The options for results of a study.
 #[derive(Debug, Args)]
@@ -259,11 +259,23 @@ pub struct ThroughputOptions {
     /// Publish N messages in each run, by all participants together
     #[arg(long, value_name = "N", default_value_t = 200_000, value_parser = clap::value_parser!(u64).range(100..=50_000_000))]
     pub length: u64,
+    /// Measure a monitor that aligns the messages of these numbers of publishers, beside a plain subscriber; `none` for none
+    #[arg(long, value_name = "NUMBERS", value_delimiter = ',', default_value = "2,8,32", value_parser = publishers)]
+    pub aligned: Vec<Option<usize>>,
     /// Measure each N times, by turns
     #[arg(long, value_name = "N", default_value_t = 3)]
     pub repeat: usize,
     #[command(flatten)]
     pub places: StudyPlaces,
+}
+
+/// Reads a number of publishers.
+fn publishers(text: &str) -> std::result::Result<Option<usize>, String> {
+    if text == "none" {
+        return Ok(None);
+    }
+    let number = text.parse::<usize>().ok().filter(|number| (1..=64).contains(number));
+    number.map(Some).ok_or_else(|| "a number from 1 to 64, or none".to_owned())
 }
 
 /// Reads a number of participants.
@@ -277,17 +289,63 @@ impl ThroughputOptions {
     ///
     /// # Errors
     /// When the measurement fails, or its results cannot be written.
-    pub fn run(&self) -> Result<()> {
+    pub fn run(&self, rondel: &Path) -> Result<()> {
         let plan = throughput::Plan {
             networks: self.networks.clone(),
             participants: self.participants.clone(),
             sizes: self.sizes.clone(),
             messages: self.length,
             repeat: self.repeat,
+            aligned: self.aligned.iter().copied().flatten().collect(),
         };
         self.places.written("throughput", |report, runs| {
             let measured = throughput::measure(&plan, runs)?;
             report.add("throughput", &measured, throughput::tables(&measured));
+            let aligned = throughput::measure_aligned(rondel, &plan, runs)?;
+            report.add("aligned", &aligned, [throughput::table_of_aligned(&aligned)]);
+            Ok(())
+        })
+    }
+}
+
+#[derive(Debug, Args)]
+pub struct ClocksOptions {
+    /// Let clocks be wrong by up to each of these times
+    #[arg(long, value_name = "TIMES", value_delimiter = ',', default_value = "0us,100us,1ms,5ms,10ms", value_parser = duration)]
+    pub errors: Vec<Duration>,
+    /// Simulate N pairs of clocks
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    pub clocks: u64,
+    /// Send N messages with each pair of clocks
+    #[arg(long, value_name = "N", default_value_t = 2000, value_parser = clap::value_parser!(u64).range(2..=1_000_000))]
+    pub events: u64,
+    /// Send a message every TIME, on average
+    #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = duration)]
+    pub gap: Duration,
+    /// Seed the generator with N
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    #[command(flatten)]
+    pub places: StudyPlaces,
+}
+
+impl ClocksOptions {
+    /// Simulates.
+    ///
+    /// # Errors
+    /// When the results cannot be written.
+    pub fn run(&self) -> Result<()> {
+        let plan = clocks::Plan {
+            errors: self.errors.clone(),
+            clocks: self.clocks,
+            events: self.events,
+            gap: self.gap,
+            seed: self.seed,
+        };
+        self.places.written("clocks", |report, runs| {
+            let simulated = clocks::measure(&plan, runs)?;
+            report.marks(clocks::marks(&simulated));
+            report.add("clocks", &simulated, [clocks::table(&simulated)]);
             Ok(())
         })
     }

@@ -168,7 +168,8 @@ fn round_trips_are_measured_beside_datagrams() {
 
 #[test]
 fn every_subscriber_of_a_pattern_receives_all() {
-    let arguments = ["--participants", "2,4", "--sizes", "4,64", "--length", "400", "--repeat", "1"];
+    let mut arguments = vec!["--participants", "2,4", "--sizes", "4,64", "--length", "400", "--repeat", "1"];
+    arguments.extend(["--aligned", "none"]);
     let runs = study("throughput", &arguments);
     // Three patterns on two networks, with two participants, with four, and with another size.
     assert_eq!(runs.len(), 3 * 2 * 3);
@@ -178,6 +179,37 @@ fn every_subscriber_of_a_pattern_receives_all() {
         let all = if run["pattern"] == "S2" && run["participants"] == 4 { 399 } else { all };
         assert!(run["received"] == all && run["rate"].as_f64() > Some(0.0), "{run}");
     }
+}
+
+#[test]
+fn a_monitor_receives_all_that_it_aligns() {
+    if !has_rondel() {
+        return;
+    }
+    let mut arguments = vec!["--participants", "2", "--sizes", "4", "--length", "600", "--repeat", "1"];
+    arguments.extend(["--aligned", "3"]);
+    let runs = study("throughput", &arguments);
+    let aligned: Vec<&Value> = runs.iter().filter(|run| run["subscriber"].is_string()).collect();
+    // Three subscribers on two networks.
+    assert_eq!(aligned.len(), 3 * 2);
+    assert!(aligned.iter().all(|run| run["received"] == 600 && run["rate"].as_f64() > Some(0.0)), "{runs:?}");
+    let late = |run: &Value| run["late"].as_u64().unwrap();
+    assert!(aligned.iter().all(|run| run["subscriber"] == "wait" || late(run) == 0), "{runs:?}");
+}
+
+#[test]
+fn errors_of_clocks_are_simulated_alike() {
+    let arguments = ["--errors", "0us,10ms", "--clocks", "3", "--events", "200"];
+    let runs = study("clocks", &arguments);
+    // One node and two, each with six settings.
+    assert_eq!(runs.len(), 2 * 2 * 6);
+    let late = |run: &Value| run["late"].as_u64().unwrap();
+    assert!(runs.iter().all(|run| run["events"] == 600 && late(run) < 600), "{runs:?}");
+    assert!(runs.iter().all(|run| run["setting"] != "markers" || late(run) == 0), "{runs:?}");
+    assert_eq!(study("clocks", &arguments), runs);
+    let (status, said) = bench(&["clocks", "--errors", "1"], None);
+    assert!(status == Some(2) && said.contains("a time such as 10us"), "{said}");
+    assert_eq!(bench(&["throughput", "--aligned", "0"], None).0, Some(2));
 }
 
 #[test]
@@ -311,5 +343,70 @@ fn modes_that_the_kernel_lacks_are_named_in_the_tables() {
         [("RecurGLB10.zenoh.bridge", "0.63"), ("zenoh.bridge.adds", "3.0"), ("dds.ipvlan.half", none)]
     {
         assert!(page.contains(&format!("<!--ours containers.{key}-->{text}<!--end-->")), "{key}");
+    }
+}
+
+#[test]
+fn figures_of_alignment_come_from_the_runs() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("study-alignment");
+    fs::create_dir_all(&folder).unwrap();
+    let machine = r#""machine":{"cpu":"C","cores":2,"kernel":"Linux","load":"0.1","command":"rondel-bench order --events 10","date":"2026-11-30","commit":"abc"}"#;
+    let of = |setting: &str, count: &str, p50: &str| {
+        format!(
+            r#"{{"setting":"{setting}","misordered":1,"mixed":{count},"late":{count},"latency_us":[{p50},2e4,3e4]}}"#
+        )
+    };
+    let settings = |p50: &str| {
+        [of("arrival", "3", "1"), of("max_wait 5 ms", "4", p50), of("markers", "0", p50)].join(",")
+    };
+    let cell = |settings: &str| {
+        let at = r#""network":"zenoh","period_us":10000.0,"delay_ms":50.0"#;
+        format!(r#"{{{at},"events":10,"arrived":10,"instants":10,"settings":[{settings}]}}"#)
+    };
+    let json = |section: &str, cells: &str| format!(r#"{{{machine},"order":[],"{section}":[{cells}]}}"#);
+    fs::write(folder.join("order.json"), json("instants", &cell(&settings("1e3")))).unwrap();
+    // Nothing is released with the wait, nor with markers.
+    let none = cell(&settings("null")).replace("50.0", "200.0");
+    let slow = format!("{},{none}", cell(&settings("5e4")));
+    fs::write(folder.join("slow.json"), format!(r#"{{{machine},"order":[{slow}]}}"#)).unwrap();
+    let lines = |runs: &[String]| {
+        let runs = runs.iter().map(|run| format!("{{\"run\":{{{run}}}}}\n"));
+        format!("{{{machine}}}\n{}", runs.collect::<String>())
+    };
+    let clock = |error: &str, p50: &str| {
+        let of =
+            r#""publishers":"multi-node","setting":"max_wait 5 ms","events":200,"misordered":1,"late":3"#;
+        format!(r#"{of},"error_ms":{error},"delay_ms":[{p50},9.0]"#)
+    };
+    fs::write(folder.join("clocks.jsonl"), lines(&[clock("0.1", "4.5"), clock("10.0", "null")])).unwrap();
+    let aligned = |subscriber: &str, rate: &str, late: &str| {
+        let of = r#""network":"dds","publishers":2,"bytes":22,"received":100"#;
+        format!(r#"{of},"subscriber":"{subscriber}","rate":{rate},"late":{late}"#)
+    };
+    let pattern = r#""network":"dds","pattern":"S2","participants":2,"bytes":4,"rate":7.0"#.to_owned();
+    let runs =
+        [pattern, aligned("plain", "100", "0"), aligned("wait", "40", "1"), aligned("wait", "60", "2")];
+    fs::write(folder.join("throughput.jsonl"), lines(&runs)).unwrap();
+    fill(&folder, "order");
+    let page = fs::read_to_string(folder.join("studies.md")).unwrap();
+    for (key, text) in [
+        ("instants.zenoh.10000us", "30.00 %"),
+        ("instants.zenoh.markers", "0 of 10"),
+        ("instants.zenoh.wait", "4 of 10"),
+        ("slow.zenoh.50.arrival", "10.0 %"),
+        ("slow.zenoh.50.wait", "50.0 %"),
+        ("slow.zenoh.50.wait.p50", "50.00"),
+        ("slow.zenoh.50.markers", "10.0 %"),
+        ("slow.zenoh.50.markers.p99", "20.00"),
+        ("slow.zenoh.200.wait.p50", "-"),
+        ("clocks.multi-node.0.1.wait5", "0.50 / 1.50 / 4.50 / 9.00"),
+        ("clocks.multi-node.10.wait5", "0.50 / 1.50 / - / 9.00"),
+        ("throughput.dds.S2.2.4", "7"),
+        ("aligned.dds.2.plain", "100"),
+        ("aligned.dds.2.wait", "50"),
+        ("aligned.dds.2.wait.of-plain", "0.50"),
+        ("aligned.dds.2.wait.late", "1.5 %"),
+    ] {
+        assert!(page.contains(&format!("<!--ours {key}-->{text}<!--end-->")), "{key}");
     }
 }

@@ -1,18 +1,21 @@
-//! The ordering experiment: one sender publishes on two topics over separate connections, and each setting of alignment
-//! orders the messages that arrive.
+//! The ordering experiment: one sender publishes on two topics over separate connections, or a node on each topic, and
+//! each setting of alignment orders the messages that arrive.
 //!
 //! Arrivals are recorded once. Every setting replays the same arrivals, with the recorded clock, through the code of
 //! `rondel run`: [`rondel_align::Order`].
 
-mod record;
+mod instants;
+pub mod record;
 mod sender;
-mod setting;
+pub mod setting;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
 
+use self::instants::Instants;
+pub use self::instants::Node;
 use self::record::{Recorder, What};
 pub use self::sender::Sender;
 use self::setting::{SETTINGS, Setting};
@@ -21,6 +24,7 @@ use crate::failure::Result;
 use crate::link::{Link, Network};
 use crate::program;
 use crate::report::Mark;
+use crate::say;
 use crate::table::{Table, quantile};
 
 /// The topics.
@@ -47,6 +51,17 @@ pub struct Plan {
     pub events: u64,
     /// The most seconds for each of them; at least one burst is sent.
     pub seconds: f64,
+    /// The times from one instant of two nodes to the next.
+    pub instants: Vec<Duration>,
+}
+
+/// The results.
+#[derive(Debug, Default)]
+pub struct Measured {
+    /// Bursts of one sender.
+    pub cells: Vec<Cell>,
+    /// Instants of two nodes.
+    pub instants: Vec<Instants>,
 }
 
 /// The results for one network, period and delay.
@@ -87,26 +102,28 @@ pub struct Released {
 ///
 /// # Errors
 /// When a network cannot be used.
-pub fn measure(plan: &Plan, cells: &mut Vec<Cell>, mut say: impl FnMut(&Cell)) -> Result<()> {
+pub fn measure(plan: &Plan, measured: &mut Measured) -> Result<()> {
     for &network in &plan.networks {
         let link = Link::open(network)?;
-        let mut measured = Ok(());
-        'cells: for &delay in &plan.delays {
-            for &period in &plan.periods {
-                match cell(&link, network, period, delay, plan) {
-                    Ok(cell) => {
-                        say(&cell);
-                        cells.push(cell);
-                    }
-                    Err(failure) => {
-                        measured = Err(failure);
-                        break 'cells;
-                    }
-                }
-            }
-        }
+        let ended = on_network(&link, network, plan, measured);
         link.close();
-        measured?;
+        ended?;
+    }
+    Ok(())
+}
+
+fn on_network(link: &Link, network: Network, plan: &Plan, measured: &mut Measured) -> Result<()> {
+    for &delay in &plan.delays {
+        for &period in &plan.periods {
+            let cell = cell(link, network, period, delay, plan)?;
+            say(&cell.line());
+            measured.cells.push(cell);
+        }
+    }
+    for &period in &plan.instants {
+        let instants = instants::measure(link, network, period, plan)?;
+        say(&instants.line());
+        measured.instants.push(instants);
     }
     Ok(())
 }
@@ -141,10 +158,10 @@ fn cell(link: &Link, network: Network, period: Duration, delay: Duration, plan: 
     let arrivals = recorder.arrivals();
     let settings = SETTINGS.map(|setting| {
         let outcome = setting::replay(&arrivals, setting);
-        let latencies: Vec<f64> = outcome.latencies.iter().map(|&ns| ns as f64 / 1e3).collect();
+        let latencies: Vec<f64> = outcome.latencies().map(|ns| ns as f64 / 1e3).collect();
         Released {
             setting,
-            misordered: outcome.misordered,
+            misordered: outcome.misordered(),
             late: outcome.late,
             never: events.saturating_sub(latencies.len() as u64),
             latency_us: [0.5, 0.99, 1.0].map(|part| quantile(&latencies, part)),
@@ -156,7 +173,7 @@ fn cell(link: &Link, network: Network, period: Duration, delay: Duration, plan: 
         period_us: period.as_secs_f64() * 1e6,
         delay_ms: delay.as_secs_f64() * 1e3,
         events,
-        arrived: arrivals.iter().filter(|arrival| matches!(arrival.what, What::Event(_))).count() as u64,
+        arrived: arrivals.iter().filter(|arrival| matches!(arrival.what, What::Event { .. })).count() as u64,
         settings: settings.into(),
     })
 }
@@ -228,6 +245,16 @@ fn networks(cells: &[Cell]) -> Vec<Network> {
 /// Returns the tables.
 pub fn tables(cells: &[Cell]) -> Vec<Table> {
     vec![by_setting(cells), by_period(cells)]
+}
+
+/// Returns the mark of the instants.
+pub fn mark_of_instants(all: &[Instants]) -> Mark {
+    instants::mark(all)
+}
+
+/// Returns the table of the instants.
+pub fn table_of_instants(all: &[Instants]) -> Table {
+    instants::table(all)
 }
 
 fn groups(cells: &[Cell]) -> Vec<&[Cell]> {

@@ -24,8 +24,13 @@ pub struct Arrival {
 /// The content of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
-    /// An event with this time.
-    Event(Timestamp),
+    /// An event, sent at this time; its stamp differs where the clock of its publisher has an error.
+    Event {
+        /// The stamp.
+        stamp: Timestamp,
+        /// The time.
+        sent: Timestamp,
+    },
     /// A progress marker.
     Marker(Marker),
 }
@@ -84,7 +89,8 @@ impl Recorder {
 fn read(at: Timestamp, topic: TopicId, payload: &[u8]) -> Option<Arrival> {
     if topic.index() < TOPICS.len() {
         let event: Event = serde_json::from_slice(payload).ok()?;
-        return Some(Arrival { at, topic, what: What::Event(Timestamp::from_nanos(event.stamp)) });
+        let stamp = Timestamp::from_nanos(event.stamp);
+        return Some(Arrival { at, topic, what: What::Event { stamp, sent: stamp } });
     }
     let progress: Progress = serde_json::from_slice(payload).ok()?;
     let topic = TopicId(TOPICS.iter().position(|name| *name == progress.topic)? as u32);
@@ -113,6 +119,9 @@ mod tests {
         let at = Timestamp::from_nanos;
         let marker = Marker { complete: at(12), after: Some(at(3)), count: Some(1) };
         let read: Vec<_> = recorder.arrivals().iter().map(|a| (a.topic, a.what)).collect();
-        assert_eq!(read, [(TopicId(1), What::Event(at(12))), (TopicId(1), What::Marker(marker))]);
+        assert_eq!(
+            read,
+            [(TopicId(1), What::Event { stamp: at(12), sent: at(12) }), (TopicId(1), What::Marker(marker))]
+        );
     }
 }

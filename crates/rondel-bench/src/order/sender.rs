@@ -41,7 +41,7 @@ pub struct Sender {
 }
 
 /// A topic and its connection.
-struct Topic {
+pub(super) struct Topic {
     events: Box<dyn Publisher>,
     markers: Box<dyn Publisher>,
     progress: Progress,
@@ -51,7 +51,7 @@ struct Topic {
 
 /// An event or a marker to publish.
 #[derive(Clone, Copy, Debug)]
-enum Send {
+pub(super) enum Send {
     Event {
         number: u64,
         stamp: Timestamp,
@@ -61,10 +61,11 @@ enum Send {
 }
 
 impl Topic {
-    fn open(sender: &Sender, name: &str) -> Result<Topic> {
-        let events = parse(&sender.on.address(name))?;
-        let markers = parse(&sender.on.address(PROGRESS))?;
-        let networks = sender.network.open(&[&events, &markers], || false)?;
+    /// Joins the network for a topic.
+    pub(super) fn open(on: Network, network: &Join, name: &str) -> Result<Topic> {
+        let events = parse(&on.address(name))?;
+        let markers = parse(&on.address(PROGRESS))?;
+        let networks = network.open(&[&events, &markers], || false)?;
         let publisher = |address| networks.publisher(address, false).map_err(Failure::Network);
         Ok(Topic {
             events: publisher(&events)?,
@@ -74,7 +75,8 @@ impl Topic {
         })
     }
 
-    fn warm_up(&self) -> Result<()> {
+    /// Publishes messages that are not measured, once there are subscribers.
+    pub(super) fn warm_up(&self) -> Result<()> {
         for publisher in [&self.events, &self.markers] {
             wait_subscribed(&**publisher)?;
             for _ in 0..WARM_UP {
@@ -85,7 +87,8 @@ impl Topic {
         Ok(())
     }
 
-    fn send(&mut self, what: Send) -> Result<()> {
+    /// Publishes an event or a marker.
+    pub(super) fn send(&mut self, what: Send) -> Result<()> {
         match what {
             Send::Event { number, stamp } => {
                 let payload = format!("{{\"n\":{number},\"stamp\":{}}}", stamp.as_nanos());
@@ -97,7 +100,8 @@ impl Topic {
         }
     }
 
-    fn close(self) {
+    /// Leaves the network once everything is delivered.
+    pub(super) fn close(self) {
         self.events.flush(FLUSH);
         self.markers.flush(FLUSH);
         drop((self.events, self.markers));
@@ -109,7 +113,8 @@ fn publish(publisher: &dyn Publisher, payload: &[u8]) -> Result<()> {
     publisher.publish(payload).map_err(|e| Failure::Network(e.to_string()))
 }
 
-fn wait_until(due: Instant) {
+/// Waits until this time.
+pub(super) fn wait_until(due: Instant) {
     loop {
         let left = due.saturating_duration_since(Instant::now());
         match () {
@@ -130,13 +135,17 @@ fn late(mut topic: Topic, waiting: &Receiver<(Instant, Send)>) -> Result<Topic> 
 }
 
 impl Sender {
+    fn open(&self, name: &str) -> Result<Topic> {
+        Topic::open(self.on, &self.network, name)
+    }
+
     /// Publishes all bursts.
     ///
     /// # Errors
     /// When the network cannot be used.
     pub fn run(&self) -> Result<()> {
         let [a, b] = TOPICS;
-        let (mut first, mut second) = (Topic::open(self, a)?, Topic::open(self, b)?);
+        let (mut first, mut second) = (self.open(a)?, self.open(b)?);
         first.warm_up()?;
         second.warm_up()?;
         std::thread::sleep(Duration::from_millis(50));

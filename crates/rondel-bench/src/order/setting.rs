@@ -1,7 +1,7 @@
 //! The settings of alignment that are compared, and the replay of arrivals through them.
 
 use rondel_align::{LatePolicy, MaxWait, Order, OrderPolicy, OrderSettings, TopicOrder};
-use rondel_event::Timestamp;
+use rondel_event::{Timestamp, TopicId};
 use serde::{Serialize, Serializer};
 
 use super::TOPICS;
@@ -69,25 +69,60 @@ impl Serialize for Setting {
     }
 }
 
+/// An event that was released.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Release {
+    /// The topic.
+    pub topic: TopicId,
+    /// The time at which the event was sent.
+    pub sent: Timestamp,
+    /// The time at which it arrived.
+    pub arrived: Timestamp,
+    /// The time at which it was released.
+    pub at: Timestamp,
+}
+
 /// The result of a replay.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// The number of events released after one with a later time.
-    pub misordered: u64,
+    /// The released events, in order.
+    pub releases: Vec<Release>,
     /// The number of late events, which were dropped.
     pub late: u64,
-    /// Nanoseconds from the time of each released event until its release.
-    pub latencies: Vec<i64>,
+}
+
+impl Outcome {
+    /// Returns the number of events released after one that was sent later.
+    pub fn misordered(&self) -> u64 {
+        let mut latest = Timestamp::from_nanos(i64::MIN);
+        let mut misordered = 0;
+        for release in &self.releases {
+            misordered += u64::from(release.sent < latest);
+            latest = latest.max(release.sent);
+        }
+        misordered
+    }
+
+    /// Returns the nanoseconds from the sending of each released event until its release.
+    pub fn latencies(&self) -> impl Iterator<Item = i64> {
+        self.releases.iter().map(|release| release.at.as_nanos() - release.sent.as_nanos())
+    }
+
+    /// Returns the nanoseconds from the arrival of each released event until its release.
+    pub fn delays(&self) -> impl Iterator<Item = i64> {
+        self.releases.iter().map(|release| release.at.as_nanos() - release.arrived.as_nanos())
+    }
 }
 
 /// Replays arrivals with the recorded clock: a wait ends when it is due, not when a thread wakes.
 pub fn replay(arrivals: &[Arrival], setting: Setting) -> Outcome {
-    let mut replay =
-        Replay { order: Order::new(setting.order()), latest: i64::MIN, outcome: Outcome::default() };
+    let mut replay = Replay { order: Order::new(setting.order()), outcome: Outcome::default() };
     for arrival in arrivals {
         replay.pass(Some(arrival.at));
         match arrival.what {
-            What::Event(stamp) => replay.order.push(arrival.topic, stamp, None, arrival.at, stamp),
+            What::Event { stamp, sent } => {
+                replay.order.push(arrival.topic, stamp, None, arrival.at, Sent { sent, arrived: arrival.at });
+            }
             What::Marker(marker) if setting == Setting::Markers => {
                 replay.order.mark(arrival.topic, &marker, arrival.at);
             }
@@ -101,10 +136,15 @@ pub fn replay(arrivals: &[Arrival], setting: Setting) -> Outcome {
     replay.outcome
 }
 
+/// An event that waits.
+#[derive(Clone, Copy, Debug)]
+struct Sent {
+    sent: Timestamp,
+    arrived: Timestamp,
+}
+
 struct Replay {
-    order: Order<Timestamp>,
-    /// The latest time of a released event.
-    latest: i64,
+    order: Order<Sent>,
     outcome: Outcome,
 }
 
@@ -122,12 +162,10 @@ impl Replay {
         }
     }
 
-    fn release(&mut self, now: Timestamp) {
+    fn release(&mut self, at: Timestamp) {
         while let Some(released) = self.order.pop() {
-            let stamp = released.item.as_nanos();
-            self.outcome.misordered += u64::from(stamp < self.latest);
-            self.latest = self.latest.max(stamp);
-            self.outcome.latencies.push(now.as_nanos() - stamp);
+            let Sent { sent, arrived } = released.item;
+            self.outcome.releases.push(Release { topic: released.topic, sent, arrived, at });
         }
         self.order.notices().for_each(drop);
     }
@@ -136,7 +174,6 @@ impl Replay {
 #[cfg(test)]
 mod tests {
     use rondel_align::Marker;
-    use rondel_event::TopicId;
 
     use super::*;
 
@@ -147,7 +184,11 @@ mod tests {
     }
 
     fn event(topic: u32, stamp: i64, arrival: i64) -> Arrival {
-        Arrival { at: at(arrival), topic: TopicId(topic), what: What::Event(at(stamp)) }
+        Arrival {
+            at: at(arrival),
+            topic: TopicId(topic),
+            what: What::Event { stamp: at(stamp), sent: at(stamp) },
+        }
     }
 
     fn marker(topic: u32, complete: i64, after: Option<i64>, count: Option<u64>, arrival: i64) -> Arrival {
@@ -168,8 +209,8 @@ mod tests {
             marker(1, 103, Some(99), Some(1), 109),
         ];
         let outcome = |setting| {
-            let Outcome { misordered, late, latencies } = replay(&arrivals, setting);
-            (misordered, late, latencies.iter().map(|ns| ns / MS).collect::<Vec<_>>())
+            let outcome = replay(&arrivals, setting);
+            (outcome.misordered(), outcome.late, outcome.latencies().map(|ns| ns / MS).collect::<Vec<_>>())
         };
         let wait = |ms, known| outcome(Setting::Wait { ms, known });
         assert_eq!(outcome(Setting::Arrival), (1, 0, vec![1, 1, 7]));
@@ -179,11 +220,27 @@ mod tests {
         // The event of the second topic shows that no earlier one follows; the event behind it waits.
         assert_eq!(wait(20, true), (0, 0, vec![8, 7, 20]));
         assert_eq!(outcome(Setting::Markers), (0, 0, vec![8, 7, 7]));
+        let delays: Vec<i64> = replay(&arrivals, Setting::Markers).delays().map(|ns| ns / MS).collect();
+        assert_eq!(delays, [7, 0, 6]);
     }
 
     #[test]
     fn events_without_a_marker_are_never_released() {
         let arrivals = [event(0, 100, 101), marker(0, 100, None, None, 101)];
-        assert_eq!(replay(&arrivals, Setting::Markers).latencies.len(), 0);
+        assert_eq!(replay(&arrivals, Setting::Markers).releases.len(), 0);
+    }
+
+    #[test]
+    fn the_order_is_that_of_sending() {
+        // The clock of the second topic is 5 ms behind.
+        let behind = What::Event { stamp: at(96), sent: at(101) };
+        let second = Arrival { at: at(102), topic: TopicId(1), what: behind };
+        let arrivals = [event(0, 100, 101), second, event(0, 103, 104)];
+        let outcome = |ms| replay(&arrivals, Setting::Wait { ms, known: false });
+        let short = outcome(1);
+        assert_eq!((short.misordered(), short.late, short.releases.len()), (0, 1, 2));
+        let long = outcome(20);
+        assert_eq!((long.misordered(), long.late), (1, 0));
+        assert_eq!(long.delays().map(|ns| ns / MS).collect::<Vec<_>>(), [14, 19, 19]);
     }
 }

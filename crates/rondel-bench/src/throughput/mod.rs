@@ -4,14 +4,17 @@
 //! of each has reached its sinks; then all publish as fast as the network takes messages. A message that is missing or comes
 //! twice fails the measurement.
 
+mod aligned;
 mod party;
 
+use std::path::Path;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
 use serde::{Deserialize, Serialize};
 
-pub use self::party::{Sink, Source};
+pub use self::aligned::Aligned;
+pub use self::party::{Feed, Sink, Source};
 use crate::child::{Child, Stdout};
 use crate::failure::{Failure, Result, same};
 use crate::link::{Link, Network, PATIENCE, free_port};
@@ -77,6 +80,8 @@ pub struct Plan {
     pub messages: u64,
     /// The number of turns.
     pub repeat: usize,
+    /// The numbers of publishers to a subscriber that aligns their messages.
+    pub aligned: Vec<usize>,
 }
 
 impl Plan {
@@ -134,6 +139,19 @@ pub fn measure(plan: &Plan, runs: &mut Runs) -> Result<Vec<Run>> {
         }
     }
     Ok(all)
+}
+
+/// Measures many publishers to a monitor that aligns their messages by time, beside a plain subscriber.
+///
+/// # Errors
+/// When a network cannot be used, or messages are missing or come twice.
+pub fn measure_aligned(rondel: &Path, plan: &Plan, runs: &mut Runs) -> Result<Vec<Aligned>> {
+    aligned::measure(rondel, plan, runs)
+}
+
+/// Returns the table of subscribers that align messages.
+pub fn table_of_aligned(runs: &[Aligned]) -> Table {
+    aligned::table(runs)
 }
 
 /// Result of a sink.
@@ -287,6 +305,7 @@ mod tests {
             sizes: vec![4, 64],
             messages: 10,
             repeat: 1,
+            aligned: Vec::new(),
         };
         assert_eq!(plan.cells(), [(2, 4), (4, 4), (2, 64)]);
         assert!(Plan { sizes: Vec::new(), ..plan }.cells().is_empty());

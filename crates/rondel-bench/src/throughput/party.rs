@@ -1,13 +1,15 @@
 //! The participants of the patterns: sources publish, sinks count.
 
 use std::collections::BTreeSet;
+use std::fmt::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use clap::Args;
-use rondel_event::TopicId;
-use rondel_net::adapter::{Publisher, Receiver, Sample};
+use rondel_event::{TimeUnit, Timestamp, TopicId};
+use rondel_net::adapter::{Publisher, Receiver, Sample, now};
+use rondel_net::progress::Progress;
 use serde_json::json;
 use signal_hook::consts::SIGUSR1;
 use signal_hook::flag;
@@ -15,11 +17,17 @@ use signal_hook::flag;
 use super::LIMIT;
 use crate::failure::{Failure, Result, io_error};
 use crate::join::Join;
-use crate::link::{Counter, parse};
+use crate::link::{Counter, parse, wait_subscribed};
 use crate::say;
 
 /// The time from one greeting to the next.
 const GREETING: Duration = Duration::from_millis(20);
+/// The time from one look for the signal to begin to the next.
+const LOOK: Duration = Duration::from_millis(1);
+/// The silence after which no more messages are expected.
+const QUIET: Duration = Duration::from_millis(100);
+/// The number of messages of a publisher from one marker to the next.
+const BETWEEN: u64 = 100;
 /// The first byte of a greeting, with which no message begins.
 const MARK: u8 = b'?';
 
@@ -40,6 +48,102 @@ pub struct Source {
     bytes: usize,
     #[command(flatten)]
     network: Join,
+}
+
+/// Publish messages with their times from the signal SIGUSR1 on
+#[derive(Debug, Args)]
+pub struct Feed {
+    /// Publish on this address
+    #[arg(long)]
+    topic: String,
+    /// Publish N messages
+    #[arg(long)]
+    count: u64,
+    /// Publish progress markers on this address
+    #[arg(long, requires = "name")]
+    progress: Option<String>,
+    /// Name the topic in markers
+    #[arg(long)]
+    name: Option<String>,
+    #[command(flatten)]
+    network: Join,
+}
+
+/// The markers of a publisher.
+struct Markers {
+    publisher: Box<dyn Publisher>,
+    progress: Progress,
+}
+
+impl Markers {
+    fn complete(&mut self, time: Timestamp) -> Result<()> {
+        publish(&*self.publisher, self.progress.complete(time).as_bytes())
+    }
+}
+
+impl Feed {
+    /// Publishes.
+    ///
+    /// # Errors
+    /// When the network refuses a message, or does not deliver all in time.
+    pub fn run(&self) -> Result<()> {
+        let is_begun = Arc::new(AtomicBool::new(false));
+        flag::register(SIGUSR1, Arc::clone(&is_begun)).map_err(io_error("signals"))?;
+        let address = parse(&self.topic)?;
+        let of_markers = self.progress.as_deref().map(parse).transpose()?;
+        let addresses: Vec<_> = std::iter::once(&address).chain(&of_markers).collect();
+        let networks = self.network.open(&addresses, || false)?;
+        let publisher = networks.publisher(&address, true).map_err(Failure::Network)?;
+        wait_subscribed(&*publisher)?;
+        let mut markers = None;
+        if let Some(of_markers) = &of_markers {
+            // A marker waits for no batch.
+            let publisher = networks.publisher(of_markers, false).map_err(Failure::Network)?;
+            wait_subscribed(&*publisher)?;
+            let name = self.name.as_deref().unwrap_or_default();
+            markers =
+                Some(Markers { publisher, progress: Progress::new(name).in_unit(TimeUnit::Microseconds) });
+        }
+        say("ready");
+        while !is_begun.load(Ordering::Acquire) {
+            std::thread::sleep(LOOK);
+        }
+        self.feed(&*publisher, markers.as_mut())?;
+        publisher.release();
+        // The subscriber leaves once it has all messages, and may miss the last marker.
+        let is_delivered = publisher.flush(LIMIT);
+        drop((publisher, markers));
+        networks.close();
+        let late = || Failure::Late { what: "delivering messages".to_owned(), limit: LIMIT };
+        is_delivered.then_some(()).ok_or_else(late)
+    }
+
+    fn feed(&self, publisher: &dyn Publisher, mut markers: Option<&mut Markers>) -> Result<()> {
+        let mut us = now().as_nanos() / 1000;
+        if let Some(markers) = &mut markers {
+            markers.complete(in_us(us))?;
+        }
+        let mut payload = String::new();
+        for number in 1..=self.count {
+            // No two messages of a publisher have the same time.
+            us = (now().as_nanos() / 1000).max(us + 1);
+            payload.clear();
+            // Writing to a string does not fail.
+            let _ = write!(payload, "{{\"t\":{us}}}");
+            publish(publisher, payload.as_bytes())?;
+            if let Some(markers) = &mut markers {
+                markers.progress.sent(in_us(us));
+                if number.is_multiple_of(BETWEEN) || number == self.count {
+                    markers.complete(in_us(us))?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn in_us(us: i64) -> Timestamp {
+    Timestamp::from_nanos(us * 1000)
 }
 
 fn publish(publisher: &dyn Publisher, payload: &[u8]) -> Result<()> {
@@ -78,12 +182,12 @@ impl Source {
     }
 }
 
-/// Count the messages of a topic, and print the seconds from the first to the last
+/// Count the messages of topics, and print the seconds from the first to the last
 #[derive(Debug, Args)]
 pub struct Sink {
-    /// Subscribe to this address
-    #[arg(long)]
-    topic: String,
+    /// Subscribe to this address; repeat it for more of them
+    #[arg(long, required = true)]
+    topic: Vec<String>,
     /// Print "greeted" once this number of sources has greeted
     #[arg(long)]
     sources: usize,
@@ -133,18 +237,26 @@ impl Sink {
     /// # Errors
     /// When the network cannot be used, or messages are missing.
     pub fn run(&self) -> Result<()> {
-        let address = parse(&self.topic)?;
-        let networks = self.network.open(&[&address], || false)?;
+        let addresses = self.topic.iter().map(|topic| parse(topic)).collect::<Result<Vec<_>>>()?;
+        let networks = self.network.open(&addresses.iter().collect::<Vec<_>>(), || false)?;
         let counter = Counter::new(self.count);
         let listener = Arc::new(Listener { counter, sources: self.sources, known: Mutex::default() });
-        let subscription =
-            networks.subscribe(&address, TopicId(0), Arc::clone(&listener)).map_err(Failure::Network)?;
+        let subscriptions = (0_u32..)
+            .zip(&addresses)
+            .map(|(topic, address)| networks.subscribe(address, TopicId(topic), Arc::clone(&listener)))
+            .collect::<std::result::Result<Vec<_>, _>>()
+            .map_err(Failure::Network)?;
         say("ready");
         listener.counter.wait("messages", LIMIT)?;
-        // Messages that come twice.
-        subscription.drain(Duration::from_millis(100), LIMIT);
-        subscription.close(LIMIT);
-        drop(subscription);
+        // Messages that come twice. Each subscription receives while the others are waited for.
+        let quiet = QUIET / u32::try_from(subscriptions.len()).unwrap_or(u32::MAX).max(1);
+        for subscription in &subscriptions {
+            subscription.drain(quiet, LIMIT);
+        }
+        for subscription in &subscriptions {
+            subscription.close(LIMIT);
+        }
+        drop(subscriptions);
         networks.close();
         let (received, seconds) = (listener.counter.received(), listener.counter.seconds());
         say(&json!({ "received": received, "seconds": seconds }).to_string());
