@@ -176,7 +176,7 @@ fn compare(text: &str, seed: u64, options: &Options) {
 
 #[test]
 fn reports_do_not_depend_on_the_number_of_workers() {
-    for seed in rondel_testkit::seeds("workers", 4) {
+    for seed in rondel_testkit::seeds("workers", 3) {
         let emit = [Emit::Change, Emit::Every][seed as usize % 2];
         let policy =
             [ResetPolicy::Restart, ResetPolicy::Inconclusive, ResetPolicy::Ignore][seed as usize % 3];
@@ -212,7 +212,7 @@ fn resumed(options: &Options, messages: &[Message], cuts: &[usize], workers: &[u
 
 #[test]
 fn snapshots_continue_with_other_numbers_of_workers() {
-    for seed in rondel_testkit::seeds("resumed-workers", 6) {
+    for seed in rondel_testkit::seeds("resumed-workers", 3) {
         let mut random = Random::new(seed);
         let messages = messages(&mut random, 6000, seed % 3 == 1);
         let policy =
