@@ -293,7 +293,11 @@ fn values_of_another_type_are_reported_once_for_each_topic() {
         }
         let mut texts =
             || session.losses().iter().map(|notice| notice.json().to_string()).collect::<Vec<_>>();
-        assert_eq!(texts(), ["{\"count\":3,\"field\":\"v\",\"report\":\"mistyped\",\"topic\":\"b\"}"], "{policy:?}");
+        assert_eq!(
+            texts(),
+            ["{\"count\":3,\"field\":\"v\",\"report\":\"mistyped\",\"topic\":\"b\"}"],
+            "{policy:?}"
+        );
         assert!(texts().is_empty(), "{policy:?}");
     }
 }

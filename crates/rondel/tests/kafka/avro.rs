@@ -89,7 +89,9 @@ fn records_are_read_by_the_schemas_of_a_registry() {
     let own = ["run", &deployment, "--count", "8", "--summary", "json"];
     let finished = rondel(own);
     finished.expect_status(0);
-    let all: Vec<Value> = verdicts(&broker, "verdicts").into_iter().map(|(_, verdict)| verdict).collect();
+    // Those after a record that was not read are inconclusive, and of no step.
+    let all = verdicts(&broker, "verdicts").into_iter().map(|(_, verdict)| verdict);
+    let all: Vec<Value> = all.filter(|verdict| verdict.get("step").is_some()).collect();
     let violated = all.iter().filter(|verdict| verdict["verdict"] == "violated").count();
     assert_eq!((all.len(), violated), (5, 2), "{all:?}");
     let summary = summary(&finished);
