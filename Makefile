@@ -156,15 +156,16 @@ test-flink: setup $(if $(QUICK),,kafka-jars) ## test the connector for Apache Fl
 	mvn --quiet --batch-mode --file $(CONNECTOR)/pom.xml verify -Dflink.version=$(FLINK) -Drondel.program=$(abspath $(TARGET))/debug/rondel \
 		$(if $(QUICK),,-Pcluster -Drondel.kafka=$(abspath $(TARGET))/kafka)
 
-wheel: setup .venv-python/ready ## build the wheel of the Python package with the command, in out/wheels (MANYLINUX=2_28: for older systems; PROFILE=dev: of the tests)
+wheel: setup .venv-python/ready ## build the wheel of the Python package with the command, in out/wheels (MANYLINUX=2_28: for older systems; MACHINE=aarch64: for that machine; PROFILE=dev: of the tests)
 ifeq ($(PROFILE),dev)
 	cargo build $(PYTHON_BUILD)
 	rm -f $(TARGET)/wheels/*.whl
 	.venv-python/bin/python scripts/wheel dev
 	scripts/test-wheel $(TARGET)/wheels/rondel-*.whl
 else
+	$(if $(MACHINE),@scripts/setup $(MACHINE))
 	rm -f out/wheels/rondel-*.whl
-	.venv-python/bin/python scripts/wheel release $(if $(MANYLINUX),--manylinux $(MANYLINUX))
+	.venv-python/bin/python scripts/wheel release $(if $(MANYLINUX),--manylinux $(MANYLINUX)) $(if $(MACHINE),--target $(MACHINE))
 	scripts/test-wheel out/wheels/rondel-*.whl 30
 endif
 
