@@ -172,7 +172,8 @@ fn a_monitor_sees_which_publisher_owns_a_topic() {
     run.wait_stdout("violated      taken_over");
     run.terminate();
     let run = run.finish();
-    run.expect_status(0);
+    // A publisher that stood still may have sent messages that were not seen.
+    run.expect_status(5);
     let count = |property: &str| {
         let line = format!("violated      {property} ");
         run.stdout.lines().filter(|of| of.contains(&line)).count()

@@ -14,6 +14,8 @@ struct Case {
     of: AvroType,
     datum: Vec<u8>,
     json: Value,
+    /// Its text: the parser of JSON may round.
+    text: String,
 }
 
 fn cases() -> Vec<Case> {
@@ -22,9 +24,10 @@ fn cases() -> Vec<Case> {
         (0..text.len()).step_by(2).map(byte).collect()
     };
     let case = |line: &str| {
+        let text = line.rsplit_once("\"json\": ").unwrap().1.strip_suffix('}').unwrap().to_owned();
         let line: Value = serde_json::from_str(line).unwrap();
         let of = AvroSchema::from_json(line["schema"].to_string().as_bytes()).unwrap().root();
-        Case { of, datum: unhex(line["datum"].as_str().unwrap()), json: line["json"].clone() }
+        Case { of, datum: unhex(line["datum"].as_str().unwrap()), json: line["json"].clone(), text }
     };
     include_str!("corpus.jsonl").lines().map(case).collect()
 }
@@ -96,7 +99,6 @@ fn fields_of_another_library_are_read_as_from_json() {
     for (line, case) in (1..).zip(cases()) {
         let mut fields = Vec::new();
         collect(&case.json, &mut Vec::new(), &mut fields);
-        let json = case.json.to_string();
         for (path, of) in fields {
             let (projection, layout) = projection([(path.clone(), Read::Value(of))]);
             let decoder = AvroDecoder::new(TopicId(0), &case.of, &projection, None, TimeUnit::Seconds);
@@ -105,10 +107,11 @@ fn fields_of_another_library_are_read_as_from_json() {
             let (mut block, mut expected) = (Block::new(layout), Block::new(layout));
             decoder.decode(&case.datum, Timestamp::ZERO, &mut block).unwrap();
             let mut reader = JsonDecoder::new(TopicId(0), &projection, None, TimeUnit::Seconds);
-            reader.decode(json.as_bytes(), Timestamp::ZERO, &mut expected).unwrap();
+            reader.decode(case.text.as_bytes(), Timestamp::ZERO, &mut expected).unwrap();
             let (own, other) = (found(&projection, &block, 0), found(&projection, &expected, 0));
-            // In a union with an array, bytes come in its place.
-            if own[0] == Found::Invalid && matches!(path.0.last(), Some(Segment::Index(_))) {
+            // Bytes are no array: where a union has one, they come in its place.
+            let is_missing = matches!(own[0], Found::Absent | Found::Invalid);
+            if is_missing && matches!(path.0.last(), Some(Segment::Index(_))) {
                 continue;
             }
             assert_eq!(own, other, "line {line}: {path}");
