@@ -277,6 +277,15 @@ impl Source<'_> {
     }
 }
 
+/// The end of a file whose first bytes could not be read further.
+struct Failed(Option<io::Error>);
+
+impl Read for Failed {
+    fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+        self.0.take().map_or(Ok(0), Err)
+    }
+}
+
 /// An opened file with separated values.
 struct Separated {
     rows: csv::Reader<Input>,
@@ -302,12 +311,12 @@ fn separated(path: &Path) -> Result<Separated, RecordingError> {
     let consumed = Arc::new(AtomicU64::new(0));
     let (mut rest, size) = text(path, &consumed)?;
     let mut beginning = Vec::new();
-    let read = (&mut rest).take(BEGINNING as u64).read_to_end(&mut beginning);
-    // An error behind the first bytes is reported when they have been read.
-    if let Err(error) = read
-        && beginning.is_empty()
-    {
-        return Err(failed(error));
+    if let Err(error) = (&mut rest).take(BEGINNING as u64).read_to_end(&mut beginning) {
+        if beginning.is_empty() {
+            return Err(failed(error));
+        }
+        // It is reported when the bytes before it have been read. A decompressor returns an error only once.
+        rest = Box::new(Failed(Some(error)));
     }
     if beginning.starts_with(b"\xef\xbb\xbf") {
         beginning.drain(..3);

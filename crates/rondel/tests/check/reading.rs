@@ -53,6 +53,18 @@ fn damaged_compression_is_reported_and_earlier_lines_are_checked() {
 }
 
 #[test]
+fn a_changed_byte_in_a_short_compressed_table_is_found() {
+    let folder = Folder::new();
+    let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::none());
+    gz.write_all(b"time,v\n1,1\n2,90\n").unwrap();
+    let mut gz = gz.finish().unwrap();
+    let at = gz.windows(2).position(|two| two == b"90").unwrap();
+    gz[at] = b'1';
+    let table = folder.file("changed.csv.gz", gz);
+    rondel(["check", "-f", "v < 50", &table]).expect_status(3).expect_stderr(&["damaged"]);
+}
+
+#[test]
 fn several_traces_are_checked_each_from_its_beginning() {
     let folder = Folder::new();
     let (a, b) = (folder.file("a.jsonl", "{\"v\":true}\n{}\n"), folder.file("b.jsonl", "{\"w\":1}\n"));
