@@ -7,7 +7,6 @@ use std::time::Instant;
 use cyclors::{dds_instance_handle_t, dds_sample_info_t};
 use rondel_event::{Timestamp, TopicId, TypeIndex};
 
-use super::Durability;
 use super::base::{Base, Opened, PUBLISHERS, STATUS};
 use super::further::{Delivery, Part};
 use super::history::{self, Fetched, Sources};
@@ -17,6 +16,7 @@ use super::missed;
 use super::owners::Owners;
 use super::publishers::type_of_match;
 use super::taken::{BATCH, SampleBuffer};
+use super::{Durability, Ownership};
 use crate::adapter::{self, Change, Instance, Receiver, Sample};
 
 /// Number of takes without a pause after which the receiver's `idle` is called nevertheless.
@@ -364,7 +364,9 @@ impl Worker {
         // SAFETY: plain numbers, for which all zero is a value.
         let mut lost: cyclors::dds_sample_lost_status_t = unsafe { std::mem::zeroed() };
         // SAFETY: a live handle and a place for the status. Reading it resets the condition that woke the thread.
-        if unsafe { cyclors::dds_get_sample_lost_status(reader, &mut lost) } >= 0 {
+        let is_read = unsafe { cyclors::dds_get_sample_lost_status(reader, &mut lost) } >= 0;
+        // With exclusive ownership, the library also counts the samples of publishers that do not own the topic.
+        if is_read && self.opened.qos.ownership != Some(Ownership::Exclusive) {
             let total = u64::from(lost.total_count);
             if self.base.state.lost.swap(total, Ordering::Relaxed) == 0 && total > 0 {
                 tracing::warn!(
