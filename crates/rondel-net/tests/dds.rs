@@ -304,7 +304,7 @@ fn the_strongest_publisher_owns_an_instance() {
     let exclusive = TopicQos { ownership: Some(Ownership::Exclusive), ..TopicQos::default() };
     let text = TopicType::default();
     let of = DeclaredTopic { topic_type: &text, qos: &exclusive, schema: None };
-    let _subscription = a.subscribe_as("test/owned", of, TOPIC, receiver).unwrap();
+    let subscription = a.subscribe_as("test/owned", of, TOPIC, receiver).unwrap();
     let publisher = |strength| {
         let qos = TopicQos { strength: Some(strength), ..exclusive.clone() };
         let of = DeclaredTopic { topic_type: &text, qos: &qos, schema: None };
@@ -330,6 +330,8 @@ fn the_strongest_publisher_owns_an_instance() {
         weak.publish(b"last").unwrap();
         received(b"last")
     });
+    // Those of the weaker one that were withheld are none.
+    assert_eq!(subscription.problems().lost, 0);
 }
 
 /// Records whether its topic has a live publisher.
