@@ -348,7 +348,7 @@ impl Incoming {
             }
         }
         if let (Some(cause), Some(dead_letters)) = (cause, &self.dead_letters) {
-            dead_letters.write(message, &cause);
+            dead_letters.write(message, &cause, &self.is_behind);
         }
     }
 

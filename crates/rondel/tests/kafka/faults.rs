@@ -57,3 +57,27 @@ fn a_topic_may_come_later() {
     run.terminate();
     assert_eq!(summary(&run.finish())["received"], 10);
 }
+
+#[test]
+fn dead_letters_wait_for_room_in_the_queue() {
+    let Some(broker) = KafkaBroker::start("dead_letters_wait_for_room_in_the_queue", "") else { return };
+    broker.create("state", &["partitions=1"]);
+    broker.create("dead", &["partitions=1"]);
+    let folder = Folder::new();
+    let deployment = folder.file(
+        "rondel.yaml",
+        format!(
+            "formula: n < 10\nkafka: {{ brokers: [\"{}\"], start: earliest, dead_letters: dead,\n  \
+             settings: {{ queue.buffering.max.messages: 10 }} }}\n\
+             topics: {{ trace: kafka:state }}\nverdicts: {{ to: stdout }}\n",
+            broker.address()
+        ),
+    );
+    let count = 3000;
+    let lines: String = (0..count).map(|n| record(&format!("bad {n}"), None) + "\n").collect();
+    broker.publish("state", &lines);
+    let finished = rondel(["run", &deployment, "--count", &count.to_string(), "--summary", "json"]);
+    let summary = summary(&finished);
+    assert_eq!((&summary["undecodable"], &summary["dropped"]), (&json!(count), &json!(0)), "{summary}");
+    assert_eq!(broker.records("dead").len(), count, "{}", finished.stderr);
+}
