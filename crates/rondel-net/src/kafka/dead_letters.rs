@@ -3,7 +3,7 @@
 //! A record goes to the queue of the producer, which is bounded, and is written from there. The reading thread waits only
 //! while the queue is full: the brokers keep the records behind it.
 //! Before the marks of a snapshot are captured, the brokers acknowledge the records so far: a run that resumes there does not
-//! read them again, so that each is written at least once.
+//! read them again, so that each is written at least once. Without the acknowledgements there is no snapshot.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -37,13 +37,15 @@ pub(super) struct DeadLetters {
     is_logged: AtomicBool,
     /// Whether the queue had no room in time, and has accepted no record since.
     is_stalled: AtomicBool,
+    /// Whether a record was given up since the session ends.
+    is_given_up: AtomicBool,
 }
 
 impl DeadLetters {
     pub(super) fn new(outgoing: Arc<Outgoing>, topic: &str) -> DeadLetters {
         let (index, flight) = outgoing.flights.add(topic);
-        let (is_logged, is_stalled) = Default::default();
-        DeadLetters { outgoing, topic: topic.to_owned(), index, flight, is_logged, is_stalled }
+        let (is_logged, is_stalled, is_given_up) = Default::default();
+        DeadLetters { outgoing, topic: topic.to_owned(), index, flight, is_logged, is_stalled, is_given_up }
     }
 
     /// Writes a record as it was received, with headers for the cause and its place. Records of the topic itself are not
@@ -105,7 +107,11 @@ impl DeadLetters {
             // A producer that has failed is replaced soon.
             let may_pass = error.rdkafka_error_code() == Some(RDKafkaErrorCode::QueueFull)
                 || producer.client().fatal_error().is_some();
-            if !may_pass || self.is_closing() {
+            if !may_pass {
+                return Err(error);
+            }
+            if self.is_closing() {
+                self.is_given_up.store(true, Ordering::Relaxed);
                 return Err(error);
             }
             if Instant::now() >= deadline {
@@ -122,14 +128,40 @@ impl DeadLetters {
         self.outgoing.flights.is_closing.load(Ordering::Relaxed)
     }
 
-    /// Waits until the brokers have acknowledged or refused the records so far.
-    pub(super) fn settle(&self) {
-        if !self.flight.settle(ACKNOWLEDGED) {
-            tracing::warn!(
-                "{} records that cannot be decoded are not acknowledged on the topic `{}`; a crash now may lose them",
-                self.flight.len(),
-                self.topic
-            );
-        }
+    /// Waits until the brokers have acknowledged or refused the records so far. Returns whether they have: a snapshot behind
+    /// other records would lose them.
+    pub(super) fn settle(&self) -> bool {
+        let limit = if self.is_closing() { Duration::ZERO } else { ACKNOWLEDGED };
+        self.flight.settle(limit) && !self.is_given_up.load(Ordering::Relaxed)
+    }
+
+    /// Waits up to `limit` for the acknowledgements. Returns the topic, and the number of records without one.
+    pub(super) fn unwritten(&self, limit: Duration) -> (String, u64) {
+        let is_settled = self.flight.settle(limit);
+        (self.topic.clone(), if is_settled { 0 } else { self.flight.len() as u64 })
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::kafka::Settings;
+
+    #[test]
+    fn unwritten_records_hold_snapshots_back() {
+        let settings = Settings { brokers: vec!["127.0.0.1:1".to_owned()], ..Settings::default() };
+        let outgoing = Outgoing::open(&settings, &Arc::default()).unwrap();
+        let letters = DeadLetters::new(Arc::clone(&outgoing), "dead");
+        assert!(letters.settle());
+        let number = letters.flight.add(&[]);
+        assert_eq!(letters.unwritten(Duration::ZERO), ("dead".to_owned(), 1));
+        // The end of a session does not wait.
+        outgoing.wake();
+        assert!(!letters.settle());
+        letters.flight.remove(number);
+        assert!(letters.settle());
+        letters.is_given_up.store(true, Ordering::Relaxed);
+        assert!(!letters.settle());
     }
 }
