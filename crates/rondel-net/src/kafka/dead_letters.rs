@@ -19,6 +19,8 @@ use super::outgoing::Outgoing;
 
 /// Time limit of the wait for acknowledgements before a snapshot.
 const ACKNOWLEDGED: Duration = Duration::from_secs(5);
+/// The same after a wait without them: no record is received meanwhile, and the end of a run must not take long.
+const AGAIN: Duration = Duration::from_millis(500);
 /// Time limit of the wait for room in the queue of the producer.
 const ROOM: Duration = Duration::from_secs(30);
 /// Time of one such wait.
@@ -37,6 +39,8 @@ pub(super) struct DeadLetters {
     is_logged: AtomicBool,
     /// Whether the queue had no room in time, and has accepted no record since.
     is_stalled: AtomicBool,
+    /// Whether the last wait ended without acknowledgements.
+    is_overdue: AtomicBool,
     /// Whether a record was given up since the session ends.
     is_given_up: AtomicBool,
 }
@@ -44,8 +48,9 @@ pub(super) struct DeadLetters {
 impl DeadLetters {
     pub(super) fn new(outgoing: Arc<Outgoing>, topic: &str) -> DeadLetters {
         let (index, flight) = outgoing.flights.add(topic);
-        let (is_logged, is_stalled, is_given_up) = Default::default();
-        DeadLetters { outgoing, topic: topic.to_owned(), index, flight, is_logged, is_stalled, is_given_up }
+        let (is_logged, is_stalled, is_overdue, is_given_up) = Default::default();
+        let topic = topic.to_owned();
+        DeadLetters { outgoing, topic, index, flight, is_logged, is_stalled, is_overdue, is_given_up }
     }
 
     /// Writes a record as it was received, with headers for the cause and its place. Records of the topic itself are not
@@ -131,8 +136,14 @@ impl DeadLetters {
     /// Waits until the brokers have acknowledged or refused the records so far. Returns whether they have: a snapshot behind
     /// other records would lose them.
     pub(super) fn settle(&self) -> bool {
-        let limit = if self.is_closing() { Duration::ZERO } else { ACKNOWLEDGED };
-        self.flight.settle(limit) && !self.is_given_up.load(Ordering::Relaxed)
+        let limit = match self.is_overdue.load(Ordering::Relaxed) {
+            _ if self.is_closing() => Duration::ZERO,
+            true => AGAIN,
+            false => ACKNOWLEDGED,
+        };
+        let is_settled = self.flight.settle(limit);
+        self.is_overdue.store(!is_settled, Ordering::Relaxed);
+        is_settled && !self.is_given_up.load(Ordering::Relaxed)
     }
 
     /// Waits up to `limit` for the acknowledgements. Returns the topic, and the number of records without one.
