@@ -137,6 +137,11 @@ impl<S: State> Writer<S> {
     /// Writes a snapshot, and acknowledges the messages in it.
     fn write(&self, limit: Duration) -> io::Result<()> {
         let (snapshot, acknowledgements) = self.networks.freeze(|marks| self.state.snapshot(marks));
+        // The next run does not read them again.
+        if !self.networks.is_settled() {
+            let reason = "records that cannot be decoded are not acknowledged on their topic in time";
+            return Err(io::Error::new(io::ErrorKind::TimedOut, reason));
+        }
         // An undelivered verdict would be lost once the snapshot is saved.
         if !self.publishers.iter().all(|publisher| publisher.settle(SETTLE)) {
             let reason = "the verdicts before it were not accepted in time";

@@ -165,6 +165,18 @@ impl Networks {
         }
     }
 
+    /// Whether the result of the last [`freeze`](Networks::freeze) may become durable: records of Kafka before it that cannot
+    /// be decoded are written to their topic.
+    pub fn is_settled(&self) -> bool {
+        self.kafka.as_ref().is_none_or(kafka::Session::is_settled)
+    }
+
+    /// Waits up to `limit` until records of Kafka that cannot be decoded are written to their topic. Returns it, and the
+    /// number of records that are not acknowledged.
+    pub fn unwritten(&self, limit: Duration) -> Option<(String, u64)> {
+        self.kafka.as_ref()?.unwritten(limit)
+    }
+
     /// Sends acknowledgements that were held back, and waits up to `limit` until they are read.
     pub fn release(&self, acknowledgements: &mqtt::Acknowledgements, limit: Duration) {
         if let Some((session, _)) = &self.mqtt {

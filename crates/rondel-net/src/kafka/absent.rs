@@ -114,6 +114,16 @@ impl Session {
         match *self {}
     }
 
+    /// Whether marks may become durable.
+    pub fn is_settled(&self) -> bool {
+        match *self {}
+    }
+
+    /// Returns the number of records that are not written.
+    pub fn unwritten(&self, _limit: Duration) -> Option<(String, u64)> {
+        match *self {}
+    }
+
     /// Records that marks are durable.
     pub fn release(&self) {
         match *self {}

@@ -30,7 +30,9 @@ pub(super) struct Incoming {
     pub(super) settings: Settings,
     pub(super) consumer: BaseConsumer<Watched>,
     /// Writer of records that cannot be decoded, if they are kept.
-    dead_letters: Option<DeadLetters>,
+    pub(super) dead_letters: Option<DeadLetters>,
+    /// Whether the brokers had acknowledged these records at the last [`freeze`](Incoming::freeze).
+    pub(super) is_settled: AtomicBool,
     /// Held while receivers are called.
     routes: Mutex<Routes>,
     /// Taken shortly before `routes` by the reading thread, and by threads that need `routes` soon.
@@ -71,6 +73,7 @@ impl Incoming {
             settings,
             consumer,
             dead_letters,
+            is_settled: AtomicBool::new(true),
             routes: Mutex::new(routes),
             gate: Mutex::default(),
             closing: AtomicBool::new(false),
@@ -281,9 +284,8 @@ impl Incoming {
     /// Calls `capture` with marks of all received records, while none is received.
     pub(super) fn freeze<T>(&self, capture: impl FnOnce(Vec<u8>) -> T) -> T {
         let (_gate, mut routes) = self.routes_soon();
-        if let Some(dead_letters) = &self.dead_letters {
-            dead_letters.settle();
-        }
+        let is_settled = self.dead_letters.as_ref().is_none_or(DeadLetters::settle);
+        self.is_settled.store(is_settled, Ordering::Relaxed);
         for partition in routes.partitions() {
             (partition.is_captured, partition.captured) = (true, partition.mark.next);
         }
@@ -348,7 +350,7 @@ impl Incoming {
             }
         }
         if let (Some(cause), Some(dead_letters)) = (cause, &self.dead_letters) {
-            dead_letters.write(message, &cause);
+            dead_letters.write(message, &cause, &self.is_behind);
         }
     }
 

@@ -225,6 +225,18 @@ impl Session {
         self.incoming.freeze(capture)
     }
 
+    /// Whether the last [`freeze`](Session::freeze) may become durable: the brokers have acknowledged the records before it
+    /// that cannot be decoded.
+    pub fn is_settled(&self) -> bool {
+        self.incoming.is_settled.load(Ordering::Relaxed)
+    }
+
+    /// Waits up to `limit` until the records that cannot be decoded are written to their topic. Returns it, and the number
+    /// of records that are not acknowledged; `None` if they are not kept.
+    pub fn unwritten(&self, limit: Duration) -> Option<(String, u64)> {
+        self.incoming.dead_letters.as_ref().map(|letters| letters.unwritten(limit))
+    }
+
     /// Records that the result of the last [`freeze`](Session::freeze) is durable. If records wait for that, topics whose
     /// first mark is in it are read from now on: a crash before would lose what was received.
     pub fn release(&self) {

@@ -306,7 +306,7 @@ impl Check {
             }
             self.paged.describe(&specification);
         }
-        if let Err(status) = self.fetch() {
+        if let Err(status) = self.fetch(&plan) {
             return status;
         }
         let restored = match self.restored(&mut plan, &specification) {

@@ -77,7 +77,7 @@ pub(super) fn sources<'y>(
     let mut bindings = Vec::new();
     for (name, key, item) in &entries {
         let topic = spec.and_then(|spec| spec.topics.iter().find(|t| t.name == *name));
-        let binding = binding(*item, topic, network, schemas, mistakes);
+        let binding = binding(*item, topic, network, (schemas, specification.is_some()), mistakes);
         if let (Some(spec), None) = (spec, topic) {
             let names = || spec.declared().iter().map(|t| t.name.as_str());
             let hint = suggest(name, names()).map_or_else(
@@ -208,12 +208,13 @@ fn read_input(members: &mut Members<'_>, topic: Option<&Topic>, mistakes: &mut M
     input
 }
 
-/// Reads the settings of a topic: `topic` in the specification, if it has it.
+/// Reads the settings of a topic: `topic` in the specification, if it has it. `are_read`: whether the schemas are known, and
+/// not left out because of a mistake in them or in the specification.
 fn binding(
     item: Item<'_>,
     topic: Option<&Topic>,
     network: Option<&str>,
-    schemas: &Schemas,
+    (schemas, are_read): (&Schemas, bool),
     mistakes: &mut Mistakes,
 ) -> Option<(Binding, TopicSettings)> {
     let mut settings = TopicSettings::default();
@@ -264,8 +265,15 @@ fn binding(
     };
     let place = own_type.as_ref().map_or(address, |(item, _)| *item);
     let parsed = parsed.map_err(|error| mistakes.at(address, error)).ok()?;
-    let completed = typing.complete(parsed, &mut input).map_err(|why| mistakes.at(place, why));
-    let (address, uncertainty) = completed.ok()?;
+    let (address, uncertainty) = match typing.complete(parsed, &mut input) {
+        Ok(completed) => completed,
+        Err(why) => {
+            if are_read {
+                mistakes.at(place, why);
+            }
+            return None;
+        }
+    };
     uncertainty.into_iter().for_each(|why| mistakes.uncertain(place, why));
     if let Some(item) = own_registry
         && address.encoding() != Encoding::Of(rondel_decode::Encoding::Avro)

@@ -108,6 +108,13 @@ impl Unconfirmed {
         }
     }
 
+    /// Adds records that cannot be decoded, and are not written to their topic of Kafka.
+    pub fn add_unwritten(&mut self, (topic, count): (String, u64)) {
+        if count > 0 {
+            self.0.push((format!("kafka:{topic} (dead letters)"), count));
+        }
+    }
+
     /// The number of messages of all sinks.
     pub fn count(&self) -> u64 {
         self.0.iter().map(|(_, count)| count).sum()

@@ -22,6 +22,8 @@ const LIMIT: Duration = Duration::from_secs(3);
 const PAUSE: Duration = Duration::from_secs(5);
 /// Maximum number of schemas, and of ids without one.
 const SCHEMAS: usize = 1024;
+/// Number of ids without a schema that are reported; further ones are only counted as undecodable messages.
+const REPORTED: usize = 8;
 /// Maximum size of an answer in bytes.
 const LARGEST: u64 = 4 << 20;
 
@@ -53,6 +55,8 @@ struct State {
     schemas: BTreeMap<u32, AvroType>,
     /// Ids without a schema, and when they are requested again.
     failed: BTreeMap<u32, (SchemaFault, Instant)>,
+    /// Number of reports of ids without a schema.
+    reported: usize,
     /// Time until which there is no request, since the registry has not answered.
     silent_until: Option<Instant>,
 }
@@ -206,11 +210,17 @@ impl SchemaSource for Registry {
                     state.failed.clear();
                 }
                 let before = state.failed.insert(id, (fault, until));
-                drop(state);
-                if before.is_none_or(|(before, _)| before != fault) {
+                let is_new = before.is_none_or(|(before, _)| before != fault);
+                // Requests without an answer are limited by the pause.
+                let is_limited = fault != SchemaFault::Unanswered;
+                if is_new && !(is_limited && state.reported >= REPORTED) {
+                    state.reported += usize::from(is_limited);
+                    let is_last = is_limited && state.reported == REPORTED;
+                    let further = if is_last { "; further ids are not reported" } else { "" };
+                    drop(state);
                     warn(&format!(
                         "the schema registry at {} gives no schema with the id {id} ({why}); messages with it are counted as \
-                         undecodable, and it is requested again after {} s",
+                         undecodable, and it is requested again after {} s{further}",
                         self.url,
                         PAUSE.as_secs()
                     ));
@@ -298,6 +308,9 @@ mod tests {
             assert_eq!(registry.schema(id).unwrap_err(), fault, "{id}");
         }
         assert_eq!(count.load(Ordering::SeqCst), 5);
+        assert_eq!(registry.state().reported, 4);
+        (6..=12).for_each(|id| assert_eq!(registry.schema(id).unwrap_err(), SchemaFault::Unknown, "{id}"));
+        assert_eq!(registry.state().reported, REPORTED);
     }
 
     #[test]

@@ -82,6 +82,18 @@ impl Reading {
         outcome
     }
 
+    /// Reads the definitions of message types.
+    ///
+    /// # Errors
+    /// [`Refused`], after the mistake was shown on standard error.
+    fn read_schemas(&self) -> Result<Schemas, Refused> {
+        let schemas = Schemas::read(&self.schemas).map_err(|error| {
+            crate::complain(&error);
+            Refused
+        })?;
+        Ok(schemas.with_recordings(&self.recordings))
+    }
+
     fn options(&self) -> ParseOptions {
         ParseOptions {
             time: self.time.map(|time| match time {
@@ -196,11 +208,7 @@ impl Specification {
             }
         };
         let rye = reading.syntax == Syntax::Rye || path.extension().is_some_and(|e| e == "rye");
-        let schemas = Schemas::read(&reading.schemas).map_err(|error| {
-            crate::complain(&error);
-            Refused
-        })?;
-        let schemas = schemas.with_recordings(&reading.recordings);
+        let schemas = reading.read_schemas()?;
         let options = &reading.options();
         let sources = if rye || path == Path::new("-") {
             Sources::alone(&source, &text)
@@ -229,12 +237,15 @@ impl Specification {
     /// # Errors
     /// [`Refused`], after every mistake was shown on standard error.
     pub fn from_formula(formula: &str, reading: &Reading) -> Result<Specification, Refused> {
+        let schemas = reading.read_schemas()?;
         let options = &reading.options();
         let outcome = match reading.syntax {
             Syntax::Rondel => rondel_spec::parse_formula_with(formula, options),
             Syntax::Rye => rondel_spec::parse_rye_with(formula, None, "formula", options),
         };
-        Specification::build(reading.complete(outcome), Sources::alone("formula", formula), true)
+        let sources = Sources::alone("formula", formula);
+        let specification = Specification::build(reading.complete(outcome), sources, true)?;
+        Ok(Specification { schemas: Arc::new(schemas), ..specification })
     }
 
     /// Takes each property that is `wanted`, by its name and the place of that in the text, as a specification of its own;

@@ -131,6 +131,26 @@ fn types_on_dds() {
 }
 
 #[test]
+fn formula_has_the_types_of_schemas() {
+    let folder = Folder::new();
+    let fields = r#"[{"name": "speed", "type": "double"}]"#;
+    let schema = format!(r#"{{"type": "record", "name": "Car", "namespace": "fleet", "fields": {fields}}}"#);
+    folder.file("fleet.avsc", schema);
+    let deployment = folder.file(
+        "rondel.yaml",
+        "formula: speed < 50\nschemas: fleet.avsc\n\
+         topics: { trace: { source: mqtt:a, encoding: avro, type: fleet.Car } }\n",
+    );
+    rondel(["validate", &deployment]).expect_status(0);
+    folder.file("fleet.avsc", "{broken");
+    let finished = rondel(["validate", &deployment]);
+    finished.expect_status(2);
+    let errors: Vec<&str> = finished.stderr.lines().filter(|line| line.starts_with("error")).collect();
+    assert!(errors[0].contains("fleet.avsc: key must be"), "{}", finished.stderr);
+    assert!(!finished.stderr.contains("is not defined"), "{}", finished.stderr);
+}
+
+#[test]
 fn validate_prints_the_plan_of_a_deployment() {
     let folder = Folder::new();
     folder.file("vehicle.rondel", SPECIFICATION);

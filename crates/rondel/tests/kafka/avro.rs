@@ -74,7 +74,7 @@ fn records_are_read_by_the_schemas_of_a_registry() {
          verdicts: {{ to: kafka:verdicts, emit: every }}\n",
         broker.address()
     );
-    let deployment = folder.file("rondel.yaml", text);
+    let deployment = folder.file("rondel.yaml", &text);
     broker.create("cars", &["partitions=1"]);
     broker.create("verdicts", &["partitions=1"]);
     broker.create("dead", &["partitions=1"]);
@@ -109,6 +109,16 @@ fn records_are_read_by_the_schemas_of_a_registry() {
         dead[0]["headers"]["rondel-cause"].as_str().unwrap().contains("no schema with the id 9"),
         "{dead:?}"
     );
+    // The same schemas for records that are checked later, with the encoding of the deployment or of the address.
+    broker.create("later", &["partitions=1"]);
+    broker.publish("later", &framed(&records[..3]));
+    let deployment = folder.file("later.yaml", text.replace("kafka:cars", "kafka:later"));
+    for address in ["kafka:later", "kafka+avro:later"] {
+        let own = ["check", &deployment, address, "--emit", "every", "--format", "json"];
+        let finished = rondel(arguments(&own, &joining(&broker)));
+        let violated = finished.stdout.lines().filter(|line| line.contains(r#""violated""#)).count();
+        assert_eq!((finished.stdout.lines().count(), violated), (3, 2), "{}", finished.stderr);
+    }
     let kept = (&dead[0]["key"], &dead[0]["data"], &dead[2]["key"], &dead[2]["data"]);
     let expected = (&json!("car"), &json!("\u{0}\u{0}\u{0}\u{0}\t\u{1}\u{2}"), &json!(null), &json!("{}"));
     assert_eq!(kept, expected);

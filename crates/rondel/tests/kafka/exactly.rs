@@ -129,3 +129,37 @@ fn a_run_goes_on_at_its_snapshot_and_counts_expired_records() {
     let counts = summary(expired.expect_status(5));
     assert_eq!((&counts["received"], &counts["dropped"]), (&json!(50), &json!(50)), "{counts}");
 }
+
+#[test]
+fn dead_letters_that_are_not_acknowledged_are_written_by_the_next_run() {
+    let test = "dead_letters_that_are_not_acknowledged_are_written_by_the_next_run";
+    let Some(broker) = KafkaBroker::start(test, "") else { return };
+    broker.create("state", &["partitions=1"]);
+    broker.create("dead", &["partitions=1"]);
+    let folder = Folder::new();
+    // The producer waits for further records before it sends the first one.
+    let deployment = |linger: u32| {
+        let text = format!(
+            "formula: n < 10\ndurability: exactly\n\
+             kafka: {{ brokers: [\"{}\"], start: earliest, dead_letters: dead, settings: {{ linger.ms: {linger} }} }}\n\
+             topics: {{ trace: kafka:state }}\nverdicts: {{ to: stdout }}\n",
+            broker.address()
+        );
+        folder.file("rondel.yaml", text)
+    };
+    let snapshot = folder.path("state");
+    broker.publish("state", &format!("{}\n", record("bad", None)));
+    let mut run = monitor(&deployment(60_000), &snapshot);
+    run.wait_stderr("cannot decode");
+    run.terminate();
+    let finished = run.finish();
+    finished.expect_status(3);
+    assert!(finished.stderr.contains("not acknowledged on their topic"), "{}", finished.stderr);
+    let unconfirmed = json!([{"sink": "kafka:dead (dead letters)", "count": 1}]);
+    assert_eq!(summary(&finished)["unconfirmed"], unconfirmed, "{}", finished.stderr);
+    assert!(broker.records("dead").is_empty());
+    let mut run = monitor(&deployment(1), &snapshot);
+    wait_until("the record is written", || broker.records("dead").len() == 1);
+    run.terminate();
+    run.finish().expect_status(0);
+}

@@ -1,6 +1,10 @@
 //! A broker that is gone for a while, and topics that come later.
 
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 use std::time::Duration;
+
+use rondel_testkit::wait_until;
 
 use super::*;
 
@@ -56,4 +60,56 @@ fn a_topic_may_come_later() {
     assert_eq!(run.take_stdout(10).len(), 10);
     run.terminate();
     assert_eq!(summary(&run.finish())["received"], 10);
+}
+
+#[test]
+fn dead_letters_wait_for_room_in_the_queue() {
+    let Some(broker) = KafkaBroker::start("dead_letters_wait_for_room_in_the_queue", "") else { return };
+    broker.create("state", &["partitions=1"]);
+    broker.create("dead", &["partitions=1"]);
+    let folder = Folder::new();
+    let deployment = folder.file(
+        "rondel.yaml",
+        format!(
+            "formula: n < 10\nkafka: {{ brokers: [\"{}\"], start: earliest, dead_letters: dead,\n  \
+             settings: {{ queue.buffering.max.messages: 10 }} }}\n\
+             topics: {{ trace: kafka:state }}\nverdicts: {{ to: stdout }}\n",
+            broker.address()
+        ),
+    );
+    let count = 3000;
+    let lines: String = (0..count).map(|n| record(&format!("bad {n}"), None) + "\n").collect();
+    broker.publish("state", &lines);
+    let finished = rondel(["run", &deployment, "--count", &count.to_string(), "--summary", "json"]);
+    let summary = summary(&finished);
+    assert_eq!((&summary["undecodable"], &summary["dropped"]), (&json!(count), &json!(0)), "{summary}");
+    assert_eq!(broker.records("dead").len(), count, "{}", finished.stderr);
+}
+
+#[test]
+fn refused_dead_letters_are_counted() {
+    let Some(broker) = KafkaBroker::start("refused_dead_letters_are_counted", "") else { return };
+    broker.create("state", &["partitions=1"]);
+    let folder = Folder::new();
+    let deployment = folder.file(
+        "rondel.yaml",
+        format!(
+            "formula: n < 10\nkafka: {{ brokers: [\"{}\"], start: earliest, dead_letters: missing }}\n\
+             topics: {{ trace: kafka:state }}\nverdicts: {{ to: stdout }}\nmetrics: 127.0.0.1:0\n",
+            broker.address()
+        ),
+    );
+    broker.publish("state", &(record("bad", None) + "\n"));
+    let mut run = start_rondel(["run", &deployment, "--summary", "json"]);
+    let line = run.wait_stderr("listening on metrics http://");
+    let address = line.split_once("http://").and_then(|(_, rest)| rest.split_once('/')).unwrap().0.to_owned();
+    wait_until("the record is counted", || {
+        let (mut stream, mut text) = (TcpStream::connect(&address).unwrap(), String::new());
+        stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").unwrap();
+        stream.read_to_string(&mut text).unwrap();
+        let value = text.lines().find_map(|line| line.strip_prefix("rondel_unpublished_messages_total "));
+        value.and_then(|value| value.parse::<f64>().ok()) == Some(1.0)
+    });
+    run.terminate();
+    assert_eq!(summary(&run.finish())["dropped"], 1);
 }

@@ -11,6 +11,7 @@ use clap::Args;
 use rondel_event::Timestamp;
 use rondel_net::kafka;
 use rondel_recording::{McapWriter, MessageHead, Temporary, WriterOptions};
+use rondel_runtime::SessionPlan;
 use rondel_runtime::text::counted;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -66,7 +67,8 @@ pub(super) struct Fetched {
     pub(super) name: String,
     /// The address without its prefix.
     place: String,
-    encoding: Encoding,
+    /// The encoding that the address names.
+    encoding: Option<Encoding>,
     /// Removes the file.
     _folder: Temporary,
 }
@@ -136,23 +138,25 @@ impl Check {
             let empty = McapWriter::create(&path, &WriterOptions::default());
             empty.and_then(|mut writer| writer.finish()).map_err(kept)?;
             trace.clone_from(&path);
+            let encoding = name.starts_with("kafka+").then_some(encoding);
             all.push(Fetched { path, name, place, encoding, _folder: folder });
         }
         self.kafka_recordings = Some(KafkaRecordings { settings, selection, all });
         Ok(())
     }
 
-    /// Reads the records of the recordings that are addresses on Kafka.
+    /// Reads the records of the recordings that are addresses on Kafka. An address without an encoding has that of the topic
+    /// in the plan.
     ///
     /// # Errors
     /// The exit status, after the reason was shown.
-    pub(super) fn fetch(&self) -> Result<(), u8> {
+    pub(super) fn fetch(&self, plan: &SessionPlan) -> Result<(), u8> {
         let Some(KafkaRecordings { settings, selection, all }) = &self.kafka_recordings else {
             return Ok(());
         };
         let is_stopped = || self.interrupted.load(Ordering::Relaxed);
         for recording in all {
-            fetch(settings, recording, selection, &is_stopped).map_err(|reason| {
+            fetch(settings, recording, selection, plan, &is_stopped).map_err(|reason| {
                 complain(&reason);
                 exit::TRACE
             })?;
@@ -207,15 +211,19 @@ fn fetch(
     settings: &kafka::Settings,
     Fetched { path, name, place, encoding, .. }: &Fetched,
     selection: &kafka::Selection,
+    plan: &SessionPlan,
     is_stopped: &dyn Fn() -> bool,
 ) -> Result<(), String> {
     let failed = |error: io::Error| unkept(name, &error);
     // A writer replaces no file.
     std::fs::remove_file(path).map_err(failed)?;
     let mut writer = McapWriter::create(path, &WriterOptions::default()).map_err(failed)?;
-    let encoding = match *encoding {
-        Encoding::Of(rondel_decode::Encoding::Flatbuffers) => "flatbuffer",
-        other => other.name(),
+    let encoding_of = |topic: &str| {
+        let stated = || plan.input(plan.topic_in_recording(topic)?).map(|input| Encoding::Of(input.encoding));
+        match encoding.or_else(stated).unwrap_or(Encoding::JSON) {
+            Encoding::Of(rondel_decode::Encoding::Flatbuffers) => "flatbuffer",
+            other => other.name(),
+        }
     };
     let metadata = [(ADDRESS.to_owned(), name.clone())];
     let mut channels: HashMap<String, u16> = HashMap::new();
@@ -223,7 +231,7 @@ fn fetch(
         let channel = match channels.get(record.name) {
             Some(channel) => *channel,
             None => {
-                let channel = writer.channel(record.name, encoding, 0, &metadata);
+                let channel = writer.channel(record.name, encoding_of(record.name), 0, &metadata);
                 let channel = channel.ok_or("its records have too many keys and headers")?;
                 channels.insert(record.name.to_owned(), channel);
                 channel

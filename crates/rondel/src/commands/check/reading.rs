@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use rondel_decode::Encoding;
+use rondel_decode::{Encoding, MessageType};
 use rondel_event::{
     Condition, Countable, Field, Quantifier, Read as ReadAs, Test, TopicId, TypeIndex, ValueType,
 };
@@ -127,7 +127,10 @@ impl Reading {
         }
         let declared = plan.specification().spec.topics.get(target.index());
         let declared = declared.and_then(|topic| topic.type_name.clone());
-        let stated = plan.input(target).map(|input| input.encoding).unwrap_or_default();
+        let input = plan.input(target);
+        let stated = input.map(|input| input.encoding).unwrap_or_default();
+        let stated_type = input.and_then(|input| input.message_type.clone());
+        let stated = (stated, stated_type.as_ref());
         let is_alone = types.len() == 1;
         let (mut found, mut of_found) = (Vec::new(), Vec::new());
         for (topic, channels) in types {
@@ -152,13 +155,14 @@ impl Reading {
     }
 }
 
-/// Encoding and type of a recorded topic; a deployment may override the encoding. If several recorded topics feed one
-/// topic, the definition in the recording takes precedence over that of a file.
+/// Encoding and type of a recorded topic; a deployment may override the encoding, and states the type where the recording
+/// has none, as with a schema registry. If several recorded topics feed one topic, the definition in the recording takes
+/// precedence over that of a file.
 fn publisher_type(
     schemas: &Schemas,
     declared: Option<&str>,
     topic: &RecordedTopic,
-    stated: Encoding,
+    (stated, stated_type): (Encoding, Option<&Arc<MessageType>>),
     is_alone: bool,
 ) -> Result<PublisherType, String> {
     let encoding = refined(encoding(topic), stated).ok_or_else(|| match topic.encoding.as_str() {
@@ -169,6 +173,11 @@ fn publisher_type(
     let publisher = topic.label.clone();
     if !encoding.needs_schema() {
         return Ok(PublisherType { encoding, message_type: None, publisher });
+    }
+    if topic.schema.is_none()
+        && let Some(of) = stated_type.filter(|of| of.encoding() == encoding)
+    {
+        return Ok(PublisherType { encoding, message_type: Some(Arc::clone(of)), publisher });
     }
     if let (Some(schema), Some(declared)) = (&topic.schema, declared)
         && type_name(&schema.name) != type_name(declared)

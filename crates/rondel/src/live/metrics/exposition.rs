@@ -276,7 +276,8 @@ impl RunSnapshot {
         let help = "Verdicts, sets or messages published or printed, of all sinks.";
         families.counter("rondel_published_messages", None, help, alone(traffic.published))?;
         let help = "Verdicts, sets or messages that could not be published.";
-        families.counter("rondel_unpublished_messages", None, help, alone(traffic.unpublished))?;
+        let unpublished = alone(traffic.unpublished + self.refused);
+        families.counter("rondel_unpublished_messages", None, help, unpublished)?;
         let help = "Instances of properties with parameters.";
         families.gauge("rondel_instances", None, help, alone(present.instances))?;
         let help = "Memory of the instances.";

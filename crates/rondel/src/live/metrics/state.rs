@@ -136,6 +136,8 @@ pub struct RunSnapshot {
     pub recovered: Vec<u64>,
     /// The networks.
     pub networks: Vec<NetworkFigures>,
+    /// Messages that networks refused after they had accepted them.
+    pub refused: u64,
     /// The partitions that a member of a consumer group has.
     pub partitions: Vec<PartitionStatus>,
     /// The queues of sinks.
@@ -374,7 +376,7 @@ impl Observed {
         };
         let problems = self.subscriptions.problems();
         let mut recovered = vec![0; self.topics.len()];
-        let (mut networks, mut partitions) = (Vec::new(), Vec::new());
+        let (mut networks, mut partitions, mut refused) = (Vec::new(), Vec::new(), 0);
         if let Some(joined) = self.networks.upgrade() {
             for (slot, of_topic) in joined.recovered() {
                 let topic = self.slots.iter().position(|own| *own == slot);
@@ -390,6 +392,7 @@ impl Observed {
             };
             networks = joined.connected().into_iter().map(figures).collect();
             partitions = joined.partitions();
+            refused = joined.refused();
         }
         RunSnapshot {
             topics: self.topics.clone(),
@@ -400,6 +403,7 @@ impl Observed {
             problems,
             recovered,
             networks,
+            refused,
             partitions,
             queues: queue_figures(&self.queues),
             matched: matched(&self.publishers),

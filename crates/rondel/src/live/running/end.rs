@@ -63,10 +63,13 @@ impl Running {
         // Afterwards: programs take as long as they like.
         let (acted, acting) = end_actions(self.acting, left(deadline).max(WAKE));
         flushed &= flush_all(&acting, deadline, WAKE);
-        let unconfirmed = unconfirmed(self.unconfirmed, &self.addressed);
+        let mut unconfirmed = unconfirmed(self.unconfirmed, &self.addressed);
         // Afterwards: verdicts that were not delivered are not forgotten.
         let kept = self.snapshots.map_or(Ok(()), Snapshots::end);
         let driven = self.destinations.close(left(deadline).max(WAKE));
+        if let Some(unwritten) = closed.networks.unwritten(left(deadline).max(WAKE)) {
+            unconfirmed.add_unwritten(unwritten);
+        }
         if let Some(metrics) = self.metrics {
             metrics.end();
         }
