@@ -235,6 +235,9 @@ fn the_owner_of_a_recording_is_read() {
     lost.expect_status(1);
     assert!(lost.stdout.contains("violated      owned "), "{}", lost.stdout);
     let unnamed = "{\"topic\":\"track\",\"time\":0,\"event\":\"owner\"}\n";
+    let unknown = check(&format!("{owned}{unnamed}{message}"));
+    unknown.expect_status(4);
+    assert!(unknown.stdout.contains("inconclusive  owned "), "{}", unknown.stdout);
     check(&format!("{unnamed}{message}")).expect_status(4).expect_stderr(&[
         "owned is vacuous: no event came on `track`",
         "the event 'owner' needs a text `publisher`",

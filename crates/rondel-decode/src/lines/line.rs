@@ -55,7 +55,9 @@ impl Lines {
             return self.event(line, &members, topic, event, holds, block);
         }
         if let Some(reason) = members.wrong_event(line, &self.topics[topic]) {
-            self.count_undecodable(TopicId(topic as u32), block.len(), None, reason);
+            // An event is missing, not a message.
+            let missing = self.topics[topic].events.unwrap_or(TopicId(topic as u32));
+            self.count_undecodable(missing, block.len(), None, reason);
             return Ok(());
         }
         let form = members.form();
