@@ -20,7 +20,9 @@
 //!   of the message and its sequence number.
 //! - **Undecodable payloads.** In the forms of `mosquitto_sub` and `rondel tap`, and in the first one with `arrival`, a
 //!   payload that cannot be decoded is no error of the recording. It is counted ([`Lines::undecodable`]), as in a live
-//!   run: a string without a JSON object, or an invalid event time. A message without a payload, which `mosquitto_sub`
+//!   run: a string without a JSON object, or an invalid event time. So is a flat line that is meant as an event, if
+//!   events of its topic are read and no message of it has a field `event`: one with `event` that has no members but
+//!   those of an event, or that is an owner without a string `publisher`. A message without a payload, which `mosquitto_sub`
 //!   writes as `null`, is ignored and counted ([`Lines::empty`]), as in a live run. A line that is not JSON is an
 //!   error, and so is an invalid `topic`, `time`, `arrival` or `tst`.
 
@@ -63,6 +65,8 @@ pub struct TraceTopic {
     pub time_unit: TimeUnit,
     /// Topic of its events, if any are read.
     pub events: Option<TopicId>,
+    /// Whether its messages may have a field `event`, also one that is not read.
+    pub has_event: bool,
     /// Words for true and false, if its payloads are plain.
     pub plain: Option<Arc<Words>>,
 }
@@ -70,8 +74,15 @@ pub struct TraceTopic {
 impl TraceTopic {
     /// Returns a topic whose messages have the recorded time, in seconds.
     pub fn new(names: Vec<String>, projection: Projection) -> TraceTopic {
-        let time_unit = TimeUnit::Seconds;
-        TraceTopic { names, projection, time: LineTime::Recorded, time_unit, events: None, plain: None }
+        TraceTopic {
+            names,
+            projection,
+            time: LineTime::Recorded,
+            time_unit: TimeUnit::Seconds,
+            events: None,
+            has_event: false,
+            plain: None,
+        }
     }
 }
 

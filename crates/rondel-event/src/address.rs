@@ -98,6 +98,22 @@ impl AddressPattern {
         names.next().is_none().then_some(texts)
     }
 
+    /// Returns the name whose parameters have these texts; `None` if one of them has none.
+    pub fn filled<'t>(&self, text: impl Fn(&str) -> Option<&'t str>) -> Option<String> {
+        let segment = |parts: &Vec<Part>| -> Option<String> {
+            let mut whole = String::new();
+            for part in parts {
+                match part {
+                    Part::Text(own) => whole.push_str(own),
+                    Part::Parameter(name) => whole.push_str(text(name)?),
+                }
+            }
+            Some(whole)
+        };
+        let segments: Vec<String> = self.segments.iter().map(segment).collect::<Option<_>>()?;
+        Some(segments.join("/"))
+    }
+
     /// The filter of MQTT that delivers every name that matches, and others where a parameter is only part of a
     /// segment.
     pub fn filter(&self) -> String {
@@ -279,6 +295,19 @@ mod tests {
         assert_eq!(pattern("/{robot}").without_slash().captures("r1"), Some(vec!["r1"]));
         assert_eq!(pattern("{robot}").without_slash().captures("/r1"), None);
         assert_eq!(pattern("{site}/r_{robot}").parameters().collect::<Vec<_>>(), ["site", "robot"]);
+    }
+
+    #[test]
+    fn texts_give_a_name_to_the_parameters() {
+        let text =
+            |name: &str| [("site", "a"), ("robot", "7")].into_iter().find(|of| of.0 == name).map(|of| of.1);
+        for (address, expected) in [
+            ("{site}/{robot}", Some("a/7")),
+            ("/fleet/r_{robot}/{site}/pose", Some("/fleet/r_7/a/pose")),
+            ("{site}/{zone}", None),
+        ] {
+            assert_eq!(pattern(address).filled(text).as_deref(), expected, "{address}");
+        }
     }
 
     #[test]

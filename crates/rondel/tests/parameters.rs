@@ -366,10 +366,24 @@ fn the_type_of_matching_topics_is_resolved() {
 
 #[test]
 fn recordings_are_replayed_under_their_names() {
+    expect_replayed("fleet/{robot}", "");
+}
+
+#[test]
+fn recordings_are_replayed_under_the_names_of_a_deployment() {
+    let topics = ["pose", "speed"].map(|topic| format!("{topic}: \"zenoh:line/of_{{robot}}/{topic}\""));
+    expect_replayed("line/of_{robot}", &format!("topics: {{ {} }}\n", topics.join(", ")));
+}
+
+/// Replays a recording with a deployment with these topics, and expects its violations of a run that reads topics below
+/// `place`.
+#[track_caller]
+fn expect_replayed(place: &str, topics: &str) {
     let folder = Folder::new();
     folder.file("a.rondel", SPEC);
     let endpoint = free_endpoint();
-    let more = ["--topic", "pose=zenoh:fleet/{robot}/pose", "--topic", "speed=zenoh:fleet/{robot}/speed"];
+    let sources = ["pose", "speed"].map(|topic| format!("{topic}=zenoh:{place}/{topic}"));
+    let more = ["--topic", &sources[0], "--topic", &sources[1]];
     let spec = folder.path("a.rondel");
     let own =
         [&["run", &spec, "--publish", "stdout", "--emit", "violations", "--count", "6"], &more[..]].concat();
@@ -380,7 +394,7 @@ fn recordings_are_replayed_under_their_names() {
     };
     let trace = folder.file("a.jsonl", MESSAGES.iter().map(line).collect::<String>());
     let deployment = format!(
-        "specification: a.rondel\nzenoh: {{ mode: peer, connect: {endpoint} }}\nverdicts: {{ to: stdout }}\n"
+        "specification: a.rondel\nzenoh: {{ mode: peer, connect: {endpoint} }}\n{topics}verdicts: {{ to: stdout }}\n"
     );
     let deployment = folder.file("d.yaml", deployment);
     rondel(["replay", &deployment, &trace, "--as-fast-as-possible", "--wait", "60"]).expect_status(0);

@@ -13,8 +13,37 @@ impl Members {
     /// Whether the line has the members of an event. As the value of one of them decides, such lines must not have a
     /// shape.
     pub(super) fn may_be_event(&self) -> bool {
-        let is_message = self.data.or(self.message).or(self.payload).is_some();
-        self.event.is_some() && !is_message && !self.has_others
+        self.names_event() && !self.has_others
+    }
+
+    /// Whether the line has a member `event` outside of a payload.
+    fn names_event(&self) -> bool {
+        self.event.is_some() && self.data.or(self.message).or(self.payload).is_none()
+    }
+
+    /// Whether the value of the member `event` decides what a line of this topic is.
+    pub(super) fn depends_on_event(&self, roots: &Roots) -> bool {
+        self.may_be_event() || roots.expects_events && self.names_event()
+    }
+
+    /// Returns why a line that is no [event](Members::event), but meant as one, cannot be used; `None` for a message.
+    pub(super) fn wrong_event(&self, line: &[u8], roots: &Roots) -> Option<String> {
+        let member = self.event.filter(|_| roots.expects_events && self.names_event())?;
+        let text = (member.kind == Kind::String)
+            .then(|| String::from_utf8_lossy(&line[member.start + 1..member.end - 1]));
+        let Some(name) = text else {
+            return (!self.has_others).then(|| "`event` is no text".to_owned());
+        };
+        match TopicEvent::read(&name) {
+            Some((event, _)) if event.has_publisher() && self.publisher.is_none() => {
+                Some(format!("the event '{name}' needs a text `publisher`, which is empty if there is none"))
+            }
+            Some((event, _)) if !event.has_publisher() && self.publisher.is_some() && !self.has_others => {
+                Some(format!("the event '{name}' has no `publisher`"))
+            }
+            None if !self.has_others => Some(format!("'{name}' is no event of a topic")),
+            _ => None,
+        }
     }
 
     /// Returns the event with a name, and its value, if the line has the members of it.

@@ -54,6 +54,12 @@ impl Lines {
         if let Some((event, holds)) = members.event(line, &self.topics[topic]) {
             return self.event(line, &members, topic, event, holds, block);
         }
+        if let Some(reason) = members.wrong_event(line, &self.topics[topic]) {
+            // An event is missing, not a message.
+            let missing = self.topics[topic].events.unwrap_or(TopicId(topic as u32));
+            self.count_undecodable(missing, block.len(), None, reason);
+            return Ok(());
+        }
         let form = members.form();
         if form.is_empty() {
             self.empty += 1;
@@ -160,7 +166,7 @@ impl Lines {
         if let Some(origin) = origin {
             self.origins.push((row, origin));
         }
-        if text.is_none() && !members.may_be_event() {
+        if text.is_none() && !members.depends_on_event(roots) {
             self.shapes.record(with_break, root, Ok(id), named, time_unit);
         }
         Ok(())

@@ -29,6 +29,8 @@ pub(super) struct Roots {
     pub(super) is_plain: bool,
     /// Whether a field `event` is read, so that a flat line with one is a message.
     pub(super) reads_event: bool,
+    /// Whether events are read, and no message has a field `event`.
+    pub(super) expects_events: bool,
 }
 
 impl Roots {
@@ -88,6 +90,7 @@ impl Roots {
             time_unit: topic.time_unit,
             events: topic.events,
             reads_event: reads_event(&topic.projection),
+            expects_events: topic.events.is_some() && !topic.has_event && !reads_event(&topic.projection),
         }
     }
 

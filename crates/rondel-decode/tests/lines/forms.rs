@@ -209,6 +209,52 @@ fn payloads_that_cannot_be_decoded_are_counted() {
 }
 
 #[test]
+fn wrong_events_are_undecodable_where_events_are_read() {
+    let new = |has_event: bool, events: Option<TopicId>| {
+        let names = || vec!["one".to_owned()];
+        let topic = TraceTopic { events, has_event, ..TraceTopic::new(names(), projection()) };
+        let of_events = events.map(|_| TraceTopic::new(names(), Projection::default()));
+        let topics: Vec<TraceTopic> = std::iter::once(topic).chain(of_events).collect();
+        Lines::new(&topics, false, TimeUnit::Seconds)
+    };
+    let events = Some(TopicId(1));
+    for (members, reason) in [
+        (r#""event":"owner_lost","publisher":"""#, "'owner_lost' is no event of a topic"),
+        (r#""event":3"#, "`event` is no text"),
+        (r#""event":"owner""#, "the event 'owner' needs a text `publisher`"),
+        (r#""event":"owner","publiser":"""#, "the event 'owner' needs a text `publisher`"),
+        (r#""event":"owner","publisher":null"#, "the event 'owner' needs a text `publisher`"),
+        (r#""arrival":1,"event":"owner","publisher":7"#, "the event 'owner' needs a text `publisher`"),
+        (r#""event":"alive","publisher":"a""#, "the event 'alive' has no `publisher`"),
+    ] {
+        // The first line may not leave a shape by which the others are messages.
+        let line = format!("{{\"topic\":\"one\",\"time\":1,{members}}}\n");
+        let (rows, undecodable, first) = read(&mut new(false, events), &line.repeat(2));
+        assert_eq!((rows.len(), undecodable), (0, 2), "{line}");
+        let (at, found) = first.unwrap();
+        assert!(at == 1 && found.starts_with(reason), "{line}: {found}");
+        for (has_event, events) in [(true, events), (false, None)] {
+            let (rows, undecodable, _) = read(&mut new(has_event, events), &line.repeat(2));
+            assert_eq!((rows.len(), undecodable), (2, 0), "{line}");
+        }
+    }
+    for members in [
+        r#""event":"owner","publisher":"""#,
+        r#""event":"not_alive""#,
+        r#""event":"pressed","b":true"#,
+        r#""event":"owner","data":{}"#,
+    ] {
+        let line = format!("{{\"topic\":\"one\",\"time\":1,{members}}}\n");
+        let (rows, undecodable, _) = read(&mut new(false, events), &line.repeat(2));
+        assert_eq!((rows.len(), undecodable), (2, 0), "{line}");
+    }
+    let lines =
+        ["pressed", "owner"].map(|name| format!("{{\"topic\":\"one\",\"event\":\"{name}\",\"b\":true}}\n"));
+    let (rows, undecodable, _) = read(&mut new(false, events), &lines.concat());
+    assert_eq!((rows.len(), undecodable), (1, 1), "the second line has the shape of the first one");
+}
+
+#[test]
 fn a_wrong_event_time_in_a_recorded_payload_is_undecodable() {
     let field = |path: &str| TraceTopic {
         time: LineTime::Field(Path::keys(path.split('.'))),

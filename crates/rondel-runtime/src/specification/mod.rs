@@ -85,6 +85,11 @@ pub(crate) fn trace_topics(spec: &Spec, projections: &[Projection], inputs: &[In
         TraceTopic {
             names: recorded_names(topic, input),
             events: spec.events_topic(TopicId(id)),
+            has_event: match &topic.schema {
+                Some(schema) => schema.fields.iter().any(|(name, _)| name == "event"),
+                // A type whose fields are not known here may have one.
+                None => topic.type_name.is_some(),
+            },
             projection: match input.number_texts {
                 true => projection.with_number_texts(),
                 false => projection.clone(),

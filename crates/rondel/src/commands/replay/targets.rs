@@ -1,8 +1,11 @@
 //! Targets of the topics of a recording: address, type and quality of service.
 
+use std::borrow::Cow;
+
 use rondel_decode::lines::without_network;
 use rondel_decode::schema::Schema;
 use rondel_decode::{Encoding as PayloadEncoding, MessageType};
+use rondel_event::AddressPattern;
 use rondel_net::dds::{self, RawType, TopicType};
 use rondel_net::mqtt;
 use rondel_net::ros2::{self, QosOverrides, TypeHash};
@@ -147,7 +150,9 @@ impl Targets<'_> {
                 let Some(binding) = found.and_then(|found| sources.get(found.index())) else {
                     return Ok(None);
                 };
-                let address = of_topic(&binding.address, name)?;
+                let declared = found.and_then(|found| plan.specification().spec.topics.get(found.index()));
+                let recorded = declared.and_then(|topic| pattern(&topic.address));
+                let address = of_topic(&binding.address, &renamed(&binding.address, recorded, name))?;
                 self.fits(binding, topic)?;
                 self.typed(address, true, topic).map(Some)
             }
@@ -294,6 +299,30 @@ pub(super) fn is_same(one: &str, other: &str) -> bool {
 
 fn of_dds(pattern: &str) -> Address {
     Address::Dds(pattern.to_owned(), TopicType::default(), dds::TopicQos::default())
+}
+
+/// Returns the pattern of an address in a specification, which may have its network; `None` if it has no parameters.
+fn pattern(address: &str) -> Option<AddressPattern> {
+    AddressPattern::parse(without_network(address).unwrap_or(address)).ok().flatten()
+}
+
+/// Returns the name on an address with parameters: that of `fleet/7`, which was recorded of `fleet/{robot}`, on
+/// `line/{robot}` is `line/7`. A name that matches the address, or gives no parameters, stays.
+fn renamed<'n>(address: &Address, recorded: Option<AddressPattern>, name: &'n str) -> Cow<'n, str> {
+    let (Some(own), Some(recorded)) = (address.pattern(), recorded) else { return Cow::Borrowed(name) };
+    let bare = name.strip_prefix('/').unwrap_or(name);
+    let plain = own.clone().without_slash();
+    // A topic of ROS 2 on DDS was recorded by its name in ROS 2.
+    if plain.captures(bare).is_some() || plain.captures(&format!("rt/{bare}")).is_some() {
+        return Cow::Borrowed(name);
+    }
+    let recorded = recorded.without_slash();
+    let Some(texts) = recorded.captures(bare) else { return Cow::Borrowed(name) };
+    let text = |parameter: &str| {
+        let mut given = recorded.parameters().zip(&texts);
+        given.find(|(given, _)| *given == parameter).map(|(_, text)| *text)
+    };
+    own.filled(text).map_or(Cow::Borrowed(name), Cow::Owned)
 }
 
 /// Address of one topic that matches an address, which may be a pattern or have parameters.

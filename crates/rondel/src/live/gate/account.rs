@@ -33,6 +33,8 @@ pub struct GateFigures {
     pub topic: String,
     /// The address that messages are passed on to.
     pub to: String,
+    /// The domain of the address, on DDS and ROS 2.
+    pub domain: Option<u32>,
     /// The state.
     pub state: State,
     /// Since when it has this state.
@@ -45,6 +47,8 @@ pub struct GateFigures {
     pub is_owing: bool,
     /// Number of other monitors that have the gate, too, as far as their heartbeats show.
     pub others: u64,
+    /// The largest number of them at one time of the run.
+    pub most_others: u64,
     /// Its messages.
     pub counts: Counts,
 }
@@ -67,6 +71,7 @@ impl GateFigures {
         json!({
             "topic": self.topic,
             "gate": self.to,
+            "domain": self.domain,
             "state": self.state.as_str(),
             "since": self.since.as_nanos() as f64 / 1e9,
             "property": self.cause.as_ref().map(|(property, _)| property),
@@ -77,6 +82,7 @@ impl GateFigures {
             "late": late,
             "owing": self.is_owing,
             "others": self.others,
+            "most_others": self.most_others,
             "dropped": dropped,
             "unread": unread,
             "unpublished": unpublished,
@@ -115,6 +121,9 @@ impl GateFigures {
         if self.others > 0 {
             let monitors = counted(self.others, "other monitor has", "other monitors have");
             text += &format!("; {monitors} the gate, too");
+        } else if self.most_others > 0 {
+            let monitors = counted(self.most_others, "other monitor", "other monitors");
+            text += &format!("; {monitors} had the gate, too");
         }
         if switches > 0 {
             text += &format!("; {}", counted(switches, "switch", "switches"));
@@ -166,12 +175,14 @@ mod tests {
         let mut figures = GateFigures {
             topic: "command".to_owned(),
             to: "zenoh:cmd".to_owned(),
+            domain: None,
             state: State::Waiting,
             since: Timestamp::ZERO,
             cause: None,
             is_subscribed: true,
             is_owing: false,
             others: 0,
+            most_others: 0,
             counts: Counts::default(),
         };
         let mut time = |time: Timestamp| format!("<{time}>");
@@ -189,7 +200,9 @@ mod tests {
         );
         assert!(figures.is_complete() && figures.part().is_failing);
         assert_eq!(figures.json()["property"], "too_close");
-        figures.others = 1;
+        (figures.others, figures.most_others) = (1, 2);
         assert!(figures.sentence(&mut time).ends_with("; 1 other monitor has the gate, too; 3 switches"));
+        figures.others = 0;
+        assert!(figures.sentence(&mut time).ends_with("; 2 other monitors had the gate, too; 3 switches"));
     }
 }

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use rondel_event::{Timestamp, TopicId, Verdict};
 use rondel_net::adapter::{PublishError, Publisher};
+use rondel_net::networks::NetworkSettings;
 use rondel_runtime::{Clock, GateChange, Notice, Session, Ticks};
 use rondel_spec::Spec;
 
@@ -26,6 +27,7 @@ use crate::warn;
 use account::Counts;
 pub use account::GateFigures;
 pub use lease::Lease;
+use others::Output;
 pub use others::{Others, watch};
 use switch::{Reading, State, Switch};
 
@@ -117,13 +119,15 @@ impl Gates {
         let publisher = |gate: &GateSettings| networks.publisher_of(&gate.to, gate.schema.as_ref(), false);
         let publishers = deployment.gates.iter().map(|gate| publisher(gate).map(Arc::from));
         let publishers: Vec<Arc<dyn Publisher>> = publishers.collect::<Result<_, _>>()?;
-        Ok(Gates::with(&deployment.gates, &deployment.specification.spec, publishers, session, clock))
+        let (spec, joined) = (&deployment.specification.spec, &deployment.networks);
+        Ok(Gates::with(&deployment.gates, spec, joined, publishers, session, clock))
     }
 
     /// Creates the gates of a specification with these publishers.
     pub(in crate::live) fn with(
         all: &[GateSettings],
         spec: &Spec,
+        networks: &NetworkSettings,
         publishers: Vec<Arc<dyn Publisher>>,
         session: &mut Session,
         clock: &Arc<dyn Clock>,
@@ -174,7 +178,8 @@ impl Gates {
             });
         }
         let (clock, changes) = (Arc::clone(clock), Vec::new());
-        let others = Others::new(random_id(), gates.iter().map(|gate| gate.to.clone()).collect());
+        let others =
+            Others::new(random_id(), all.iter().map(|gate| Output::of(&gate.to, networks)).collect());
         Some(Box::new(Gates { gates, is_gated, clock, others: Arc::new(others), changes, ended: false }))
     }
 
@@ -268,8 +273,7 @@ impl Gates {
     /// The state of each gate.
     pub fn figures(&self) -> Vec<GateFigures> {
         let now = Instant::now();
-        let figures =
-            |(at, gate): (usize, &Gate)| GateFigures { others: self.others.count(at, now), ..gate.figures() };
+        let figures = |(at, gate): (usize, &Gate)| self.others.complete(gate.figures(), at, now);
         self.gates.iter().enumerate().map(figures).collect()
     }
 }
@@ -484,12 +488,14 @@ impl Gate {
         GateFigures {
             topic: self.topic_name.clone(),
             to: self.to.clone(),
+            domain: None,
             state,
             since: self.since,
             cause,
             is_subscribed: self.publisher.as_ref().map_or(self.was_subscribed, |own| own.is_matched()),
             is_owing: self.owes,
             others: 0,
+            most_others: 0,
             counts: self.counts,
         }
     }

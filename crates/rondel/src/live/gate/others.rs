@@ -7,9 +7,11 @@ use std::time::{Duration, Instant};
 
 use rondel_event::TopicId;
 use rondel_net::adapter::{Receiver, Sample, Subscription};
+use rondel_net::networks::NetworkSettings;
 use serde_json::Value;
 
 use crate::deployment::{Address, Deployment};
+use crate::live::gate::GateFigures;
 use crate::live::networks::Networks;
 use crate::live::standby::election::MemberId;
 use crate::warn;
@@ -26,10 +28,53 @@ const MOST: usize = 64;
 pub struct Others {
     /// Number of this run, as its heartbeats have it.
     run: String,
-    /// The addresses of the gates.
-    gates: Vec<String>,
+    /// The outputs of the gates.
+    gates: Vec<Output>,
+    known: Mutex<Known>,
+}
+
+/// The address that a gate passes messages on to.
+#[derive(Debug)]
+pub(super) struct Output {
+    to: String,
+    /// The domain on DDS and ROS 2, which have the same names in each of them.
+    domain: Option<u32>,
+}
+
+impl Output {
+    /// An address on the networks with these settings.
+    pub(super) fn of(to: &Address, networks: &NetworkSettings) -> Output {
+        let domain = match to {
+            Address::Dds(..) => networks.dds.as_ref().map(|dds| dds.domain),
+            Address::Ros2(..) => {
+                networks.ros2.as_ref().and_then(|ros2| ros2.as_ref().ok()).map(|ros2| ros2.domain)
+            }
+            _ => None,
+        };
+        Output { to: to.to_string(), domain }
+    }
+
+    /// Whether a gate in a heartbeat has this output.
+    fn is_of(&self, gate: &Value) -> bool {
+        gate.get("gate").and_then(Value::as_str) == Some(self.to.as_str())
+            && gate.get("domain").and_then(Value::as_u64) == self.domain.map(u64::from)
+    }
+}
+
+/// Other monitors that heartbeats have shown.
+#[derive(Debug, Default)]
+struct Known {
     /// The other monitors by the numbers of their runs.
-    known: Mutex<BTreeMap<String, Other>>,
+    monitors: BTreeMap<String, Other>,
+    /// The largest number of them at one time, by the positions of gates.
+    most: BTreeMap<usize, u64>,
+}
+
+impl Known {
+    fn count(&self, gate: usize, now: Instant) -> u64 {
+        let has = |other: &&Other| other.until >= now && other.shared.contains(&gate);
+        self.monitors.values().filter(has).count() as u64
+    }
 }
 
 /// Another monitor.
@@ -42,8 +87,8 @@ struct Other {
 }
 
 impl Others {
-    /// None yet, for gates with these addresses.
-    pub(super) fn new(run: MemberId, gates: Vec<String>) -> Others {
+    /// None yet, for gates with these outputs.
+    pub(super) fn new(run: MemberId, gates: Vec<Output>) -> Others {
         Others { run: run.to_string(), gates, known: Mutex::default() }
     }
 
@@ -52,10 +97,17 @@ impl Others {
         &self.run
     }
 
-    /// Returns the number of other monitors that have the gate at this position.
-    pub(super) fn count(&self, gate: usize, now: Instant) -> u64 {
+    /// Adds the domain and the other monitors to the figures of the gate at this position.
+    pub(super) fn complete(&self, figures: GateFigures, gate: usize, now: Instant) -> GateFigures {
+        let (others, most_others) = self.counts(gate, now);
+        let domain = self.gates.get(gate).and_then(|output| output.domain);
+        GateFigures { domain, others, most_others, ..figures }
+    }
+
+    /// Returns the number of other monitors that have the gate at this position now, and the largest one so far.
+    fn counts(&self, gate: usize, now: Instant) -> (u64, u64) {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.values().filter(|other| other.until >= now && other.shared.contains(&gate)).count() as u64
+        (known.count(gate, now), known.most.get(&gate).copied().unwrap_or(0))
     }
 
     /// Receives a heartbeat. Returns a sentence if another monitor with gates of this run has appeared.
@@ -66,29 +118,33 @@ impl Others {
         let every = beat.get("every")?.as_f64().and_then(|every| Duration::try_from_secs_f64(every).ok())?;
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if beat.get("ends").and_then(Value::as_bool) == Some(true) {
-            known.remove(run);
+            known.monitors.remove(run);
             return None;
         }
         let until = now + every.min(LONGEST) * BEATS;
         let Some(gates) = beat.get("gates").and_then(Value::as_array) else {
             // A monitor that does not respond at present leaves them out.
-            if let Some(other) = known.get_mut(run) {
+            if let Some(other) = known.monitors.get_mut(run) {
                 other.until = until;
             }
             return None;
         };
-        let has =
-            |own: &String| gates.iter().any(|gate| gate.get("gate").and_then(Value::as_str) == Some(own));
+        let has = |own: &Output| gates.iter().any(|gate| own.is_of(gate));
         let shared: Vec<usize> =
             (0..).zip(&self.gates).filter(|&(_, own)| has(own)).map(|(at, _)| at).collect();
-        known.retain(|_, other| other.until >= now);
-        if shared.is_empty() || known.len() >= MOST && !known.contains_key(run) {
-            known.remove(run);
+        known.monitors.retain(|_, other| other.until >= now);
+        if shared.is_empty() || known.monitors.len() >= MOST && !known.monitors.contains_key(run) {
+            known.monitors.remove(run);
             return None;
         }
-        let names: Vec<&str> = shared.iter().map(|at| self.gates[*at].as_str()).collect();
+        let names: Vec<&str> = shared.iter().map(|at| self.gates[*at].to.as_str()).collect();
         let names = names.join(", ");
-        let before = known.insert(run.to_owned(), Other { shared: shared.clone(), until });
+        let before = known.monitors.insert(run.to_owned(), Other { shared: shared.clone(), until });
+        for gate in &shared {
+            let count = known.count(*gate, now);
+            let most = known.most.entry(*gate).or_default();
+            *most = count.max(*most);
+        }
         before.is_none_or(|before| before.shared != shared).then(|| {
             let process = beat.get("process").and_then(Value::as_u64).unwrap_or(0);
             let specification = text("specification").unwrap_or_default();
@@ -143,17 +199,19 @@ mod tests {
 
     #[test]
     fn another_monitor_with_the_gate_is_noticed_until_it_is_gone() {
-        let others = Others::new(MemberId(1), vec!["zenoh:a".to_owned(), "zenoh:b".to_owned()]);
+        let output = |to: &str| Output { to: to.to_owned(), domain: None };
+        let others = Others::new(MemberId(1), vec![output("zenoh:a"), output("zenoh:b")]);
         let (begun, seconds) = (Instant::now(), Duration::from_secs);
         let receive = |text: &str, at: u64| others.beat(text.as_bytes(), begun + seconds(at));
-        let counts = |at: u64| [0, 1].map(|gate| others.count(gate, begun + seconds(at)));
+        let counts = |at: u64| [0, 1].map(|gate| others.counts(gate, begun + seconds(at)).0);
+        let most = || [0, 1].map(|gate| others.counts(gate, begun).1);
         let (own, other) = (r#","gates":[{"gate":"zenoh:b"}]"#, r#","gates":[{"gate":"zenoh:c"}]"#);
         assert_eq!(receive(&beat(1, own, ""), 0), None, "its own heartbeat");
         assert_eq!(receive(&beat(2, other, ""), 0), None, "another gate");
         for text in ["", "1", "{}", r#"{"run":"2","every":1}"#, r#"{"run":"0000000000000002","every":-1}"#] {
             assert_eq!(receive(text, 0), None, "{text}");
         }
-        assert_eq!(counts(0), [0, 0]);
+        assert_eq!((counts(0), most()), ([0, 0], [0, 0]));
         let sentence = receive(&beat(2, own, ""), 0).unwrap();
         assert!(
             sentence.contains("the gate to zenoh:b, too") && sentence.contains("process 7"),
@@ -164,5 +222,28 @@ mod tests {
         assert_eq!(counts(7), [0, 0], "no heartbeat came for three intervals");
         assert!(receive(&beat(2, own, ""), 8).is_some(), "it is back");
         assert_eq!((receive(&beat(2, own, ",\"ends\":true"), 9), counts(9)), (None, [0, 0]));
+        assert_eq!(most(), [0, 1], "there was one");
+    }
+
+    #[test]
+    fn gates_in_other_domains_are_others() {
+        let settings = NetworkSettings {
+            dds: Some(rondel_net::dds::Settings { domain: 85, ..Default::default() }),
+            ..NetworkSettings::default()
+        };
+        let outputs = ["dds:cmd", "mqtt:cmd"].map(|to| Output::of(&Address::parse(to).unwrap(), &settings));
+        let others = Others::new(MemberId(1), outputs.into());
+        let gate = |to: &str, domain: &str| format!(",\"gates\":[{{\"gate\":\"{to}\",\"domain\":{domain}}}]");
+        let now = Instant::now();
+        for (run, to, domain, expected) in [
+            (2, "dds:cmd", "86", [0, 0]),
+            (3, "dds:cmd", "null", [0, 0]),
+            (4, "dds:cmd", "85", [1, 0]),
+            (5, "mqtt:cmd", "null", [1, 1]),
+        ] {
+            others.beat(beat(run, &gate(to, domain), "").as_bytes(), now);
+            let counts = [0, 1].map(|gate| others.counts(gate, now).0);
+            assert_eq!(counts, expected, "{to} in {domain}");
+        }
     }
 }

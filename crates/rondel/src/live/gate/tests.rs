@@ -73,7 +73,9 @@ impl Robot {
         settings(&mut gate);
         let published = Arc::new(Published::default());
         let publishers = vec![Arc::clone(&published) as Arc<dyn Publisher>];
-        let gates = Gates::with(&[gate], &spec, publishers, &mut session, &injected).unwrap();
+        let gates =
+            Gates::with(&[gate], &spec, &NetworkSettings::default(), publishers, &mut session, &injected)
+                .unwrap();
         Robot { session, gates, clock, published }
     }
 

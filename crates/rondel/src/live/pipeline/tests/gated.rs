@@ -1,5 +1,7 @@
 //! Gates in the pipeline: closed by messages of their own, and by time alone.
 
+use rondel_net::networks::NetworkSettings;
+
 use super::*;
 use crate::deployment::{Address, GateSettings, Message, Substitute, WhenBlind};
 use crate::live::gate::Gates;
@@ -24,7 +26,8 @@ fn gated(clock: &Arc<ManualClock>) -> (Pipeline, mpsc::Receiver<String>) {
         return_when: None,
         ends_with_substitute: true,
     };
-    let gates = Gates::with(&[gate], &spec, vec![publisher], &mut session, &injected);
+    let networks = NetworkSettings::default();
+    let gates = Gates::with(&[gate], &spec, &networks, vec![publisher], &mut session, &injected);
     let stdout = Console::new(Duration::from_secs(3), None);
     let writer = VerdictWriter::new(plan.properties(), Format::Json, false);
     let pipeline = Pipeline::new(Parts {
