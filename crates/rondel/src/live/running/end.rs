@@ -74,8 +74,8 @@ impl Running {
             metrics.end();
         }
         drop((publishers, acting));
-        let (refused, refused_participants) =
-            (closed.networks.refused(), closed.networks.refused_participants());
+        let refused = closed.networks.refused();
+        let refused_participants = closed.networks.refused_participants();
         let is_joined = !closed.networks.is_any_awaited();
         let outcome = closed.leave(left(end));
         // After closing: until then a consumer may be cut off.
@@ -87,8 +87,7 @@ impl Running {
         let Outcome { problems, unread, outages, is_left, .. } = outcome;
         flushed &= is_left;
         traffic.unpublished += refused;
-        let withdrawn: u64 = self.queues.iter().map(|queue| queue.withdrawn()).sum();
-        traffic.published = traffic.published.saturating_sub(withdrawn);
+        traffic.published -= traffic.published.min(self.queues.iter().map(|queue| queue.withdrawn()).sum());
         Some(RunSummary {
             summary,
             traffic,
