@@ -1,6 +1,7 @@
 //! The end of a run: drains and closes subscriptions, flushes publishers, and leaves the networks.
 
 use std::sync::{Arc, Weak};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rondel_net::adapter::Publisher;
@@ -52,10 +53,8 @@ impl Running {
         self.losses.end();
         self.attendants.end();
         let recorded = self.pipeline.end_recording(left(deadline).max(WAKE));
-        if let Some(keeper) = self.keeper {
-            // A panic of the thread has been reported.
-            let _ = keeper.join();
-        }
+        // A panic of the thread has been reported.
+        let _ = self.keeper.map(JoinHandle::join);
         let mut flushed = closed.is_closed && self.flushed;
         flushed &= flush_all(&publishers, deadline, Duration::ZERO);
         // Afterwards: a standby takes over at once.
