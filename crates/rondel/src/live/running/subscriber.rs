@@ -46,20 +46,30 @@ struct Port {
     schemas: Option<AwaitedSchemas>,
 }
 
+/// Number of ids that [`AwaitedSchemas`] remembers: publishers of a topic have few schemas at a time.
+const REMEMBERED: usize = 64;
+/// Number that is no id of a schema.
+const NO_ID: u64 = u64::MAX;
+
 /// Schemas that messages name by their ids.
 struct AwaitedSchemas {
     source: Arc<dyn SchemaSource>,
-    /// The last id with a schema; none at first.
-    last: AtomicU64,
+    /// Ids with a schema, each at its remainder, or [`NO_ID`]. The source, which has a lock, is not called for these.
+    known: [AtomicU64; REMEMBERED],
 }
 
 impl AwaitedSchemas {
+    fn new(source: &Arc<dyn SchemaSource>) -> AwaitedSchemas {
+        AwaitedSchemas { source: Arc::clone(source), known: [const { AtomicU64::new(NO_ID) }; REMEMBERED] }
+    }
+
     /// Waits for the schemas of samples, before the pipeline is locked: only this subscription waits.
     fn await_all(&self, samples: &[Sample<'_>]) {
         for (id, _) in samples.iter().filter_map(|sample| unframe(sample.payload)) {
+            let known = &self.known[id as usize % REMEMBERED];
             // A fault is reported when the message is decoded.
-            if self.last.load(Ordering::Relaxed) != u64::from(id) && self.source.schema(id).is_ok() {
-                self.last.store(id.into(), Ordering::Relaxed);
+            if known.load(Ordering::Relaxed) != u64::from(id) && self.source.schema(id).is_ok() {
+                known.store(id.into(), Ordering::Relaxed);
             }
         }
     }
@@ -119,9 +129,7 @@ impl Reader for Subscriber {
         let SubscribedTopic { slot, names, returns } =
             self.topics.get(topic.index()).ok_or("the topic has no number")?;
         let schemas = match binding.input.message_type.as_deref() {
-            Some(MessageType::Registered(source)) => {
-                Some(AwaitedSchemas { source: Arc::clone(source), last: AtomicU64::new(u64::MAX) })
-            }
+            Some(MessageType::Registered(source)) => Some(AwaitedSchemas::new(source)),
             _ => None,
         };
         let receiver = Arc::new(Port { pipeline: Arc::clone(&self.pipeline), names: names.clone(), schemas });
