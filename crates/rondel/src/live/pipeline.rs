@@ -24,7 +24,7 @@ use rondel_decode::schema::Schema;
 use rondel_decode::{Encoding, MessageType};
 use rondel_event::{Timestamp, TopicId, TypeIndex};
 use rondel_net::adapter::{Publisher, now};
-use rondel_runtime::{Clock, Notice, PublisherType, Session, Ticks};
+use rondel_runtime::{Clock, DecodeError, Notice, PublisherType, Session, Ticks};
 
 use crate::live::foxglove::copies::Copies;
 use crate::live::gate::Gates;
@@ -145,7 +145,7 @@ struct State {
     traffic: Traffic,
     undecodable: u64,
     /// The last record of Kafka that could not be decoded: its subscription and the reason.
-    refusal: Option<(TopicId, Box<str>)>,
+    refusal: Option<(TopicId, DecodeError)>,
 }
 
 /// The parts of a [`Pipeline`].

@@ -40,7 +40,7 @@ impl Receiver for Pipeline {
         let mut state = self.state();
         let refused = state.refusal.take_if(|(refused, _)| *refused == slot);
         self.has_refusal.store(state.refusal.is_some(), Ordering::Relaxed);
-        refused.map(|(_, why)| why)
+        refused.map(|(_, error)| error.to_string().into())
     }
 
     fn idle(&self) {
@@ -157,10 +157,10 @@ impl State {
             };
             let before = if is_gated { self.session.events() } else { 0 };
             if let Err(error) = self.session.push(topic, stamp, sample.payload) {
+                self.undecodable(topic, sample, &error);
                 if sample.partition.is_some() {
-                    self.refusal = Some((slot, error.to_string().into()));
+                    self.refusal = Some((slot, error));
                 }
-                self.undecodable(topic, sample, error);
             }
             if is_gated {
                 self.decide(topic, sample.payload, before);
@@ -185,7 +185,7 @@ impl State {
 
     /// Warns of the first message that cannot be decoded.
     #[cold]
-    fn undecodable(&mut self, topic: TopicId, sample: &Sample<'_>, error: DecodeError) {
+    fn undecodable(&mut self, topic: TopicId, sample: &Sample<'_>, error: &DecodeError) {
         self.undecodable += 1;
         if self.undecodable > 1 {
             return;
