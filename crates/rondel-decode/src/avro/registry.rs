@@ -35,6 +35,8 @@ pub enum SchemaFault {
     Unknown,
     /// The answer is no schema of Avro.
     Invalid,
+    /// There is no request now, since those before have given no schema.
+    Paused,
     /// There are too many schemas.
     TooMany,
     /// The schema lacks all fields that are read, or has one of them with another type.
@@ -47,7 +49,8 @@ impl fmt::Display for SchemaFault {
             SchemaFault::Unanswered => "the registry does not answer",
             SchemaFault::Refused => "the registry refuses the request",
             SchemaFault::Unknown => "the registry does not know it",
-            SchemaFault::Invalid => "the registry's answer is no schema of Avro",
+            SchemaFault::Invalid => "the answer of the registry is not an Avro schema",
+            SchemaFault::Paused => "requests are paused after others without a schema",
             SchemaFault::TooMany => "there are too many schemas",
             SchemaFault::OtherFields => "its fields are not those that are read",
         })

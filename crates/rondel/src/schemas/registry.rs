@@ -3,8 +3,9 @@
 //!
 //! A schema is requested once, and kept: an id means one schema forever. Whoever needs an unknown one waits, at most
 //! [`LIMIT`]; on Kafka this is the thread that reads, so that records stay with the broker in their order. After a request
-//! without an answer, there is none for [`PAUSE`]: an outage delays messages by one time limit in each pause, and messages
-//! whose schema is unknown are undecodable meanwhile.
+//! without an answer, there is none for [`PAUSE`], nor after requests without a schema that have taken this time limit
+//! together: an outage or corrupt ids delay messages by one time limit in each pause, and messages whose schema is unknown
+//! are undecodable meanwhile.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -57,8 +58,23 @@ struct State {
     failed: BTreeMap<u32, (SchemaFault, Instant)>,
     /// Number of reports of ids without a schema.
     reported: usize,
-    /// Time until which there is no request, since the registry has not answered.
-    silent_until: Option<Instant>,
+    /// Begin of the first of the last requests without a schema, and the time that they have taken.
+    futile: Option<(Instant, Duration)>,
+    /// Time until which there is no request, and the reason.
+    paused: Option<(SchemaFault, Instant)>,
+    /// Whether a pause because of requests without a schema was reported.
+    is_pause_reported: bool,
+}
+
+impl State {
+    /// Adds a request without a schema. Returns whether those of a [`PAUSE`] have taken the time limit.
+    fn add_futile(&mut self, began: Instant, end: Instant) -> bool {
+        let of_pause = self.futile.filter(|(since, _)| end.saturating_duration_since(*since) < PAUSE);
+        let (since, taken) = of_pause.unwrap_or((began, Duration::ZERO));
+        let taken = taken + end.saturating_duration_since(began);
+        self.futile = Some((since, taken));
+        taken >= LIMIT
+    }
 }
 
 /// Checks the address of a registry.
@@ -121,8 +137,8 @@ impl Registry {
             return Some(Err(SchemaFault::TooMany));
         }
         let failed = state.failed.get(&id).filter(|(_, until)| now < *until).map(|(why, _)| *why);
-        let silent = state.silent_until.filter(|until| now < *until).map(|_| SchemaFault::Unanswered);
-        failed.or(silent).map(Err)
+        let paused = state.paused.filter(|(_, until)| now < *until).map(|(why, _)| why);
+        failed.or(paused).map(Err)
     }
 
     /// Requests a schema.
@@ -157,6 +173,46 @@ impl Registry {
         })?;
         read_answer(&body).map_err(|why| (SchemaFault::Invalid, why))
     }
+
+    /// Keeps and reports the fault of a request.
+    fn fail(&self, id: u32, fault: SchemaFault, why: &str, began: Instant) {
+        let now = Instant::now();
+        let (until, mut state) = (now + PAUSE, self.state());
+        // Requests without an answer are limited by the pause.
+        let is_limited = fault != SchemaFault::Unanswered;
+        let is_paused = is_limited && state.add_futile(began, now);
+        if is_paused || !is_limited {
+            state.paused = Some((if is_paused { SchemaFault::Paused } else { fault }, until));
+        }
+        if state.failed.len() >= SCHEMAS {
+            state.failed.clear();
+        }
+        let before = state.failed.insert(id, (fault, until));
+        let is_new = before.is_none_or(|(before, _)| before != fault);
+        let is_reported = is_new && !(is_limited && state.reported >= REPORTED);
+        state.reported += usize::from(is_reported && is_limited);
+        let is_last = is_limited && state.reported == REPORTED;
+        let is_pause_new = is_paused && !std::mem::replace(&mut state.is_pause_reported, true);
+        drop(state);
+        if is_reported {
+            let further = if is_last { "; further ids are not reported" } else { "" };
+            warn(&format!(
+                "the schema registry at {} gives no schema with the id {id} ({why}); messages with it are counted as \
+                 undecodable, and it is requested again after {} s{further}",
+                self.url,
+                PAUSE.as_secs()
+            ));
+        }
+        if is_pause_new {
+            warn(&format!(
+                "requests to the schema registry at {} have given no schema for {} s; there is none for {} s, and messages \
+                 with unknown schemas are counted as undecodable; further pauses are not reported",
+                self.url,
+                LIMIT.as_secs(),
+                PAUSE.as_secs()
+            ));
+        }
+    }
 }
 
 /// Returns the schema in an answer.
@@ -164,7 +220,7 @@ fn read_answer(body: &[u8]) -> Result<AvroType, String> {
     let answer: Value = serde_json::from_slice(body).map_err(|_| "the answer is not JSON".to_owned())?;
     match answer.get("schemaType").and_then(Value::as_str) {
         None | Some("AVRO") => {}
-        Some(other) => return Err(format!("the schema is one of {other}")),
+        Some(other) => return Err(format!("the schema is of the type {other}")),
     }
     let Some(schema) = answer.get("schema").and_then(Value::as_str) else {
         return Err("the answer has no `schema`".to_owned());
@@ -192,39 +248,17 @@ impl SchemaSource for Registry {
         if let Some(known) = self.known(id) {
             return known;
         }
-        let answer = self.request(id);
-        let mut state = self.state();
-        match answer {
+        let began = Instant::now();
+        match self.request(id) {
             Ok(of) => {
                 tracing::info!(registry = %self.url, id, name = of.name(), "the registry has the schema");
+                let mut state = self.state();
                 state.failed.remove(&id);
                 state.schemas.insert(id, of.clone());
                 Ok(of)
             }
             Err((fault, why)) => {
-                let until = Instant::now() + PAUSE;
-                if fault == SchemaFault::Unanswered {
-                    state.silent_until = Some(until);
-                }
-                if state.failed.len() >= SCHEMAS {
-                    state.failed.clear();
-                }
-                let before = state.failed.insert(id, (fault, until));
-                let is_new = before.is_none_or(|(before, _)| before != fault);
-                // Requests without an answer are limited by the pause.
-                let is_limited = fault != SchemaFault::Unanswered;
-                if is_new && !(is_limited && state.reported >= REPORTED) {
-                    state.reported += usize::from(is_limited);
-                    let is_last = is_limited && state.reported == REPORTED;
-                    let further = if is_last { "; further ids are not reported" } else { "" };
-                    drop(state);
-                    warn(&format!(
-                        "the schema registry at {} gives no schema with the id {id} ({why}); messages with it are counted as \
-                         undecodable, and it is requested again after {} s{further}",
-                        self.url,
-                        PAUSE.as_secs()
-                    ));
-                }
+                self.fail(id, fault, &why, began);
                 Err(fault)
             }
         }
@@ -311,6 +345,19 @@ mod tests {
         assert_eq!(registry.state().reported, 4);
         (6..=12).for_each(|id| assert_eq!(registry.schema(id).unwrap_err(), SchemaFault::Unknown, "{id}"));
         assert_eq!(registry.state().reported, REPORTED);
+        registry.state().paused = Some((SchemaFault::Paused, Instant::now() + PAUSE));
+        assert_eq!(registry.schema(13).unwrap_err(), SchemaFault::Paused);
+        assert_eq!(registry.schema(1).unwrap().name(), "A");
+        assert_eq!(count.load(Ordering::SeqCst), 12);
+    }
+
+    #[test]
+    fn requests_without_a_schema_are_limited() {
+        let (mut state, begin) = (State::default(), Instant::now());
+        let half = LIMIT / 2;
+        assert!(!state.add_futile(begin, begin + half));
+        assert!(state.add_futile(begin + half, begin + half * 2));
+        assert!(!state.add_futile(begin + PAUSE, begin + PAUSE + half), "another pause");
     }
 
     #[test]
