@@ -20,7 +20,7 @@ use crate::adapter::{PartitionStates, Sample, now, trace_message};
 use crate::attempts::lock_until;
 
 /// Cause of a record without a name.
-const NO_NAME: &str = "the key or a header, whose parts are parameters, is missing or no text";
+const NO_NAME: &str = "the key or a header that supplies a parameter is missing, empty or not UTF-8";
 
 /// Time limit of a query for the oldest record of a partition.
 const QUERY: Duration = Duration::from_secs(1);
