@@ -51,22 +51,23 @@ impl PayloadKind {
 
     /// Returns its name; that of an encoding is the one in deployments.
     pub fn name(self) -> &'static str {
-        match self {
-            PayloadKind::Json => "json",
-            PayloadKind::CdrString => "cdr_string",
-            PayloadKind::Cdr => "cdr",
-            PayloadKind::Ros1 => "ros1",
-            PayloadKind::Ulog => "ulog",
-            PayloadKind::Cbor => "cbor",
-            PayloadKind::Msgpack => "msgpack",
-            PayloadKind::Plain => "plain",
-            PayloadKind::SparkplugB => "sparkplug_b",
-            PayloadKind::Senml => "senml",
-            PayloadKind::Xml => "xml",
-            PayloadKind::Text => "text",
-            PayloadKind::Other => "other",
-            PayloadKind::Empty => "empty",
-        }
+        let encoding = match self {
+            PayloadKind::Json => Encoding::Json,
+            PayloadKind::Cdr => Encoding::Cdr,
+            PayloadKind::Ros1 => Encoding::Ros1,
+            PayloadKind::Cbor => Encoding::Cbor,
+            PayloadKind::Msgpack => Encoding::Msgpack,
+            PayloadKind::Plain => Encoding::Plain,
+            PayloadKind::SparkplugB => Encoding::SparkplugB,
+            PayloadKind::Senml => Encoding::Senml,
+            PayloadKind::Xml => Encoding::Xml,
+            PayloadKind::CdrString => return "cdr_string",
+            PayloadKind::Ulog => return "ulog",
+            PayloadKind::Text => return "text",
+            PayloadKind::Other => return "other",
+            PayloadKind::Empty => return "empty",
+        };
+        encoding.name()
     }
 }
 
