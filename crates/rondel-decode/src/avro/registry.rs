@@ -33,7 +33,7 @@ pub enum SchemaFault {
     Refused,
     /// The registry does not know the id.
     Unknown,
-    /// The answer is no schema of Avro.
+    /// The answer is not an Avro schema.
     Invalid,
     /// There is no request now, since those before have given no schema.
     Paused,

@@ -28,7 +28,7 @@ pub struct AvroSchema {
 pub struct AvroType {
     pub(super) types: Arc<Types>,
     pub(super) root: usize,
-    name: Box<str>,
+    name: Arc<str>,
     source: Arc<[u8]>,
 }
 
