@@ -28,6 +28,14 @@ pub mod written;
 use crate::schemas::recorded_types::{RecordedTypes, message_type};
 use crate::schemas::text_files::{LARGEST, check_regular, read_text};
 use crate::warn;
+#[cfg(feature = "registry")]
+pub use registry::is_schema_awaited;
+
+/// Whether messages wait for a schema.
+#[cfg(not(feature = "registry"))]
+pub fn is_schema_awaited() -> bool {
+    false
+}
 
 /// The endings of files of definitions.
 #[cfg(feature = "proto")]

@@ -8,7 +8,7 @@
 //! are undecodable meanwhile.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 use rondel_decode::avro::{AvroSchema, AvroType, SchemaFault, SchemaSource};
@@ -64,6 +64,8 @@ struct State {
     paused: Option<(SchemaFault, Instant)>,
     /// Whether a pause because of requests without a schema was reported.
     is_pause_reported: bool,
+    /// End of the last request, and its duration.
+    last: Option<(Instant, Duration)>,
 }
 
 impl State {
@@ -75,6 +77,12 @@ impl State {
         self.futile = Some((since, taken));
         taken >= LIMIT
     }
+}
+
+/// Whether messages wait for a schema, or may still wait behind one that did: silence proves nothing then.
+pub fn is_schema_awaited() -> bool {
+    let all = REGISTRIES.lock().unwrap_or_else(PoisonError::into_inner);
+    all.iter().any(|registry| registry.is_awaited())
 }
 
 /// Checks the address of a registry.
@@ -125,6 +133,12 @@ impl Registry {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether there is a request, or was one at most its own duration ago: messages behind it are received meanwhile.
+    fn is_awaited(&self) -> bool {
+        let is_requesting = matches!(self.requesting.try_lock(), Err(TryLockError::WouldBlock));
+        is_requesting || self.state().last.is_some_and(|(end, duration)| end.elapsed() < duration)
     }
 
     /// Returns what is known of an id.
@@ -249,7 +263,9 @@ impl SchemaSource for Registry {
             return known;
         }
         let began = Instant::now();
-        match self.request(id) {
+        let answer = self.request(id);
+        self.state().last = Some((Instant::now(), began.elapsed()));
+        match answer {
             Ok(of) => {
                 tracing::info!(registry = %self.url, id, name = of.name(), "the registry has the schema");
                 let mut state = self.state();
@@ -379,7 +395,9 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let registry = Registry::at(&format!("http://{}", listener.local_addr().unwrap()), None);
         let begin = Instant::now();
+        assert!(!registry.is_awaited());
         assert_eq!(registry.schema(1).unwrap_err(), SchemaFault::Unanswered);
+        assert!(registry.is_awaited(), "messages behind it are received");
         let first = begin.elapsed();
         assert!(first >= LIMIT / 2 && first < LIMIT * 3, "{first:?}");
         assert_eq!(registry.schema(2).unwrap_err(), SchemaFault::Unanswered);

@@ -31,6 +31,7 @@ use crate::live::signals::StopFlag;
 use crate::live::standby::{self, Joining, Membership};
 use crate::output::VerdictWriter;
 use crate::recorder::{Channel, FlightRecorder, Origin, warn_of_doubles};
+use crate::schemas::is_schema_awaited;
 use crate::sinks::console::Console;
 use crate::sinks::driven::DestinationHandle;
 use crate::sinks::own::Own;
@@ -420,7 +421,8 @@ pub(super) fn keep_time(
         return Ok(None);
     }
     let (kept, networks) = (Arc::clone(pipeline), Arc::downgrade(networks));
-    let is_unsure = move || networks.upgrade().is_some_and(|networks| networks.is_unsure());
+    let is_unsure =
+        move || is_schema_awaited() || networks.upgrade().is_some_and(|networks| networks.is_unsure());
     let thread = thread::Builder::new().name("time".into());
     thread.spawn(move || kept.keep_time(is_unsure)).map(Some).map_err(no_thread)
 }
