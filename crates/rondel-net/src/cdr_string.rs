@@ -77,6 +77,10 @@ impl<R: Receiver + ?Sized> Receiver for Unwrapping<R> {
         self.receiver.idle();
     }
 
+    fn refusal(&self, topic: TopicId) -> Option<Box<str>> {
+        self.receiver.refusal(topic)
+    }
+
     fn missed(&self, topic: TopicId, from: Timestamp, until: Option<Timestamp>) {
         self.receiver.missed(topic, from, until);
     }

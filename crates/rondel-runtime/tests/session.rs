@@ -329,6 +329,26 @@ fn messages_of_one_time_are_together_within_a_millisecond() {
 }
 
 #[test]
+fn a_change_after_the_last_message_comes_within_a_millisecond() {
+    let text = "topic a { t: time, x: int } @time(dense) property low = not (on(a) and a.x > 5)";
+    let specification = Specification::new(rondel_spec::parse(text).spec.unwrap()).unwrap();
+    let clock = Arc::new(ManualClock::default());
+    let inputs = vec![Input { time: TimeSource::Field(Path::keys(["t"])), ..Input::default() }];
+    let alignment = Alignment::new(Policy::Arrival);
+    let options = Options { inputs, alignment, clock: Arc::clone(&clock) as _, ..Options::default() };
+    let mut session = SessionPlan::of(specification, options).start().unwrap();
+    session.push(TopicId(0), Stamp::default(), br#"{"t":1,"x":9}"#).unwrap();
+    let is_over = |session: &mut Session| session.reports().any(|of| of.verdict() == Verdict::Satisfied);
+    let due = session.poll().unwrap();
+    assert!((1_000_000..=1_000_001).contains(&due), "{due} ns");
+    assert!(!is_over(&mut session));
+    // No message follows.
+    clock.set(Timestamp::from_nanos(due));
+    session.poll();
+    assert!(is_over(&mut session));
+}
+
+#[test]
 fn a_time_that_never_comes_is_counted_and_named() {
     for alignment in [ordered(), Alignment::new(Policy::Arrival)] {
         let plan = plan(alignment, false);

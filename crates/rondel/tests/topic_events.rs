@@ -190,11 +190,14 @@ fn events_that_never_come_are_refused_or_warned_of() {
     for source in [
         "{ source: dds:track, qos: { ownership: exclusive } }",
         "{ source: dds:track, encoding: cdr, qos: { ownership: exclusive } }",
+        "{ source: dds:track, qos: { ownership: exclusive, reliability: reliable } }",
         "{ source: dds:track, encoding: cdr }",
     ] {
         let owned = rondel(["validate", &deployment("owned.yaml", source)]);
         owned.expect_status(0);
         assert!(!owned.stderr.contains(never), "{source}: {}", owned.stderr);
+        let is_warned = owned.stderr.contains("lost messages of topic 'track' are not noticed");
+        assert_eq!(is_warned, source.contains("ownership: exclusive }"), "{source}: {}", owned.stderr);
     }
     let mqtt = deployment("mqtt.yaml", "mqtt:track");
     rondel(["validate", &mqtt])

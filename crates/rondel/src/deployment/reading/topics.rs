@@ -1,5 +1,6 @@
 //! The topics of a deployment, and the sections that need all of them: `alignment:` and `gates:`.
 
+use rondel_net::dds::{Ownership, Reliability};
 use rondel_net::networks::NetworkSettings;
 use rondel_runtime::Input;
 use rondel_spec::Spec;
@@ -11,7 +12,7 @@ use crate::deployment::gates::{self, GateSettings, Surroundings};
 use crate::deployment::places::{Place, Role};
 use crate::deployment::sources::{Source, sources};
 use crate::deployment::yaml::{Item, Mistakes};
-use crate::deployment::{AlignmentSection, Binding, simulated_time};
+use crate::deployment::{Address, AlignmentSection, Binding, simulated_time};
 use crate::specification::Specification;
 
 /// The topics of a deployment, in the order of the specification.
@@ -35,6 +36,16 @@ impl<'y> Sections<'y> {
         for source in sources(self.root, self.topics, specification, networks, mistakes) {
             let Source { name, item, binding, settings } = source;
             places.push(Place::new(Role::Source, &format!("topic '{name}'"), &binding.address, item));
+            if hides_losses(&binding.address) {
+                mistakes.uncertain(
+                    item,
+                    format!(
+                        "lost messages of topic '{name}' are not noticed: with exclusive ownership, CycloneDDS counts them \
+                         together with those of weaker publishers; with `reliability: reliable` they are sent again, if \
+                         its publishers offer that"
+                    ),
+                );
+            }
             topics.sources.push(binding);
             topics.items.push(item);
             topics.settings.push(settings);
@@ -98,4 +109,10 @@ impl<'y> Sections<'y> {
         let gates = self.gates.map_or_else(Vec::new, |item| gates::gates(item, &around, places, mistakes));
         gates.into_iter().unzip()
     }
+}
+
+/// Whether messages that are lost on the way from an address are neither sent again nor counted.
+fn hides_losses(address: &Address) -> bool {
+    let Address::Dds(_, _, qos) = address else { return false };
+    qos.ownership == Some(Ownership::Exclusive) && qos.reliability != Some(Reliability::Reliable)
 }

@@ -5,6 +5,8 @@ use rondel_runtime::ros2::Part;
 use rondel_runtime::text::{counted, grouped};
 use serde_json::{Value, json};
 
+use super::Gate;
+use super::others::Sharing;
 use super::switch::State;
 
 /// The messages of a gate.
@@ -54,6 +56,27 @@ pub struct GateFigures {
 }
 
 impl GateFigures {
+    /// The figures of a gate, given the other monitors that have it, too.
+    pub(super) fn of(gate: &Gate, sharing: Sharing) -> GateFigures {
+        let Sharing { domain, others, most_others } = sharing;
+        let state = gate.switch.state();
+        let cause = gate.cause.filter(|_| state == State::Closed);
+        let cause = cause.and_then(|(index, verdict)| Some((gate.unless.get(index)?.name.clone(), verdict)));
+        GateFigures {
+            topic: gate.topic_name.clone(),
+            to: gate.to.clone(),
+            domain,
+            state,
+            since: gate.since,
+            cause,
+            is_subscribed: gate.publisher.as_ref().map_or(gate.was_subscribed, |own| own.is_matched()),
+            is_owing: gate.owes,
+            others,
+            most_others,
+            counts: gate.counts,
+        }
+    }
+
     /// Whether every message that passed the gate was published.
     pub fn is_complete(&self) -> bool {
         self.counts.unpublished == 0

@@ -21,7 +21,7 @@ use rondel_spec::Spec;
 use crate::deployment::{Deployment, GateSettings, Substitute, WhenBlind};
 use crate::live::losses::Undelivered;
 use crate::live::networks::Networks;
-use crate::live::standby::random_id;
+use crate::sinks::driven::random_key;
 use crate::sinks::queue::FIRST;
 use crate::warn;
 use account::Counts;
@@ -178,8 +178,8 @@ impl Gates {
             });
         }
         let (clock, changes) = (Arc::clone(clock), Vec::new());
-        let others =
-            Others::new(random_id(), all.iter().map(|gate| Output::of(&gate.to, networks)).collect());
+        let outputs = all.iter().map(|gate| Output::of(&gate.to, networks)).collect();
+        let others = Others::new(random_key(), outputs);
         Some(Box::new(Gates { gates, is_gated, clock, others: Arc::new(others), changes, ended: false }))
     }
 
@@ -273,7 +273,7 @@ impl Gates {
     /// The state of each gate.
     pub fn figures(&self) -> Vec<GateFigures> {
         let now = Instant::now();
-        let figures = |(at, gate): (usize, &Gate)| self.others.complete(gate.figures(), at, now);
+        let figures = |(at, gate): (usize, &Gate)| GateFigures::of(gate, self.others.of(at, now));
         self.gates.iter().enumerate().map(figures).collect()
     }
 }
@@ -479,25 +479,6 @@ impl Gate {
         };
         let change = GateChange::Closed { property, verdict, instead: &instead };
         Some(Notice::gate(self.topic, &self.topic_name, &self.to, since, change))
-    }
-
-    fn figures(&self) -> GateFigures {
-        let state = self.switch.state();
-        let cause = self.cause.filter(|_| state == State::Closed);
-        let cause = cause.and_then(|(index, verdict)| Some((self.unless.get(index)?.name.clone(), verdict)));
-        GateFigures {
-            topic: self.topic_name.clone(),
-            to: self.to.clone(),
-            domain: None,
-            state,
-            since: self.since,
-            cause,
-            is_subscribed: self.publisher.as_ref().map_or(self.was_subscribed, |own| own.is_matched()),
-            is_owing: self.owes,
-            others: 0,
-            most_others: 0,
-            counts: self.counts,
-        }
     }
 }
 

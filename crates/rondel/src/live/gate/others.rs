@@ -8,12 +8,11 @@ use std::time::{Duration, Instant};
 use rondel_event::TopicId;
 use rondel_net::adapter::{Receiver, Sample, Subscription};
 use rondel_net::networks::NetworkSettings;
+use rondel_sinks::RunKey;
 use serde_json::Value;
 
 use crate::deployment::{Address, Deployment};
-use crate::live::gate::GateFigures;
 use crate::live::networks::Networks;
-use crate::live::standby::election::MemberId;
 use crate::warn;
 
 /// Number of intervals of its heartbeat after which another monitor counts as gone.
@@ -61,6 +60,16 @@ impl Output {
     }
 }
 
+/// The domain of a gate, and the other monitors that have it, too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Sharing {
+    pub domain: Option<u32>,
+    /// Their number now.
+    pub others: u64,
+    /// The largest one so far.
+    pub most_others: u64,
+}
+
 /// Other monitors that heartbeats have shown.
 #[derive(Debug, Default)]
 struct Known {
@@ -88,7 +97,7 @@ struct Other {
 
 impl Others {
     /// None yet, for gates with these outputs.
-    pub(super) fn new(run: MemberId, gates: Vec<Output>) -> Others {
+    pub(super) fn new(run: RunKey, gates: Vec<Output>) -> Others {
         Others { run: run.to_string(), gates, known: Mutex::default() }
     }
 
@@ -97,17 +106,12 @@ impl Others {
         &self.run
     }
 
-    /// Adds the domain and the other monitors to the figures of the gate at this position.
-    pub(super) fn complete(&self, figures: GateFigures, gate: usize, now: Instant) -> GateFigures {
-        let (others, most_others) = self.counts(gate, now);
+    /// The domain and the other monitors of the gate at this position.
+    pub(super) fn of(&self, gate: usize, now: Instant) -> Sharing {
         let domain = self.gates.get(gate).and_then(|output| output.domain);
-        GateFigures { domain, others, most_others, ..figures }
-    }
-
-    /// Returns the number of other monitors that have the gate at this position now, and the largest one so far.
-    fn counts(&self, gate: usize, now: Instant) -> (u64, u64) {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        (known.count(gate, now), known.most.get(&gate).copied().unwrap_or(0))
+        let most_others = known.most.get(&gate).copied().unwrap_or(0);
+        Sharing { domain, others: known.count(gate, now), most_others }
     }
 
     /// Receives a heartbeat. Returns a sentence if another monitor with gates of this run has appeared.
@@ -192,23 +196,29 @@ pub fn watch(
 mod tests {
     use super::*;
 
-    fn beat(run: u64, gates: &str, more: &str) -> String {
-        let run = MemberId(run);
+    fn beat(run: u128, gates: &str, more: &str) -> String {
+        let run = RunKey(run);
         format!("{{\"run\":\"{run}\",\"every\":1.0,\"process\":7,\"specification\":\"p\"{gates}{more}}}")
     }
 
     #[test]
     fn another_monitor_with_the_gate_is_noticed_until_it_is_gone() {
         let output = |to: &str| Output { to: to.to_owned(), domain: None };
-        let others = Others::new(MemberId(1), vec![output("zenoh:a"), output("zenoh:b")]);
+        let others = Others::new(RunKey(1), vec![output("zenoh:a"), output("zenoh:b")]);
         let (begun, seconds) = (Instant::now(), Duration::from_secs);
         let receive = |text: &str, at: u64| others.beat(text.as_bytes(), begun + seconds(at));
-        let counts = |at: u64| [0, 1].map(|gate| others.counts(gate, begun + seconds(at)).0);
-        let most = || [0, 1].map(|gate| others.counts(gate, begun).1);
+        let counts = |at: u64| [0, 1].map(|gate| others.of(gate, begun + seconds(at)).others);
+        let most = || [0, 1].map(|gate| others.of(gate, begun).most_others);
         let (own, other) = (r#","gates":[{"gate":"zenoh:b"}]"#, r#","gates":[{"gate":"zenoh:c"}]"#);
         assert_eq!(receive(&beat(1, own, ""), 0), None, "its own heartbeat");
         assert_eq!(receive(&beat(2, other, ""), 0), None, "another gate");
-        for text in ["", "1", "{}", r#"{"run":"2","every":1}"#, r#"{"run":"0000000000000002","every":-1}"#] {
+        for text in [
+            "",
+            "1",
+            "{}",
+            r#"{"run":"2","every":1}"#,
+            r#"{"run":"00000000000000000000000000000002","every":-1}"#,
+        ] {
             assert_eq!(receive(text, 0), None, "{text}");
         }
         assert_eq!((counts(0), most()), ([0, 0], [0, 0]));
@@ -232,7 +242,7 @@ mod tests {
             ..NetworkSettings::default()
         };
         let outputs = ["dds:cmd", "mqtt:cmd"].map(|to| Output::of(&Address::parse(to).unwrap(), &settings));
-        let others = Others::new(MemberId(1), outputs.into());
+        let others = Others::new(RunKey(1), outputs.into());
         let gate = |to: &str, domain: &str| format!(",\"gates\":[{{\"gate\":\"{to}\",\"domain\":{domain}}}]");
         let now = Instant::now();
         for (run, to, domain, expected) in [
@@ -242,7 +252,7 @@ mod tests {
             (5, "mqtt:cmd", "null", [1, 1]),
         ] {
             others.beat(beat(run, &gate(to, domain), "").as_bytes(), now);
-            let counts = [0, 1].map(|gate| others.counts(gate, now).0);
+            let counts = [0, 1].map(|gate| others.of(gate, now).others);
             assert_eq!(counts, expected, "{to} in {domain}");
         }
     }

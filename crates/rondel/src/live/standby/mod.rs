@@ -78,7 +78,7 @@ pub fn begin(settings: &GroupSettings) -> GroupHandle {
 }
 
 /// A number that no other process has.
-pub(in crate::live) fn random_id() -> MemberId {
+fn random_id() -> MemberId {
     // `RandomState` is seeded by the operating system.
     let mut hasher = RandomState::new().build_hasher();
     hasher.write_i64(now().as_nanos());

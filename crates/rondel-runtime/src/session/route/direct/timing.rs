@@ -153,7 +153,9 @@ impl Direct {
             return None;
         }
         let now = shared.clock.ticks();
-        if let Some(missed) = shared.beat(now, None) {
+        if let Some(missed) = shared.beat(now, None)
+            && shared.heartbeat.is_measured
+        {
             self.pause(&missed, shared);
         }
         if self.gaps.returning.is_some() {

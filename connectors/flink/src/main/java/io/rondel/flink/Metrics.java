@@ -6,31 +6,15 @@ import org.apache.flink.metrics.Gauge;
 import org.apache.flink.metrics.MetricGroup;
 
 /** The metrics of a subtask, in the group {@code rondel} of the operator. */
-final class Metrics {
-    /** Evaluated messages, also those that cannot be read. */
-    final Counter messages;
-    /** Messages whose payload cannot be read. */
-    final Counter undecodable;
-    /** Messages that came after the watermark of their time. */
-    final Counter late;
-    /** Messages on unknown topics, or without a payload or a time. */
-    final Counter refused;
-
+final class Metrics extends Counters {
     final Counter batches;
-    final Counter verdicts;
-    final Counter violations;
 
     private long snapshotBytes;
     private long snapshotMillis;
 
     Metrics(MetricGroup group, IntSupplier waiting) {
-        messages = group.counter("messages");
-        undecodable = group.counter("undecodable");
-        late = group.counter("late");
-        refused = group.counter("refused");
+        super(group);
         batches = group.counter("batches");
-        verdicts = group.counter("verdicts");
-        violations = group.counter("violations");
         group.gauge("waiting", (Gauge<Integer>) waiting::getAsInt);
         group.gauge("snapshotBytes", (Gauge<Long>) () -> snapshotBytes);
         group.gauge("snapshotMillis", (Gauge<Long>) () -> snapshotMillis);

@@ -5,7 +5,6 @@ import java.time.Instant;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
-import org.apache.flink.metrics.Counter;
 import org.apache.flink.table.annotation.ArgumentHint;
 import org.apache.flink.table.annotation.ArgumentTrait;
 import org.apache.flink.table.annotation.DataTypeHint;
@@ -63,12 +62,7 @@ public class RondelTableFunction extends ProcessTableFunction<Row> implements Sp
     private transient Batch batch;
     private transient VerdictIds ids;
     private transient RowWriter writer;
-    private transient Counter messages;
-    private transient Counter undecodable;
-    private transient Counter late;
-    private transient Counter refused;
-    private transient Counter verdicts;
-    private transient Counter violations;
+    private transient Counters counters;
 
     /** Creates the function for {@code CREATE FUNCTION}. */
     public RondelTableFunction() {
@@ -105,13 +99,7 @@ public class RondelTableFunction extends ProcessTableFunction<Row> implements Sp
         batch = new Batch(call.specification().batch());
         ids = new VerdictIds();
         writer = new RowWriter();
-        var group = context.getMetricGroup().addGroup("rondel");
-        messages = group.counter("messages");
-        undecodable = group.counter("undecodable");
-        late = group.counter("late");
-        refused = group.counter("refused");
-        verdicts = group.counter("verdicts");
-        violations = group.counter("violations");
+        counters = new Counters(context.getMetricGroup().addGroup("rondel"));
     }
 
     /** Keeps a row until the watermark. The scalar arguments are read by the planner, in {@link TableCall}. */
@@ -130,12 +118,12 @@ public class RondelTableFunction extends ProcessTableFunction<Row> implements Sp
         TimeContext<Long> time = context.timeContext(Long.class);
         Long at = time.time();
         if (at == null || !call.hasKey(input)) {
-            refused.inc();
+            counters.refused.inc();
             return;
         }
         Long watermark = time.currentWatermark();
         if (watermark != null && at <= watermark || state.advanced != null && at <= state.advanced) {
-            late.inc();
+            counters.late.inc();
             return;
         }
         if (state.keyHash == null) {
@@ -205,14 +193,14 @@ public class RondelTableFunction extends ProcessTableFunction<Row> implements Sp
                 byte[] payload = new byte[payloads.getInt()];
                 payloads.get(payload);
                 batch.add(entry.getKey() * Waiting.MILLISECOND, topic, payload);
-                messages.inc();
+                counters.messages.inc();
                 if (batch.isFull()) {
-                    undecodable.inc(monitor.push(batch));
+                    counters.undecodable.inc(monitor.push(batch));
                 }
             }
             waiting.remove(entry.getKey());
         }
-        undecodable.inc(monitor.push(batch));
+        counters.undecodable.inc(monitor.push(batch));
         return next;
     }
 
@@ -233,9 +221,9 @@ public class RondelTableFunction extends ProcessTableFunction<Row> implements Sp
         for (Monitor.Report report : monitor.reports()) {
             checkKey(report, state.keyHash);
             Verdict verdict = Verdict.of(report, ids.of(report));
-            verdicts.inc();
+            counters.verdicts.inc();
             if (verdict.isViolated()) {
-                violations.inc();
+                counters.violations.inc();
             }
             collect(Row.of(
                     verdict.property,
