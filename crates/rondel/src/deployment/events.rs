@@ -88,6 +88,6 @@ fn shared(address: &Address) -> Option<&'static str> {
                  `qos: {ownership: exclusive}` in a deployment",
             ),
         },
-        _ => Some("because publishers of ROS 2 share their topics"),
+        _ => Some("because publishers of ROS 2 offer shared ownership only"),
     }
 }

@@ -234,7 +234,7 @@ fn read_answer(body: &[u8]) -> Result<AvroType, String> {
     let answer: Value = serde_json::from_slice(body).map_err(|_| "the answer is not JSON".to_owned())?;
     match answer.get("schemaType").and_then(Value::as_str) {
         None | Some("AVRO") => {}
-        Some(other) => return Err(format!("the schema is of the type {other}")),
+        Some(other) => return Err(format!("the schema has the type {other}, not AVRO")),
     }
     let Some(schema) = answer.get("schema").and_then(Value::as_str) else {
         return Err("the answer has no `schema`".to_owned());

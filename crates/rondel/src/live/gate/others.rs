@@ -186,7 +186,9 @@ pub fn watch(
     let addresses = deployment.heartbeat.iter().flat_map(|heartbeat| &heartbeat.to).filter(is_watched);
     let subscribed = addresses.filter_map(|address| {
         let subscription = networks.subscribe(address, TopicId(u32::MAX), Arc::clone(others));
-        subscription.map_err(|why| warn(&format!("other monitors with one gate are not noticed: {why}"))).ok()
+        subscription
+            .map_err(|why| warn(&format!("cannot detect other monitors with the same gate: {why}")))
+            .ok()
     });
     subscribed.collect()
 }
