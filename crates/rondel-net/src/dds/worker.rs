@@ -365,8 +365,10 @@ impl Worker {
         let mut lost: cyclors::dds_sample_lost_status_t = unsafe { std::mem::zeroed() };
         // SAFETY: a live handle and a place for the status. Reading it resets the condition that woke the thread.
         let is_read = unsafe { cyclors::dds_get_sample_lost_status(reader, &mut lost) } >= 0;
-        // With exclusive ownership, the library also counts the samples of publishers that do not own the topic.
-        if is_read && self.opened.qos.ownership != Some(Ownership::Exclusive) {
+        // With exclusive ownership, the library also counts the samples of publishers that do not own the topic: from the
+        // second publisher on, a loss cannot be told from them.
+        let is_shared = self.opened.qos.ownership != Some(Ownership::Exclusive);
+        if is_read && (is_shared || code >= 0 && matched.total_count <= 1) {
             let total = u64::from(lost.total_count);
             if self.base.state.lost.swap(total, Ordering::Relaxed) == 0 && total > 0 {
                 tracing::warn!(
