@@ -229,18 +229,23 @@ def containers(runs):
                 yield f"containers.{network}.{mode}.adds", f"{(through - us) * 2:.1f}"
 
 
+def take_overs(name, runs):
+    """The times of take-overs in one setting."""
+    times = [run["take_over_ms"] for run in runs]
+    yield f"{name}.count", str(len(times))
+    yield f"{name}.mean", f"{statistics.fmean(times):.1f}"
+    yield f"{name}.sd", f"{statistics.pstdev(times):.1f}"
+    for part, ending in ((0.5, "p50"), (0.99, "p99"), (1.0, "max")):
+        yield f"{name}.{ending}", f"{quantile(times, part):.1f}"
+
+
 def failover(runs):
     def key(run):
         return run["end"], f"{run['lease_ms']:g}"
 
     for (end, lease), of in groups([run for run in runs if run.get("topic_lease_ms") is None], key).items():
         name = "failover.shutdown" if end == "shutdown" else f"failover.{end}.{lease}"
-        times = [run["take_over_ms"] for run in of]
-        yield f"{name}.count", str(len(times))
-        yield f"{name}.mean", f"{statistics.fmean(times):.1f}"
-        yield f"{name}.sd", f"{statistics.pstdev(times):.1f}"
-        for part, ending in ((0.5, "p50"), (0.99, "p99"), (1.0, "max")):
-            yield f"{name}.{ending}", f"{quantile(times, part):.1f}"
+        yield from take_overs(name, of)
 
 
 def standby(runs):
@@ -249,12 +254,7 @@ def standby(runs):
         runs, lambda run: (run["network"], run["end"], run["lease_ms"])
     ).items():
         name = f"standby.{network}.{end}" + (f".{lease:g}" if end in ("kill", "pause") else "")
-        times = [run["take_over_ms"] for run in of]
-        yield f"{name}.count", str(len(times))
-        yield f"{name}.mean", f"{statistics.fmean(times):.1f}"
-        yield f"{name}.sd", f"{statistics.pstdev(times):.1f}"
-        for part, ending in ((0.5, "p50"), (0.99, "p99"), (1.0, "max")):
-            yield f"{name}.{ending}", f"{quantile(times, part):.1f}"
+        yield from take_overs(name, of)
         yield f"{name}.gap", f"{statistics.fmean(run['gap_ms'] for run in of):.1f}"
         for count in counts:
             yield f"{name}.{count}", f"{sum(run[count] for run in of):,}"
