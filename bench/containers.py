@@ -5,15 +5,10 @@ import json
 import sys
 from pathlib import Path
 
+from machine import table
 from studies import MODES, NO_MODE, containers
 
 NETWORKS = {"dds": "DDS", "zenoh": "Zenoh"}
-
-
-def table(title, heads, rows):
-    """A table in Markdown."""
-    lines = [heads, ["---"] + ["---:"] * (len(heads) - 1), *rows]
-    print(title, "", *(f"| {' | '.join(cells)} |" for cells in lines), "", sep="\n")
 
 
 def traces(runs, modes, found):
@@ -29,7 +24,8 @@ def traces(runs, modes, found):
     ]
     sent = max(run["sent"] for run in runs if run.get("part") == "traces")
     title = f"Seconds for {sent} messages, a verdict for each, publisher and monitor in containers"
-    table(title, ["property", *(f"{NETWORKS[network]} {mode}" for network, mode in columns)], rows)
+    heads = ["property", *(f"{NETWORKS[network]} {mode}" for network, mode in columns)]
+    print(f"{title}\n\n{table(heads, rows)}")
 
 
 def half(runs, modes, found):
@@ -42,7 +38,7 @@ def half(runs, modes, found):
         for network, name in NETWORKS.items()
         for mode in modes
     ]
-    table("Half a round trip through an echo between containers, medians", heads, rows)
+    print(f"Half a round trip through an echo between containers, medians\n\n{table(heads, rows)}")
 
 
 def main():
