@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
 """Print the tables of the container parts of study A: containers.py FILE, the single runs of scripts/bench-containers."""
 
-import json
 import sys
 from pathlib import Path
 
 from machine import table
-from studies import MODES, NO_MODE, containers
+from studies import MODES, NO_MODE, containers, runs_of
 
 NETWORKS = {"dds": "DDS", "zenoh": "Zenoh"}
 
@@ -44,9 +43,9 @@ def half(runs, modes, found):
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
-    lines = [json.loads(line) for line in Path(sys.argv[1]).read_text().splitlines()]
-    machine = next(line["machine"] for line in lines if "machine" in line)
-    runs = [line["run"] for line in lines if "run" in line]
+    machine, runs = runs_of(Path(sys.argv[1]))
+    if machine is None:
+        sys.exit(f"no runs in {sys.argv[1]}")
     modes = [mode for mode in MODES if any(run["mode"] == mode for run in runs)]
     found = dict(containers(runs))
     print(

@@ -343,14 +343,17 @@ def autoware(folder):
             yield "autoware.found", "; ".join(line.strip() for line in lines)
 
 
+def runs_of(path):
+    """The machine of the runs in a file of --runs, if there are any, and the single runs."""
+    lines = [json.loads(line) for line in path.read_text().splitlines()] if path.is_file() else []
+    machine = next((line["machine"] for line in lines if "machine" in line), None)
+    return machine, [line["run"] for line in lines if "run" in line]
+
+
 def machine_of(folder, study):
     """The machine of the runs of a study, if there are any."""
     path = folder / f"{study}.json"
-    if path.is_file():
-        return json.loads(path.read_text())["machine"]
-    path = folder / f"{study}.jsonl"
-    lines = path.read_text().splitlines() if path.is_file() else []
-    return next((head["machine"] for head in map(json.loads, lines) if "machine" in head), None)
+    return json.loads(path.read_text())["machine"] if path.is_file() else runs_of(path.with_suffix(".jsonl"))[0]
 
 
 def run_line(folder, study):
@@ -381,14 +384,11 @@ def figures(folder):
         yield "run.slow", run_line(folder, "slow")
         yield from slow(json.loads(path.read_text()).get("order") or [])
     for study in (chain, failover, standby, roundtrip, mesa, throughput, clocks, containers, chain_containers):
-        path = folder / f"{study.__name__}.jsonl"
-        if path.is_file():
-            lines = [json.loads(line) for line in path.read_text().splitlines()]
-            runs = [line["run"] for line in lines if "run" in line]
-            if machine_of(folder, study.__name__):
-                yield f"run.{study.__name__}", run_line(folder, study.__name__)
-            if runs:
-                yield from study(runs)
+        machine, runs = runs_of(folder / f"{study.__name__}.jsonl")
+        if machine:
+            yield f"run.{study.__name__}", run_line(folder, study.__name__)
+        if runs:
+            yield from study(runs)
     yield from autoware(folder)
 
 
