@@ -271,6 +271,14 @@ impl Drop for Child {
 }
 
 impl Ended {
+    /// Returns the child if its exit status is 0.
+    ///
+    /// # Errors
+    /// [`Failure::Child`] otherwise.
+    pub fn succeeded(self, name: &str) -> Result<Ended> {
+        if self.status == Some(0) { Ok(self) } else { Err(self.failed(name)) }
+    }
+
     /// Returns a failure, with its standard error.
     pub fn failed(&self, name: &str) -> Failure {
         let status = self.status.map_or_else(|| "a signal".to_owned(), |status| format!("status {status}"));

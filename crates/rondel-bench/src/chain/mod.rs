@@ -274,10 +274,7 @@ impl Bench<'_> {
         };
         let (mut cpu_seconds, mut times, mut late) = (0.0, Times::default(), 0);
         for child in children {
-            let ended = child.wait(sending + LIMIT)?;
-            if ended.status != Some(0) {
-                return Err(ended.failed("a participant of the chain"));
-            }
+            let ended = child.wait(sending + LIMIT)?.succeeded("a participant of the chain")?;
             cpu_seconds += ended.cpu_seconds;
             if let Some(outputs) = ended.log.iter().find_map(|line| Outputs::parse(line)) {
                 same(|| "messages at the actuator".to_owned(), self.count(), outputs.len() as u64)?;

@@ -196,10 +196,7 @@ impl Bench<'_> {
                 strong
             }
             End::Shutdown => {
-                let ended = strong.wait(PATIENCE)?;
-                if ended.status != Some(0) {
-                    return Err(ended.failed("stronger publisher"));
-                }
+                strong.wait(PATIENCE)?.succeeded("stronger publisher")?;
                 self.publisher(STRONG)?
             }
             End::Kill => {
@@ -247,10 +244,7 @@ pub fn measure(plan: &Plan, runs: &mut Runs) -> Result<Vec<Run>> {
             all.push(run);
         }
         for child in [strong, weak] {
-            let ended = child.end()?;
-            if ended.status != Some(0) {
-                return Err(ended.failed("publisher"));
-            }
+            child.end()?.succeeded("publisher")?;
         }
         drop(subscription);
         let times: Vec<f64> = all[before..].iter().map(|run: &Run| run.take_over_ms).collect();

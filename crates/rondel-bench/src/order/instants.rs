@@ -159,10 +159,7 @@ pub fn measure(link: &Link, network: Network, every: Duration, plan: &Plan) -> R
     }
     let limit = SEND + every * u32::try_from(instants).unwrap_or(u32::MAX) * 2;
     for node in nodes {
-        let ended = node.wait(limit)?;
-        if ended.status != Some(0) {
-            return Err(ended.failed("node"));
-        }
+        node.wait(limit)?.succeeded("node")?;
     }
     // A marker for each message, and one before the first.
     recorder.wait((2 * instants + 1) as usize * TOPICS.len(), ARRIVE);

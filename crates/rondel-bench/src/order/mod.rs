@@ -144,10 +144,8 @@ fn cell(link: &Link, network: Network, period: Duration, delay: Duration, plan: 
     arguments.push(format!("--bursts={bursts}"));
     arguments.extend(link.join());
     let limit = SEND + period * u32::try_from(bursts).unwrap_or(u32::MAX) * 2;
-    let ended = Child::start("sender", &program::own()?, &arguments, Stdout::Nothing)?.wait(limit)?;
-    if ended.status != Some(0) {
-        return Err(ended.failed("sender"));
-    }
+    let sender = Child::start("sender", &program::own()?, &arguments, Stdout::Nothing)?;
+    sender.wait(limit)?.succeeded("sender")?;
     let events = bursts * BURST;
     // A marker for each topic after every burst, and before the first.
     recorder.wait((events + (bursts + 1) * TOPICS.len() as u64) as usize, ARRIVE);
