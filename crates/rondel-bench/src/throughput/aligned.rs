@@ -6,7 +6,7 @@ use nix::sys::signal::Signal;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{LIMIT, Plan, result};
+use super::{LIMIT, Plan, end, open, rate, result};
 use crate::child::{Child, Ended, Stdout};
 use crate::failure::{Result, same};
 use crate::link::{Link, Network, PATIENCE, free_port};
@@ -149,8 +149,7 @@ fn run(
     let folder = Folder::new("throughput")?;
     let each = (plan.messages / publishers.max(1) as u64).max(1);
     let expected = each * publishers as u64;
-    // Zenoh's participants meet without this process.
-    let link = if network == Network::Zenoh { None } else { Some(Link::open(network)?) };
+    let link = open(network)?;
     let endpoint = format!("tcp/127.0.0.1:{}", free_port()?);
     let listen = || format!("zenoh: {{ listen: {endpoint} }}\n");
     let (own, mut arguments) = if subscriber == Subscriber::Plain {
@@ -192,16 +191,8 @@ fn run(
         (summary.received, summary.seconds, late(&ended)?)
     };
     same(|| format!("messages of the {}", subscriber.name()), expected, received)?;
-    for feed in feeds {
-        let ended = feed.wait(LIMIT)?;
-        if ended.status != Some(0) {
-            return Err(ended.failed("a publisher"));
-        }
-    }
-    if let Some(link) = link {
-        link.close();
-    }
-    let rate = received as f64 / seconds.max(1e-9);
+    end(feeds, "a publisher", link)?;
+    let rate = rate(received, seconds);
     Ok(Aligned { network, subscriber, publishers, bytes: BYTES, turn, received, late, seconds, rate })
 }
 
