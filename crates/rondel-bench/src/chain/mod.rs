@@ -431,9 +431,7 @@ impl Bench<'_> {
 
 /// Returns the chains in the summary of a monitor.
 fn chains_of(ended: &Ended) -> Value {
-    let line = ended.log.iter().rev().find(|line| line.starts_with('{'));
-    let summary = line.and_then(|line| serde_json::from_str::<Value>(line).ok());
-    summary.map_or(Value::Null, |mut summary| summary["chains"].take())
+    ended.object().map_or(Value::Null, |mut summary| summary["chains"].take())
 }
 
 #[cfg(test)]

@@ -4,7 +4,6 @@ use std::path::Path;
 
 use nix::sys::signal::Signal;
 use serde::Serialize;
-use serde_json::Value;
 
 use super::{LIMIT, Plan, end, open, rate, result};
 use crate::child::{Child, Ended, Stdout};
@@ -105,9 +104,7 @@ fn deployment(network: Network, section: &str, subscriber: Subscriber, publisher
 
 /// Returns the number of late messages in the summary of a monitor.
 fn late(ended: &Ended) -> Result<u64> {
-    let line = ended.log.iter().rev().find(|line| line.starts_with('{'));
-    let summary: Option<Value> = line.and_then(|line| serde_json::from_str(line).ok());
-    let late = summary.as_ref().and_then(|summary| summary["alignment"]["late"].as_u64());
+    let late = ended.object().and_then(|summary| summary["alignment"]["late"].as_u64());
     late.ok_or_else(|| ended.failed("the monitor"))
 }
 
