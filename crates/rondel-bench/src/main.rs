@@ -8,6 +8,7 @@
 
 mod align;
 mod autoware;
+mod begin;
 mod broker;
 mod chain;
 mod child;

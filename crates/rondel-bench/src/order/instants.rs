@@ -1,7 +1,6 @@
 //! Instants of two nodes: each publishes a message with the same time on a topic of its own, and one computation needs both.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use clap::Args;
@@ -9,15 +8,14 @@ use nix::sys::signal::Signal;
 use rondel_event::Timestamp;
 use rondel_net::adapter::now;
 use serde::Serialize;
-use signal_hook::consts::SIGUSR1;
-use signal_hook::flag;
 
 use super::record::{Recorder, What};
 use super::sender::{Send, Topic, wait_until};
 use super::setting::{Outcome, SETTINGS, Setting, replay};
 use super::{ARRIVE, PROGRESS, Plan, SEND, TOPICS, period};
+use crate::begin::Begin;
 use crate::child::{Child, Stdout};
-use crate::failure::{Result, io_error};
+use crate::failure::Result;
 use crate::join::Join;
 use crate::link::{Link, Network, PATIENCE};
 use crate::report::Mark;
@@ -26,8 +24,6 @@ use crate::{program, say};
 
 /// Both nodes begin at a multiple of this time.
 const GRID: Duration = Duration::from_millis(100);
-/// The time from one look for the signal to begin to the next.
-const LOOK: Duration = Duration::from_millis(1);
 
 /// Publish a message on one topic at each instant, from the signal SIGUSR1 on
 #[derive(Debug, Args)]
@@ -52,16 +48,13 @@ impl Node {
     /// Publishes at all instants.
     ///
     /// # Errors
-    /// When the network cannot be used.
+    /// When the network cannot be used, or the signal does not come.
     pub fn run(&self) -> Result<()> {
-        let is_begun = Arc::new(AtomicBool::new(false));
-        flag::register(SIGUSR1, Arc::clone(&is_begun)).map_err(io_error("signals"))?;
+        let begin = Begin::register()?;
         let mut topic = Topic::open(self.on, &self.network, &self.topic)?;
         topic.warm_up()?;
         say("ready");
-        while !is_begun.load(Ordering::Acquire) {
-            std::thread::sleep(LOOK);
-        }
+        begin.wait()?;
         let begun = now().as_nanos();
         let begin = first(begun);
         let started = Instant::now() + Duration::from_nanos((begin - begun).unsigned_abs());
