@@ -8,6 +8,7 @@ use std::time::Duration;
 use clap::Args;
 use rondel_event::{TimeUnit, Timestamp, TopicId};
 use rondel_net::adapter::{Publisher, Receiver, Sample, now};
+use rondel_net::networks::Networks;
 use rondel_net::progress::Progress;
 use serde_json::json;
 
@@ -102,13 +103,8 @@ impl Feed {
         say("ready");
         begin.wait()?;
         self.feed(&*publisher, markers.as_mut())?;
-        publisher.release();
         // The subscriber leaves once it has all messages, and may miss the last marker.
-        let is_delivered = publisher.flush(LIMIT);
-        drop((publisher, markers));
-        networks.close();
-        let late = || Failure::Late { what: "delivering messages".to_owned(), limit: LIMIT };
-        is_delivered.then_some(()).ok_or_else(late)
+        leave(publisher, markers, networks)
     }
 
     fn feed(&self, publisher: &dyn Publisher, mut markers: Option<&mut Markers>) -> Result<()> {
@@ -144,6 +140,16 @@ fn publish(publisher: &dyn Publisher, payload: &[u8]) -> Result<()> {
     Ok(())
 }
 
+/// Leaves the network once all messages are delivered.
+fn leave(publisher: Box<dyn Publisher>, markers: Option<Markers>, networks: Networks) -> Result<()> {
+    publisher.release();
+    let is_delivered = publisher.flush(LIMIT);
+    drop((publisher, markers));
+    networks.close();
+    let late = || Failure::Late { what: "delivering messages".to_owned(), limit: LIMIT };
+    is_delivered.then_some(()).ok_or_else(late)
+}
+
 impl Source {
     /// Publishes.
     ///
@@ -165,12 +171,7 @@ impl Source {
         for _ in 0..self.count {
             publish(&*publisher, &payload)?;
         }
-        publisher.release();
-        let is_delivered = publisher.flush(LIMIT);
-        drop(publisher);
-        networks.close();
-        let late = || Failure::Late { what: "delivering messages".to_owned(), limit: LIMIT };
-        is_delivered.then_some(()).ok_or_else(late)
+        leave(publisher, None, networks)
     }
 }
 
