@@ -20,7 +20,7 @@ use crate::child::{Child, Stdout};
 use crate::failure::Result;
 use crate::link::{Link, Network, PATIENCE};
 use crate::runs::Runs;
-use crate::table::{Table, deviation, mean, quantile};
+use crate::table::{Table, deviation, groups, mean, quantile};
 use crate::timescales::Random;
 use crate::{program, say};
 
@@ -277,15 +277,8 @@ pub fn table(runs: &[Run]) -> Table {
         "premature messages",
     ];
     let mut table = Table::new("Fail-over with exclusive ownership", &heads);
-    let mut settings: Vec<Setting> = Vec::new();
-    for run in runs {
-        if !settings.contains(&run.setting) {
-            settings.push(run.setting);
-        }
-    }
     let ms = |ms: f64| format!("{ms:.1}");
-    for setting in settings {
-        let of: Vec<&Run> = runs.iter().filter(|run| run.setting == setting).collect();
+    for (setting, of) in groups(runs, |run| run.setting) {
         let times: Vec<f64> = of.iter().map(|run| run.take_over_ms).collect();
         let gaps: Vec<f64> = of.iter().map(|run| run.gap_ms).collect();
         table.row(vec![

@@ -1,21 +1,9 @@
 //! The table of take-overs of a group, and their marks.
 
-use super::{Run, Setting};
+use super::Run;
 use crate::report::Mark;
 use crate::standby::account::Counts;
-use crate::table::{Table, deviation, mean, quantile};
-
-/// Runs by their settings, in their order.
-fn by_setting(runs: &[Run]) -> Vec<(Setting, Vec<&Run>)> {
-    let mut groups: Vec<(Setting, Vec<&Run>)> = Vec::new();
-    for run in runs {
-        match groups.iter_mut().find(|(setting, _)| *setting == run.setting) {
-            Some((_, of)) => of.push(run),
-            None => groups.push((run.setting, vec![run])),
-        }
-    }
-    groups
-}
+use crate::table::{Table, deviation, groups, mean, quantile};
 
 fn sum<'a>(runs: impl IntoIterator<Item = &'a Run>) -> Counts {
     let mut sum = Counts::default();
@@ -53,7 +41,7 @@ pub fn table(runs: &[Run]) -> Table {
     ];
     let mut table = Table::new("Fail-over of the monitor", &heads);
     let ms = |ms: f64| format!("{ms:.1}");
-    for (setting, of) in by_setting(runs) {
+    for (setting, of) in groups(runs, |run| run.setting) {
         let times: Vec<f64> = of.iter().map(|run| run.take_over_ms).collect();
         let gaps: Vec<f64> = of.iter().map(|run| run.gap_ms).collect();
         let counts = sum(of.iter().copied());
@@ -92,7 +80,7 @@ pub fn table(runs: &[Run]) -> Table {
 mod tests {
     use super::*;
     use crate::link::Network;
-    use crate::standby::End;
+    use crate::standby::{End, Setting};
 
     fn run(end: End, take_over_ms: f64, counts: Counts) -> Run {
         let setting = Setting { network: Network::Mqtt, end, lease_ms: 200 };

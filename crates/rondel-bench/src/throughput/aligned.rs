@@ -12,7 +12,7 @@ use crate::link::{Link, Network, PATIENCE, free_port};
 use crate::program;
 use crate::runs::Runs;
 use crate::say;
-use crate::table::{Table, median};
+use crate::table::{Table, groups, median};
 use crate::traces::Folder;
 
 /// The topic of markers.
@@ -224,17 +224,8 @@ fn feeds(
 pub fn table(runs: &[Aligned]) -> Table {
     let heads = ["network", "publishers", "subscriber", "messages/s", "of plain", "late %"];
     let mut table = Table::new("S2 with alignment by time", &heads);
-    let mut cells: Vec<(Network, usize)> = Vec::new();
-    for run in runs {
-        if !cells.contains(&(run.network, run.publishers)) {
-            cells.push((run.network, run.publishers));
-        }
-    }
-    for (network, publishers) in cells {
-        let of = |subscriber: Subscriber| {
-            let here = runs.iter().filter(move |run| (run.network, run.publishers) == (network, publishers));
-            here.filter(move |run| run.subscriber == subscriber)
-        };
+    for ((network, publishers), here) in groups(runs, |run| (run.network, run.publishers)) {
+        let of = |subscriber: Subscriber| here.iter().filter(move |run| run.subscriber == subscriber);
         let rate = |subscriber: Subscriber| median(&of(subscriber).map(|run| run.rate).collect::<Vec<_>>());
         for subscriber in SUBSCRIBERS {
             let late: u64 = of(subscriber).map(|run| run.late).sum();

@@ -21,7 +21,7 @@ use crate::link::{Link, Network, PATIENCE, free_port};
 use crate::program;
 use crate::runs::Runs;
 use crate::say;
-use crate::table::{Table, median};
+use crate::table::{Table, groups, median};
 
 /// The time limit for a run.
 const LIMIT: Duration = Duration::from_secs(120);
@@ -254,29 +254,16 @@ fn result(sink: Child) -> Result<Received> {
 
 /// Returns a table for each network.
 pub fn tables(runs: &[Run]) -> Vec<Table> {
-    let mut networks: Vec<Network> = Vec::new();
-    for run in runs {
-        if !networks.contains(&run.network) {
-            networks.push(run.network);
-        }
-    }
-    networks.into_iter().map(|network| table(network, runs)).collect()
+    groups(runs, |run| run.network).into_iter().map(|(network, of)| table(network, &of)).collect()
 }
 
-fn table(network: Network, runs: &[Run]) -> Table {
+fn table(network: Network, runs: &[&Run]) -> Table {
     let heads = ["participants", "bytes", "S1: one to all", "S2: all to one", "S3: pairs"];
     let mut table = Table::new(format!("Messages received per second on {}", network.name()), &heads);
-    let mut cells: Vec<(usize, usize)> = Vec::new();
-    for run in runs.iter().filter(|run| run.network == network) {
-        if !cells.contains(&(run.participants, run.bytes)) {
-            cells.push((run.participants, run.bytes));
-        }
-    }
-    for (participants, bytes) in cells {
+    for ((participants, bytes), here) in groups(runs.iter().copied(), |run| (run.participants, run.bytes)) {
         let mut row = vec![participants.to_string(), bytes.to_string()];
         row.extend(PATTERNS.map(|pattern| {
-            let of = runs.iter().filter(|run| (run.network, run.pattern) == (network, pattern));
-            let of = of.filter(|run| (run.participants, run.bytes) == (participants, bytes));
+            let of = here.iter().filter(|run| run.pattern == pattern);
             let rates: Vec<f64> = of.map(|run| run.rate).collect();
             if rates.is_empty() { "-".to_owned() } else { format!("{:.0}", median(&rates)) }
         }));
