@@ -1,6 +1,5 @@
 //! Instants of two nodes: each publishes a message with the same time on a topic of its own, and one computation needs both.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::Args;
@@ -9,10 +8,10 @@ use rondel_event::Timestamp;
 use rondel_net::adapter::now;
 use serde::Serialize;
 
-use super::record::{Recorder, What};
+use super::record::{self, Recording};
 use super::sender::{Send, Topic, wait_until};
 use super::setting::{Outcome, SETTINGS, Setting, replay};
-use super::{ARRIVE, PROGRESS, Plan, SEND, TOPICS, period};
+use super::{Plan, SEND, TOPICS, period};
 use crate::begin::Begin;
 use crate::child::{Child, Stdout};
 use crate::failure::Result;
@@ -126,11 +125,7 @@ fn computed(outcome: &Outcome, setting: Setting) -> u64 {
 pub fn measure(link: &Link, network: Network, every: Duration, plan: &Plan) -> Result<Instants> {
     let in_time = plan.seconds / every.as_secs_f64().max(1e-9);
     let instants = (plan.events / TOPICS.len() as u64).min(in_time as u64).max(1);
-    let recorder = Arc::new(Recorder::default());
-    let subscriptions = (0_u32..)
-        .zip(TOPICS.into_iter().chain([PROGRESS]))
-        .map(|(topic, name)| link.subscribe(name, topic, Arc::clone(&recorder)))
-        .collect::<Result<Vec<_>>>()?;
+    let recording = Recording::start(link)?;
     let mut nodes = Vec::new();
     for topic in TOPICS {
         let mut arguments: Vec<String> = ["peer", "node", "--on", network.scheme()].map(str::to_owned).into();
@@ -155,12 +150,7 @@ pub fn measure(link: &Link, network: Network, every: Duration, plan: &Plan) -> R
         node.wait(limit)?.succeeded("node")?;
     }
     // A marker for each message, and one before the first.
-    recorder.wait((2 * instants + 1) as usize * TOPICS.len(), ARRIVE);
-    for subscription in &subscriptions {
-        subscription.close(ARRIVE);
-    }
-    drop(subscriptions);
-    let arrivals = recorder.arrivals();
+    let arrivals = recording.end((2 * instants + 1) as usize * TOPICS.len());
     let settings = SETTINGS.map(|setting| {
         let outcome = replay(&arrivals, setting);
         let latencies: Vec<f64> = outcome.latencies().map(|ns| ns as f64 / 1e3).collect();
@@ -175,7 +165,7 @@ pub fn measure(link: &Link, network: Network, every: Duration, plan: &Plan) -> R
         network,
         period_us: every.as_secs_f64() * 1e6,
         instants,
-        arrived: arrivals.iter().filter(|arrival| matches!(arrival.what, What::Event { .. })).count() as u64,
+        arrived: record::events(&arrivals),
         settings: settings.into(),
     })
 }
