@@ -45,6 +45,7 @@ mod standby;
 mod studies;
 mod table;
 mod table1;
+mod takeover;
 mod throughput;
 mod timescales;
 mod traces;
