@@ -2,7 +2,8 @@
 """Write measured figures into the page of the studies: studies.py FOLDER PAGE.
 
 FOLDER has the results of scripts/studies: NAME.json from rondel-bench --json, NAME.jsonl from --runs. In the page,
-a figure stands between <!--ours KEY--> and <!--end-->; keys without a result keep their text.
+a figure stands between <!--ours KEY--> and <!--end-->; keys without a result keep their text. Between <!--not run--> and
+<!--end--> stand the sections that have no figure yet, each with the command that fills it.
 """
 
 import json
@@ -12,6 +13,14 @@ import sys
 from pathlib import Path
 
 MARK = re.compile(r"<!--ours ([^ ]+?)-->(.*?)<!--end-->")
+NOT_RUN = re.compile(r"<!--not run-->.*?<!--end-->")
+# The commands of figures by the first part of their keys, where it is not the name of a study.
+COMMANDS = {
+    "containers": "make bench-containers",
+    "contained": "make bench-containers",
+    "instants": "scripts/studies order",
+    "aligned": "scripts/studies throughput",
+}
 
 
 def quantile(values, part):
@@ -392,6 +401,26 @@ def figures(folder):
     yield from autoware(folder)
 
 
+def anchor(title):
+    """The anchor of a heading."""
+    return re.sub("[^a-z0-9 -]", "", title.lower()).replace(" ", "-")
+
+
+def not_run(text):
+    """The sections of a page without any figure, each with the command that fills it."""
+    title, sections = "", {}
+    for line in text.splitlines():
+        if line.startswith("#"):
+            title = line.lstrip("# ")
+        for key, figure in MARK.findall(line):
+            study = key.split(".")[0]
+            if study != "run":
+                sections.setdefault((title, study), []).append(figure)
+    empty = [key for key, shown in sections.items() if all(figure == "-" for figure in shown)]
+    items = [f"[{title}](#{anchor(title)}): `{COMMANDS.get(study, f'scripts/studies {study}')}`" for title, study in empty]
+    return "; ".join(items) or "none"
+
+
 def fill(text, found):
     """The page with these figures, and the keys that it has and that were not measured."""
     missing = []
@@ -402,7 +431,8 @@ def fill(text, found):
             missing.append(key)
         return f"<!--ours {key}-->{found.get(key, before)}<!--end-->"
 
-    return MARK.sub(replace, text), missing
+    text = MARK.sub(replace, text)
+    return NOT_RUN.sub(lambda _: f"<!--not run-->{not_run(text)}<!--end-->", text), missing
 
 
 def main():
