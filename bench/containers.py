@@ -1,19 +1,13 @@
 #!/usr/bin/env python3
 """Print the tables of the container parts of study A: containers.py FILE, the single runs of scripts/bench-containers."""
 
-import json
 import sys
 from pathlib import Path
 
-from studies import MODES, NO_MODE, containers
+from machine import table
+from studies import MODES, NO_MODE, containers, runs_of
 
 NETWORKS = {"dds": "DDS", "zenoh": "Zenoh"}
-
-
-def table(title, heads, rows):
-    """A table in Markdown."""
-    lines = [heads, ["---"] + ["---:"] * (len(heads) - 1), *rows]
-    print(title, "", *(f"| {' | '.join(cells)} |" for cells in lines), "", sep="\n")
 
 
 def traces(runs, modes, found):
@@ -29,7 +23,8 @@ def traces(runs, modes, found):
     ]
     sent = max(run["sent"] for run in runs if run.get("part") == "traces")
     title = f"Seconds for {sent} messages, a verdict for each, publisher and monitor in containers"
-    table(title, ["property", *(f"{NETWORKS[network]} {mode}" for network, mode in columns)], rows)
+    heads = ["property", *(f"{NETWORKS[network]} {mode}" for network, mode in columns)]
+    print(f"{title}\n\n{table(heads, rows)}")
 
 
 def half(runs, modes, found):
@@ -42,15 +37,15 @@ def half(runs, modes, found):
         for network, name in NETWORKS.items()
         for mode in modes
     ]
-    table("Half a round trip through an echo between containers, medians", heads, rows)
+    print(f"Half a round trip through an echo between containers, medians\n\n{table(heads, rows)}")
 
 
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
-    lines = [json.loads(line) for line in Path(sys.argv[1]).read_text().splitlines()]
-    machine = next(line["machine"] for line in lines if "machine" in line)
-    runs = [line["run"] for line in lines if "run" in line]
+    machine, runs = runs_of(Path(sys.argv[1]))
+    if machine is None:
+        sys.exit(f"no runs in {sys.argv[1]}")
     modes = [mode for mode in MODES if any(run["mode"] == mode for run in runs)]
     found = dict(containers(runs))
     print(

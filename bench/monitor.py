@@ -156,7 +156,7 @@ class Viewers:
 
     def __init__(self, port, reads=True):
         self.port, self.reads = port, reads
-        self.sockets, self.received, self.disconnected = [], 0, 0
+        self.sockets, self.disconnected = [], 0
         self.selector, self.ends = selectors.DefaultSelector(), threading.Event()
         self.thread = threading.Thread(target=self.read, daemon=True)
         self.thread.start()
@@ -198,9 +198,7 @@ class Viewers:
             return
         except OSError:
             taken = b""
-        if taken:
-            self.received += len(taken)
-        else:
+        if not taken:
             self.selector.unregister(connected)
             self.disconnected += 1
 

@@ -2,7 +2,8 @@
 """Write measured figures into the page of the studies: studies.py FOLDER PAGE.
 
 FOLDER has the results of scripts/studies: NAME.json from rondel-bench --json, NAME.jsonl from --runs. In the page,
-a figure stands between <!--ours KEY--> and <!--end-->; keys without a result keep their text.
+a figure stands between <!--ours KEY--> and <!--end-->; keys without a result keep their text. Between <!--not run--> and
+<!--end--> stand the sections that have no figure yet, each with the command that fills it.
 """
 
 import json
@@ -12,6 +13,14 @@ import sys
 from pathlib import Path
 
 MARK = re.compile(r"<!--ours ([^ ]+?)-->(.*?)<!--end-->")
+NOT_RUN = re.compile(r"<!--not run-->.*?<!--end-->")
+# The commands of figures by the first part of their keys, where it is not the name of a study.
+COMMANDS = {
+    "containers": "make bench-containers",
+    "contained": "make bench-containers",
+    "instants": "scripts/studies order",
+    "aligned": "scripts/studies throughput",
+}
 
 
 def quantile(values, part):
@@ -229,18 +238,23 @@ def containers(runs):
                 yield f"containers.{network}.{mode}.adds", f"{(through - us) * 2:.1f}"
 
 
+def take_overs(name, runs):
+    """The times of take-overs in one setting."""
+    times = [run["take_over_ms"] for run in runs]
+    yield f"{name}.count", str(len(times))
+    yield f"{name}.mean", f"{statistics.fmean(times):.1f}"
+    yield f"{name}.sd", f"{statistics.pstdev(times):.1f}"
+    for part, ending in ((0.5, "p50"), (0.99, "p99"), (1.0, "max")):
+        yield f"{name}.{ending}", f"{quantile(times, part):.1f}"
+
+
 def failover(runs):
     def key(run):
         return run["end"], f"{run['lease_ms']:g}"
 
     for (end, lease), of in groups([run for run in runs if run.get("topic_lease_ms") is None], key).items():
         name = "failover.shutdown" if end == "shutdown" else f"failover.{end}.{lease}"
-        times = [run["take_over_ms"] for run in of]
-        yield f"{name}.count", str(len(times))
-        yield f"{name}.mean", f"{statistics.fmean(times):.1f}"
-        yield f"{name}.sd", f"{statistics.pstdev(times):.1f}"
-        for part, ending in ((0.5, "p50"), (0.99, "p99"), (1.0, "max")):
-            yield f"{name}.{ending}", f"{quantile(times, part):.1f}"
+        yield from take_overs(name, of)
 
 
 def standby(runs):
@@ -249,12 +263,7 @@ def standby(runs):
         runs, lambda run: (run["network"], run["end"], run["lease_ms"])
     ).items():
         name = f"standby.{network}.{end}" + (f".{lease:g}" if end in ("kill", "pause") else "")
-        times = [run["take_over_ms"] for run in of]
-        yield f"{name}.count", str(len(times))
-        yield f"{name}.mean", f"{statistics.fmean(times):.1f}"
-        yield f"{name}.sd", f"{statistics.pstdev(times):.1f}"
-        for part, ending in ((0.5, "p50"), (0.99, "p99"), (1.0, "max")):
-            yield f"{name}.{ending}", f"{quantile(times, part):.1f}"
+        yield from take_overs(name, of)
         yield f"{name}.gap", f"{statistics.fmean(run['gap_ms'] for run in of):.1f}"
         for count in counts:
             yield f"{name}.{count}", f"{sum(run[count] for run in of):,}"
@@ -343,14 +352,17 @@ def autoware(folder):
             yield "autoware.found", "; ".join(line.strip() for line in lines)
 
 
+def runs_of(path):
+    """The machine of the runs in a file of --runs, if there are any, and the single runs."""
+    lines = [json.loads(line) for line in path.read_text().splitlines()] if path.is_file() else []
+    machine = next((line["machine"] for line in lines if "machine" in line), None)
+    return machine, [line["run"] for line in lines if "run" in line]
+
+
 def machine_of(folder, study):
     """The machine of the runs of a study, if there are any."""
     path = folder / f"{study}.json"
-    if path.is_file():
-        return json.loads(path.read_text())["machine"]
-    path = folder / f"{study}.jsonl"
-    lines = path.read_text().splitlines() if path.is_file() else []
-    return next((head["machine"] for head in map(json.loads, lines) if "machine" in head), None)
+    return json.loads(path.read_text())["machine"] if path.is_file() else runs_of(path.with_suffix(".jsonl"))[0]
 
 
 def run_line(folder, study):
@@ -381,15 +393,32 @@ def figures(folder):
         yield "run.slow", run_line(folder, "slow")
         yield from slow(json.loads(path.read_text()).get("order") or [])
     for study in (chain, failover, standby, roundtrip, mesa, throughput, clocks, containers, chain_containers):
-        path = folder / f"{study.__name__}.jsonl"
-        if path.is_file():
-            lines = [json.loads(line) for line in path.read_text().splitlines()]
-            runs = [line["run"] for line in lines if "run" in line]
-            if machine_of(folder, study.__name__):
-                yield f"run.{study.__name__}", run_line(folder, study.__name__)
-            if runs:
-                yield from study(runs)
+        machine, runs = runs_of(folder / f"{study.__name__}.jsonl")
+        if machine:
+            yield f"run.{study.__name__}", run_line(folder, study.__name__)
+        if runs:
+            yield from study(runs)
     yield from autoware(folder)
+
+
+def anchor(title):
+    """The anchor of a heading."""
+    return re.sub("[^a-z0-9 -]", "", title.lower()).replace(" ", "-")
+
+
+def not_run(text):
+    """The sections of a page without any figure, each with the command that fills it."""
+    title, sections = "", {}
+    for line in text.splitlines():
+        if line.startswith("#"):
+            title = line.lstrip("# ")
+        for key, figure in MARK.findall(line):
+            study = key.split(".")[0]
+            if study != "run":
+                sections.setdefault((title, study), []).append(figure)
+    empty = [key for key, shown in sections.items() if all(figure == "-" for figure in shown)]
+    items = [f"[{title}](#{anchor(title)}): `{COMMANDS.get(study, f'scripts/studies {study}')}`" for title, study in empty]
+    return "; ".join(items) or "none"
 
 
 def fill(text, found):
@@ -402,7 +431,8 @@ def fill(text, found):
             missing.append(key)
         return f"<!--ours {key}-->{found.get(key, before)}<!--end-->"
 
-    return MARK.sub(replace, text), missing
+    text = MARK.sub(replace, text)
+    return NOT_RUN.sub(lambda _: f"<!--not run-->{not_run(text)}<!--end-->", text), missing
 
 
 def main():

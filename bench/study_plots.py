@@ -23,7 +23,7 @@ import sys
 from pathlib import Path
 
 from plot import plt, save
-from studies import groups, median, quantile, run_line
+from studies import groups, median, quantile, run_line, runs_of
 
 plt.rcParams["figure.constrained_layout.use"] = True
 
@@ -47,9 +47,7 @@ class Results:
         return results.get(section or name) or None
 
     def runs(self, name):
-        path = self.folder / f"{name}.jsonl"
-        lines = [json.loads(line) for line in path.read_text().splitlines()] if path.is_file() else []
-        return [line["run"] for line in lines if "run" in line] or None
+        return runs_of(self.folder / f"{name}.jsonl")[1] or None
 
 
 def line(axes, place, label, points):

@@ -12,6 +12,7 @@ use nix::sys::resource::{Usage, UsageWho, getrusage};
 use nix::sys::signal::{Signal, kill};
 use nix::sys::time::TimeValLike;
 use nix::unistd::Pid;
+use serde_json::Value;
 
 use crate::failure::{Failure, Result, io_error};
 
@@ -271,6 +272,14 @@ impl Drop for Child {
 }
 
 impl Ended {
+    /// Returns the child if its exit status is 0.
+    ///
+    /// # Errors
+    /// [`Failure::Child`] otherwise.
+    pub fn succeeded(self, name: &str) -> Result<Ended> {
+        if self.status == Some(0) { Ok(self) } else { Err(self.failed(name)) }
+    }
+
     /// Returns a failure, with its standard error.
     pub fn failed(&self, name: &str) -> Failure {
         let status = self.status.map_or_else(|| "a signal".to_owned(), |status| format!("status {status}"));
@@ -282,9 +291,14 @@ impl Ended {
     /// # Errors
     /// [`Failure::Child`] when there is none, or the exit status is not 0.
     pub fn summary(&self, name: &str) -> Result<Summary> {
-        let line = self.log.iter().rev().find(|line| line.starts_with('{'));
-        let summary = line.filter(|_| self.status == Some(0)).and_then(|line| Summary::parse(line));
-        summary.ok_or_else(|| self.failed(name))
+        let object = self.object().filter(|_| self.status == Some(0));
+        object.and_then(|object| Summary::read(&object)).ok_or_else(|| self.failed(name))
+    }
+
+    /// Returns the last JSON object on standard error.
+    pub fn object(&self) -> Option<Value> {
+        let line = self.log.iter().rev().find(|line| line.starts_with('{'))?;
+        serde_json::from_str(line).ok()
     }
 }
 
@@ -304,15 +318,14 @@ pub struct Summary {
 }
 
 impl Summary {
-    fn parse(line: &str) -> Option<Summary> {
-        let value: serde_json::Value = serde_json::from_str(line).ok()?;
-        let count = |key: &str| value.get(key).and_then(serde_json::Value::as_u64);
+    fn read(value: &Value) -> Option<Summary> {
+        let count = |key: &str| value.get(key).and_then(Value::as_u64);
         Some(Summary {
             received: count("received")?,
             checked: count("checked")?,
             verdicts: count("verdicts")?,
             dropped: count("dropped")?,
-            seconds: value.get("seconds").and_then(serde_json::Value::as_f64)?,
+            seconds: value.get("seconds").and_then(Value::as_f64)?,
         })
     }
 }
@@ -363,6 +376,8 @@ fn peak_memory(status: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -373,10 +388,10 @@ mod tests {
 
     #[test]
     fn a_summary_is_complete_or_none() {
-        let line = r#"{"received":5,"checked":4,"undecodable":1,"verdicts":4,"dropped":0,"seconds":0.5}"#;
+        let value = json!({"received":5,"checked":4,"undecodable":1,"verdicts":4,"dropped":0,"seconds":0.5});
         let summary = Summary { received: 5, checked: 4, verdicts: 4, dropped: 0, seconds: 0.5 };
-        assert_eq!(Summary::parse(line), Some(summary));
-        assert_eq!(Summary::parse(r#"{"received":5}"#), None);
+        assert_eq!(Summary::read(&value), Some(summary));
+        assert_eq!(Summary::read(&json!({"received":5})), None);
     }
 
     #[test]

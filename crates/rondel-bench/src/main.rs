@@ -8,6 +8,7 @@
 
 mod align;
 mod autoware;
+mod begin;
 mod broker;
 mod chain;
 mod child;
@@ -44,6 +45,7 @@ mod standby;
 mod studies;
 mod table;
 mod table1;
+mod takeover;
 mod throughput;
 mod timescales;
 mod traces;

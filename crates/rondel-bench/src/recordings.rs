@@ -97,10 +97,8 @@ pub fn measure(readers: &Readers, length: u64, repeat: usize) -> Result<Vec<Time
 /// Runs a program to its end, and returns its seconds and the number before "messages" on its standard error.
 fn run(program: &Path, arguments: &[&Path]) -> Result<(f64, u64)> {
     let arguments: Vec<String> = arguments.iter().map(|argument| argument.display().to_string()).collect();
-    let ended = Child::start("the reader", program, &arguments, Stdout::Nothing)?.wait(LIMIT)?;
-    if ended.status != Some(0) {
-        return Err(ended.failed("the reader"));
-    }
+    let child = Child::start("the reader", program, &arguments, Stdout::Nothing)?;
+    let ended = child.wait(LIMIT)?.succeeded("the reader")?;
     let number = |line: &String| line.split_once(" messages")?.0.parse().ok();
     Ok((ended.seconds, ended.log.iter().find_map(number).unwrap_or(0)))
 }

@@ -133,10 +133,7 @@ fn predict(rondel: &Path, folder: &Folder, specification: &Path, keys: u64, samp
         "--memory=1024 GiB".to_owned(),
         "--json".to_owned(),
     ];
-    let ended = Child::start_into("size", rondel, &arguments, file)?.wait(LIMIT)?;
-    if ended.status != Some(0) {
-        return Err(ended.failed("size"));
-    }
+    Child::start_into("size", rondel, &arguments, file)?.wait(LIMIT)?.succeeded("size")?;
     let text = fs::read_to_string(&out).map_err(io_error(out.display().to_string()))?;
     serde_json::from_str(&text)
         .map_err(|error| Failure::Io(out.display().to_string(), std::io::Error::other(error)))

@@ -48,6 +48,22 @@ impl Table {
     }
 }
 
+/// Groups items by a key, in the order of the first item of each group.
+pub fn groups<'a, T, K: PartialEq>(
+    items: impl IntoIterator<Item = &'a T>,
+    key_of: impl Fn(&'a T) -> K,
+) -> Vec<(K, Vec<&'a T>)> {
+    let mut groups: Vec<(K, Vec<&'a T>)> = Vec::new();
+    for item in items {
+        let key = key_of(item);
+        match groups.iter().position(|(other, _)| *other == key) {
+            Some(place) => groups[place].1.push(item),
+            None => groups.push((key, vec![item])),
+        }
+    }
+    groups
+}
+
 /// Returns the median. NaN without values.
 pub fn median(values: &[f64]) -> f64 {
     quantile(values, 0.5)
@@ -84,6 +100,12 @@ mod tests {
         table.row(vec!["x".into(), "1".into()]);
         table.note("n");
         assert_eq!(table.markdown(), "### T\n\n| a | b |\n| --- | ---: |\n| x | 1 |\n\nn\n\n");
+    }
+
+    #[test]
+    fn groups_are_in_the_order_of_their_first_items() {
+        assert_eq!(groups(&[3, 1, 5, 2], |n| n % 2), [(1, vec![&3, &1, &5]), (0, vec![&2])]);
+        assert!(groups(&[] as &[u8], |n| *n).is_empty());
     }
 
     #[test]

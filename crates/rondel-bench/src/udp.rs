@@ -88,7 +88,6 @@ impl Datagrams {
     /// # Errors
     /// When it failed.
     pub fn end(self) -> Result<()> {
-        let ended = self.child.end()?;
-        if ended.status == Some(0) { Ok(()) } else { Err(ended.failed("UDP echo")) }
+        self.child.end()?.succeeded("UDP echo").map(drop)
     }
 }

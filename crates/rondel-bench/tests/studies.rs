@@ -33,18 +33,19 @@ fn study(name: &str, arguments: &[&str]) -> Vec<Value> {
     lines.map(|line| line["run"].clone()).collect()
 }
 
+/// Runs a program in Python, and returns its standard output.
+fn python(arguments: &[&Path]) -> String {
+    let output = Command::new("python3").args(arguments).stdin(Stdio::null()).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
 /// Fills a copy of the page of the studies with the runs in a folder.
 fn fill(folder: &Path, name: &str) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let page = folder.join("studies.md");
     fs::copy(root.join("docs/studies.md"), &page).unwrap();
-    let output = Command::new("python3")
-        .arg(root.join("bench/studies.py"))
-        .args([folder, &page])
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    python(&[&root.join("bench/studies.py"), folder, &page]);
     let page = fs::read_to_string(page).unwrap();
     let (_, text) = page.split_once(&format!("<!--ours run.{name}-->")).unwrap();
     let (shown, _) = text.split_once("<!--end-->").unwrap();
@@ -326,11 +327,6 @@ fn modes_that_the_kernel_lacks_are_named_in_the_tables() {
     let runs = folder.join("containers.jsonl");
     fs::write(&runs, text.concat()).unwrap();
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let python = |arguments: &[&Path]| {
-        let output = Command::new("python3").args(arguments).stdin(Stdio::null()).output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8(output.stdout).unwrap()
-    };
     let tables = python(&[&root.join("bench/containers.py"), &runs]);
     let none = "not available on this kernel";
     assert!(tables.contains(&format!("| RecurGLB10 | - | {none} | 0.63 | {none} |")), "{tables}");
@@ -409,4 +405,38 @@ fn figures_of_alignment_come_from_the_runs() {
     ] {
         assert!(page.contains(&format!("<!--ours {key}-->{text}<!--end-->")), "{key}");
     }
+}
+
+#[test]
+fn sections_without_figures_are_listed_with_their_commands() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("study-not-run");
+    fs::create_dir_all(&folder).unwrap();
+    let page = folder.join("studies.md");
+    let listed = |contained: &str, aligned: &str| {
+        let figure = |key: &str, text: &str| format!("<!--ours {key}-->{text}<!--end-->");
+        let text = [
+            "Not run: <!--not run-->an earlier list<!--end-->.".to_owned(),
+            "## Round trip".to_owned(),
+            figure("roundtrip.dds.constant", "3.7"),
+            figure("roundtrip.dds.slope", "-"),
+            "### In containers".to_owned(),
+            figure("run.chain_containers", "not run yet"),
+            figure("contained.DDS.1.one.mean", contained),
+            "## Fail-over, aligned".to_owned(),
+            figure("aligned.dds.2.plain", aligned),
+            figure("standby.dds.kill.50.mean", aligned),
+        ];
+        fs::write(&page, text.join("\n")).unwrap();
+        python(&[&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench/studies.py"), &folder, &page]);
+        let text = fs::read_to_string(&page).unwrap();
+        let (_, rest) = text.split_once("Not run: <!--not run-->").unwrap();
+        rest.split_once("<!--end-->").unwrap().0.to_owned()
+    };
+    assert_eq!(listed("7", "8"), "none");
+    assert_eq!(listed("-", "8"), "[In containers](#in-containers): `make bench-containers`");
+    assert_eq!(
+        listed("7", "-"),
+        "[Fail-over, aligned](#fail-over-aligned): `scripts/studies throughput`; \
+         [Fail-over, aligned](#fail-over-aligned): `scripts/studies standby`"
+    );
 }

@@ -143,10 +143,7 @@ pub fn run(
     let child = Child::start_into("the monitor", rondel, &arguments, out)?;
     node.wait_subscribed()?;
     let (base_ns, seconds) = node.publish(all)?;
-    let ended = child.wait(PATIENCE)?;
-    if ended.status != Some(0) {
-        return Err(ended.failed("the monitor"));
-    }
+    child.wait(PATIENCE)?.succeeded("the monitor")?;
     let verdicts = fs::read_to_string(&verdicts).map_err(at(&verdicts))?;
     drop(node.publishers);
     node.networks.close();

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rondel_net::ros2::Middleware;
 use serde::Serialize;
@@ -19,6 +19,10 @@ const INTERFACE: &str = "eth0";
 const DRIVER: &str = "/rondel-bench";
 /// The folder of the monitor's deployment in its container.
 const FOLDER: &str = "/chain";
+/// The time limit for a call of the engine that starts nothing.
+const CALL: Duration = Duration::from_secs(120);
+/// The time from one look whether a call has ended to the next.
+const LOOK: Duration = Duration::from_millis(5);
 /// The options of every container: no rights, a read-only root.
 const CONTAINED: [&str; 7] = [
     "--rm",
@@ -204,7 +208,8 @@ impl Drop for Containers {
         let _ = docker(&arguments);
         // The engine may still be removing those that ended by themselves.
         for _ in 0..20 {
-            if docker(&["network", "rm", &self.network]).is_ok() {
+            // An engine that does not answer is not called again.
+            if !matches!(docker(&["network", "rm", &self.network]), Err(Failure::Child { .. })) {
                 break;
             }
             std::thread::sleep(Duration::from_millis(100));
@@ -226,14 +231,35 @@ fn group_of(name: &str) -> Result<ControlGroup> {
 }
 
 /// Calls `docker`; returns its output.
+///
+/// # Errors
+/// When it fails, or takes longer than the limit.
 fn docker(arguments: &[&str]) -> Result<String> {
-    let output =
-        Command::new("docker").args(arguments).stdin(Stdio::null()).output().map_err(io_error("docker"))?;
+    let name = format!("docker {}", arguments.first().unwrap_or(&""));
+    let mut process = Command::new("docker")
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(io_error("docker"))?;
+    let deadline = Instant::now() + CALL;
+    // Its output is a few names, for which the pipes have room.
+    while process.try_wait().map_err(io_error("docker"))?.is_none() {
+        if Instant::now() >= deadline {
+            // It may have ended just now; then there is nothing to kill.
+            let _ = process.kill();
+            let _ = process.wait();
+            return Err(Failure::Late { what: name, limit: CALL });
+        }
+        std::thread::sleep(LOOK);
+    }
+    let output = process.wait_with_output().map_err(io_error("docker"))?;
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned());
     }
     Err(Failure::Child {
-        name: format!("docker {}", arguments.first().unwrap_or(&"")),
+        name,
         status: output.status.to_string(),
         log: String::from_utf8_lossy(&output.stderr).trim().to_owned(),
     })

@@ -274,10 +274,7 @@ impl Bench<'_> {
         };
         let (mut cpu_seconds, mut times, mut late) = (0.0, Times::default(), 0);
         for child in children {
-            let ended = child.wait(sending + LIMIT)?;
-            if ended.status != Some(0) {
-                return Err(ended.failed("a participant of the chain"));
-            }
+            let ended = child.wait(sending + LIMIT)?.succeeded("a participant of the chain")?;
             cpu_seconds += ended.cpu_seconds;
             if let Some(outputs) = ended.log.iter().find_map(|line| Outputs::parse(line)) {
                 same(|| "messages at the actuator".to_owned(), self.count(), outputs.len() as u64)?;
@@ -434,9 +431,7 @@ impl Bench<'_> {
 
 /// Returns the chains in the summary of a monitor.
 fn chains_of(ended: &Ended) -> Value {
-    let line = ended.log.iter().rev().find(|line| line.starts_with('{'));
-    let summary = line.and_then(|line| serde_json::from_str::<Value>(line).ok());
-    summary.map_or(Value::Null, |mut summary| summary["chains"].take())
+    ended.object().map_or(Value::Null, |mut summary| summary["chains"].take())
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use super::figures::jitter;
 use super::{Layout, Run, Way};
-use crate::table::{Table, deviation, mean, median, quantile};
+use crate::table::{Table, deviation, groups, mean, median, quantile};
 
 /// Runs with equal settings.
 struct Group<'a> {
@@ -12,13 +12,8 @@ struct Group<'a> {
 impl<'a> Group<'a> {
     /// Returns the groups, in the order of their first runs.
     fn all(runs: &'a [Run]) -> Vec<Group<'a>> {
-        let mut groups: Vec<Group<'a>> = Vec::new();
-        for run in runs {
-            match groups.iter_mut().find(|group| key(group.runs[0]) == key(run)) {
-                Some(group) => group.runs.push(run),
-                None => groups.push(Group { runs: vec![run] }),
-            }
-        }
+        let mut groups: Vec<Group<'a>> =
+            groups(runs, key).into_iter().map(|(_, runs)| Group { runs }).collect();
         // The runs without a monitor first, whichever came first.
         groups.sort_by_key(|group| {
             let run = group.runs[0];

@@ -20,9 +20,9 @@ use crate::child::{Child, Stdout};
 use crate::failure::Result;
 use crate::link::{Link, Network, PATIENCE};
 use crate::runs::Runs;
-use crate::table::{Table, deviation, mean, quantile};
+use crate::table::{Table, groups, mean};
 use crate::timescales::Random;
-use crate::{program, say};
+use crate::{program, say, takeover};
 
 const TOPIC: &str = "failover/state";
 /// The strengths, which are the payloads as well.
@@ -196,10 +196,7 @@ impl Bench<'_> {
                 strong
             }
             End::Shutdown => {
-                let ended = strong.wait(PATIENCE)?;
-                if ended.status != Some(0) {
-                    return Err(ended.failed("stronger publisher"));
-                }
+                strong.wait(PATIENCE)?.succeeded("stronger publisher")?;
                 self.publisher(STRONG)?
             }
             End::Kill => {
@@ -247,10 +244,7 @@ pub fn measure(plan: &Plan, runs: &mut Runs) -> Result<Vec<Run>> {
             all.push(run);
         }
         for child in [strong, weak] {
-            let ended = child.end()?;
-            if ended.status != Some(0) {
-                return Err(ended.failed("publisher"));
-            }
+            child.end()?.succeeded("publisher")?;
         }
         drop(subscription);
         let times: Vec<f64> = all[before..].iter().map(|run: &Run| run.take_over_ms).collect();
@@ -268,62 +262,32 @@ pub fn measure(plan: &Plan, runs: &mut Runs) -> Result<Vec<Run>> {
 
 /// Returns the table.
 pub fn table(runs: &[Run]) -> Table {
-    let heads = [
+    let mut heads = vec![
         "end of the stronger publisher",
         "participant's lease, ms",
         "publisher's lease, ms",
         "liveliness",
-        "take-overs",
-        "mean ms",
-        "sd",
-        "p50",
-        "p99",
-        "max",
-        "gap, mean ms",
-        "premature messages",
     ];
+    heads.extend(takeover::HEADS);
+    heads.push("premature messages");
     let mut table = Table::new("Fail-over with exclusive ownership", &heads);
-    let mut settings: Vec<Setting> = Vec::new();
-    for run in runs {
-        if !settings.contains(&run.setting) {
-            settings.push(run.setting);
-        }
-    }
-    let ms = |ms: f64| format!("{ms:.1}");
-    for setting in settings {
-        let of: Vec<&Run> = runs.iter().filter(|run| run.setting == setting).collect();
+    for (setting, of) in groups(runs, |run| run.setting) {
         let times: Vec<f64> = of.iter().map(|run| run.take_over_ms).collect();
         let gaps: Vec<f64> = of.iter().map(|run| run.gap_ms).collect();
-        table.row(vec![
+        let mut cells = vec![
             setting.end.name().to_owned(),
             format!("{}", setting.lease_ms),
             setting.topic_lease_ms.map_or_else(|| "-".to_owned(), |ms| ms.to_string()),
             setting.liveliness.name().to_owned(),
-            of.len().to_string(),
-            ms(mean(&times)),
-            ms(deviation(&times)),
-            ms(quantile(&times, 0.5)),
-            ms(quantile(&times, 0.99)),
-            ms(quantile(&times, 1.0)),
-            ms(mean(&gaps)),
-            of.iter().map(|run| run.premature).sum::<usize>().to_string(),
-        ]);
+        ];
+        cells.extend(takeover::cells(&times, &gaps));
+        cells.push(of.iter().map(|run| run.premature).sum::<usize>().to_string());
+        table.row(cells);
     }
-    let paper = [
-        "shutdown (paper)",
-        "-",
-        "not stated",
-        "automatic",
-        "1000",
-        "16.8",
-        "10.4",
-        "-",
-        "-",
-        "41.5",
-        "-",
-        "-",
-    ];
-    table.row(paper.map(str::to_owned).to_vec());
+    let mut paper = vec!["shutdown (paper)", "-", "not stated", "automatic"];
+    paper.extend(takeover::PAPER);
+    paper.resize(heads.len(), "-");
+    table.row(paper.into_iter().map(str::to_owned).collect());
     table.note(
         "Two processes publish on one topic of DDS over loopback, each a message per period. Times are from the signal to \
          the stronger one until a message of the weaker one arrives; the gap is from the last message of the stronger. \

@@ -1,7 +1,5 @@
 //! Instants of two nodes: each publishes a message with the same time on a topic of its own, and one computation needs both.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use clap::Args;
@@ -9,15 +7,14 @@ use nix::sys::signal::Signal;
 use rondel_event::Timestamp;
 use rondel_net::adapter::now;
 use serde::Serialize;
-use signal_hook::consts::SIGUSR1;
-use signal_hook::flag;
 
-use super::record::{Recorder, What};
+use super::record::{self, Recording};
 use super::sender::{Send, Topic, wait_until};
 use super::setting::{Outcome, SETTINGS, Setting, replay};
-use super::{ARRIVE, PROGRESS, Plan, SEND, TOPICS, period};
+use super::{Plan, SEND, TOPICS, period};
+use crate::begin::Begin;
 use crate::child::{Child, Stdout};
-use crate::failure::{Result, io_error};
+use crate::failure::Result;
 use crate::join::Join;
 use crate::link::{Link, Network, PATIENCE};
 use crate::report::Mark;
@@ -26,8 +23,6 @@ use crate::{program, say};
 
 /// Both nodes begin at a multiple of this time.
 const GRID: Duration = Duration::from_millis(100);
-/// The time from one look for the signal to begin to the next.
-const LOOK: Duration = Duration::from_millis(1);
 
 /// Publish a message on one topic at each instant, from the signal SIGUSR1 on
 #[derive(Debug, Args)]
@@ -52,16 +47,13 @@ impl Node {
     /// Publishes at all instants.
     ///
     /// # Errors
-    /// When the network cannot be used.
+    /// When the network cannot be used, or the signal does not come.
     pub fn run(&self) -> Result<()> {
-        let is_begun = Arc::new(AtomicBool::new(false));
-        flag::register(SIGUSR1, Arc::clone(&is_begun)).map_err(io_error("signals"))?;
+        let begin = Begin::register()?;
         let mut topic = Topic::open(self.on, &self.network, &self.topic)?;
         topic.warm_up()?;
         say("ready");
-        while !is_begun.load(Ordering::Acquire) {
-            std::thread::sleep(LOOK);
-        }
+        begin.wait()?;
         let begun = now().as_nanos();
         let begin = first(begun);
         let started = Instant::now() + Duration::from_nanos((begin - begun).unsigned_abs());
@@ -133,11 +125,7 @@ fn computed(outcome: &Outcome, setting: Setting) -> u64 {
 pub fn measure(link: &Link, network: Network, every: Duration, plan: &Plan) -> Result<Instants> {
     let in_time = plan.seconds / every.as_secs_f64().max(1e-9);
     let instants = (plan.events / TOPICS.len() as u64).min(in_time as u64).max(1);
-    let recorder = Arc::new(Recorder::default());
-    let subscriptions = (0_u32..)
-        .zip(TOPICS.into_iter().chain([PROGRESS]))
-        .map(|(topic, name)| link.subscribe(name, topic, Arc::clone(&recorder)))
-        .collect::<Result<Vec<_>>>()?;
+    let recording = Recording::start(link)?;
     let mut nodes = Vec::new();
     for topic in TOPICS {
         let mut arguments: Vec<String> = ["peer", "node", "--on", network.scheme()].map(str::to_owned).into();
@@ -159,18 +147,10 @@ pub fn measure(link: &Link, network: Network, every: Duration, plan: &Plan) -> R
     }
     let limit = SEND + every * u32::try_from(instants).unwrap_or(u32::MAX) * 2;
     for node in nodes {
-        let ended = node.wait(limit)?;
-        if ended.status != Some(0) {
-            return Err(ended.failed("node"));
-        }
+        node.wait(limit)?.succeeded("node")?;
     }
     // A marker for each message, and one before the first.
-    recorder.wait((2 * instants + 1) as usize * TOPICS.len(), ARRIVE);
-    for subscription in &subscriptions {
-        subscription.close(ARRIVE);
-    }
-    drop(subscriptions);
-    let arrivals = recorder.arrivals();
+    let arrivals = recording.end((2 * instants + 1) as usize * TOPICS.len());
     let settings = SETTINGS.map(|setting| {
         let outcome = replay(&arrivals, setting);
         let latencies: Vec<f64> = outcome.latencies().map(|ns| ns as f64 / 1e3).collect();
@@ -185,7 +165,7 @@ pub fn measure(link: &Link, network: Network, every: Duration, plan: &Plan) -> R
         network,
         period_us: every.as_secs_f64() * 1e6,
         instants,
-        arrived: arrivals.iter().filter(|arrival| matches!(arrival.what, What::Event { .. })).count() as u64,
+        arrived: record::events(&arrivals),
         settings: settings.into(),
     })
 }

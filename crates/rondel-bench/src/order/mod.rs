@@ -9,14 +9,13 @@ pub mod record;
 mod sender;
 pub mod setting;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
 
 use self::instants::Instants;
 pub use self::instants::Node;
-use self::record::{Recorder, What};
+use self::record::Recording;
 pub use self::sender::Sender;
 use self::setting::{SETTINGS, Setting};
 use crate::child::{Child, Stdout};
@@ -131,11 +130,7 @@ fn on_network(link: &Link, network: Network, plan: &Plan, measured: &mut Measure
 fn cell(link: &Link, network: Network, period: Duration, delay: Duration, plan: &Plan) -> Result<Cell> {
     let in_time = plan.seconds / period.as_secs_f64().max(1e-9);
     let bursts = (plan.events / BURST).min(in_time as u64).max(1);
-    let recorder = Arc::new(Recorder::default());
-    let subscriptions = (0_u32..)
-        .zip(TOPICS.into_iter().chain([PROGRESS]))
-        .map(|(topic, name)| link.subscribe(name, topic, Arc::clone(&recorder)))
-        .collect::<Result<Vec<_>>>()?;
+    let recording = Recording::start(link)?;
     let number = |value: u128| value.to_string();
     let mut arguments: Vec<String> = ["peer", "bursts", "--on", network.scheme()].map(str::to_owned).into();
     for (option, value) in [("period", number(period.as_nanos())), ("delay", number(delay.as_nanos()))] {
@@ -144,18 +139,11 @@ fn cell(link: &Link, network: Network, period: Duration, delay: Duration, plan: 
     arguments.push(format!("--bursts={bursts}"));
     arguments.extend(link.join());
     let limit = SEND + period * u32::try_from(bursts).unwrap_or(u32::MAX) * 2;
-    let ended = Child::start("sender", &program::own()?, &arguments, Stdout::Nothing)?.wait(limit)?;
-    if ended.status != Some(0) {
-        return Err(ended.failed("sender"));
-    }
+    let sender = Child::start("sender", &program::own()?, &arguments, Stdout::Nothing)?;
+    sender.wait(limit)?.succeeded("sender")?;
     let events = bursts * BURST;
     // A marker for each topic after every burst, and before the first.
-    recorder.wait((events + (bursts + 1) * TOPICS.len() as u64) as usize, ARRIVE);
-    for subscription in &subscriptions {
-        subscription.close(ARRIVE);
-    }
-    drop(subscriptions);
-    let arrivals = recorder.arrivals();
+    let arrivals = recording.end((events + (bursts + 1) * TOPICS.len() as u64) as usize);
     let settings = SETTINGS.map(|setting| {
         let outcome = setting::replay(&arrivals, setting);
         let latencies: Vec<f64> = outcome.latencies().map(|ns| ns as f64 / 1e3).collect();
@@ -173,7 +161,7 @@ fn cell(link: &Link, network: Network, period: Duration, delay: Duration, plan: 
         period_us: period.as_secs_f64() * 1e6,
         delay_ms: delay.as_secs_f64() * 1e3,
         events,
-        arrived: arrivals.iter().filter(|arrival| matches!(arrival.what, What::Event { .. })).count() as u64,
+        arrived: record::events(&arrivals),
         settings: settings.into(),
     })
 }

@@ -1,14 +1,16 @@
 //! Arrivals, recorded once for all settings.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rondel_align::Marker;
 use rondel_event::{Timestamp, TopicId};
-use rondel_net::adapter::{Receiver, Sample, now};
+use rondel_net::adapter::{Receiver, Sample, Subscription, now};
 use serde::Deserialize;
 
-use super::TOPICS;
+use super::{ARRIVE, PROGRESS, TOPICS};
+use crate::failure::Result;
+use crate::link::Link;
 
 /// A message that arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,6 +86,42 @@ impl Recorder {
         let arrived = self.arrived.lock().unwrap_or_else(PoisonError::into_inner);
         arrived.iter().filter_map(|(at, topic, payload)| read(*at, *topic, payload)).collect()
     }
+}
+
+/// The subscriptions to the topics and to their markers.
+pub struct Recording {
+    recorder: Arc<Recorder>,
+    subscriptions: Vec<Box<dyn Subscription>>,
+}
+
+impl Recording {
+    /// Subscribes.
+    ///
+    /// # Errors
+    /// When the network refuses.
+    pub fn start(link: &Link) -> Result<Recording> {
+        let recorder = Arc::new(Recorder::default());
+        let subscriptions = (0_u32..)
+            .zip(TOPICS.into_iter().chain([PROGRESS]))
+            .map(|(topic, name)| link.subscribe(name, topic, Arc::clone(&recorder)))
+            .collect::<Result<Vec<_>>>()?;
+        Ok(Recording { recorder, subscriptions })
+    }
+
+    /// Returns all arrivals, in order, once `count` messages have arrived or the time limit has passed.
+    pub fn end(self, count: usize) -> Vec<Arrival> {
+        self.recorder.wait(count, ARRIVE);
+        for subscription in &self.subscriptions {
+            subscription.close(ARRIVE);
+        }
+        drop(self.subscriptions);
+        self.recorder.arrivals()
+    }
+}
+
+/// Returns the number of events among arrivals.
+pub fn events(arrivals: &[Arrival]) -> u64 {
+    arrivals.iter().filter(|arrival| matches!(arrival.what, What::Event { .. })).count() as u64
 }
 
 fn read(at: Timestamp, topic: TopicId, payload: &[u8]) -> Option<Arrival> {

@@ -128,7 +128,7 @@ impl Pair {
     ///
     /// # Errors
     /// When a member fails, or does not become what it should.
-    pub fn settled(&mut self, least: u64, interrupted: &AtomicBool) -> Result<(usize, u64)> {
+    pub fn wait_active(&mut self, least: u64, interrupted: &AtomicBool) -> Result<(usize, u64)> {
         self.wait("one member is active, and the other one follows", interrupted, |states| match *states {
             [State::Active(epoch), State::Standby] if epoch >= least => Some((0, epoch)),
             [State::Standby, State::Active(epoch)] if epoch >= least => Some((1, epoch)),

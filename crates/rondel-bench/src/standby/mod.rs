@@ -207,18 +207,18 @@ impl Bench<'_> {
     /// one has taken over before: the next one has its verdicts and the number of such take-overs.
     fn take_over(&mut self, setting: Setting, repetition: usize, phase: Duration) -> Result<Option<Run>> {
         let end = setting.end;
-        let (_, before) = self.pair.settled(self.epoch, self.interrupted)?;
+        let (_, before) = self.pair.wait_active(self.epoch, self.interrupted)?;
         self.wait_steady(before)?;
         // A standby that has just begun has to know messages of a lease, as one in use.
         std::thread::sleep(Duration::from_millis(setting.lease_ms) + phase);
-        let (active, epoch) = self.pair.settled(before, self.interrupted)?;
+        let (active, epoch) = self.pair.wait_active(before, self.interrupted)?;
         let Some(from) = self.end(end, active)? else { return Ok(None) };
         let limit = PATIENCE + Duration::from_millis(setting.lease_ms);
         let wanted = "a verdict of the other member";
         let found = |arrived: &Arrived| taken_over(arrived, epoch);
         let (first, last) = self.arrivals.wait(wanted, limit, self.interrupted, found)?;
         self.restore(end, active)?;
-        let (_, next) = self.pair.settled(epoch + 1, self.interrupted)?;
+        let (_, next) = self.pair.wait_active(epoch + 1, self.interrupted)?;
         std::thread::sleep(end.rest());
         if first < from {
             return Ok(None);
@@ -327,7 +327,7 @@ impl Group<'_> {
         let account = Account::new(0);
         let interrupted = self.interrupted;
         let mut bench = Bench { pair, feeder, arrivals, account, interrupted, epoch: 1 };
-        bench.epoch = bench.pair.settled(1, interrupted)?.1;
+        bench.epoch = bench.pair.wait_active(1, interrupted)?.1;
         bench.wait_steady(bench.epoch)?;
         std::thread::sleep(REST);
         // From here on, verdicts are counted.

@@ -1,21 +1,10 @@
 //! The table of take-overs of a group, and their marks.
 
-use super::{Run, Setting};
+use super::Run;
 use crate::report::Mark;
 use crate::standby::account::Counts;
-use crate::table::{Table, deviation, mean, quantile};
-
-/// Runs by their settings, in their order.
-fn by_setting(runs: &[Run]) -> Vec<(Setting, Vec<&Run>)> {
-    let mut groups: Vec<(Setting, Vec<&Run>)> = Vec::new();
-    for run in runs {
-        match groups.iter_mut().find(|(setting, _)| *setting == run.setting) {
-            Some((_, of)) => of.push(run),
-            None => groups.push((run.setting, vec![run])),
-        }
-    }
-    groups
-}
+use crate::table::{Table, groups};
+use crate::takeover;
 
 fn sum<'a>(runs: impl IntoIterator<Item = &'a Run>) -> Counts {
     let mut sum = Counts::default();
@@ -32,28 +21,11 @@ pub fn marks(runs: &[Run]) -> Vec<Mark> {
 
 /// Returns the table.
 pub fn table(runs: &[Run]) -> Table {
-    let heads = [
-        "network",
-        "end of the active member",
-        "lease, ms",
-        "take-overs",
-        "mean ms",
-        "sd",
-        "p50",
-        "p99",
-        "max",
-        "gap, mean ms",
-        "messages",
-        "missing",
-        "repeated",
-        "other id",
-        "overtaken",
-        "undecided",
-        "unasked",
-    ];
+    let mut heads = vec!["network", "end of the active member", "lease, ms"];
+    heads.extend(takeover::HEADS);
+    heads.extend(["messages", "missing", "repeated", "other id", "overtaken", "undecided", "unasked"]);
     let mut table = Table::new("Fail-over of the monitor", &heads);
-    let ms = |ms: f64| format!("{ms:.1}");
-    for (setting, of) in by_setting(runs) {
+    for (setting, of) in groups(runs, |run| run.setting) {
         let times: Vec<f64> = of.iter().map(|run| run.take_over_ms).collect();
         let gaps: Vec<f64> = of.iter().map(|run| run.gap_ms).collect();
         let counts = sum(of.iter().copied());
@@ -61,20 +33,18 @@ pub fn table(runs: &[Run]) -> Table {
             setting.network.name().to_owned(),
             setting.end.name().to_owned(),
             setting.lease_ms.to_string(),
-            of.len().to_string(),
         ];
-        cells.extend([mean(&times), deviation(&times)].map(ms));
-        cells.extend([0.5, 0.99, 1.0].map(|part| ms(quantile(&times, part))));
-        cells.push(ms(mean(&gaps)));
+        cells.extend(takeover::cells(&times, &gaps));
         let Counts { messages, missing, repeated, differing, overtaken, undecided } = counts;
         let unasked = of.iter().map(|run| run.unasked).sum::<u64>();
         let all = [messages, missing, repeated, differing, overtaken, undecided, unasked];
         cells.extend(all.map(|count| count.to_string()));
         table.row(cells);
     }
-    let paper = ["DDS", "shutdown of a publisher (paper)", "-", "1000", "16.8", "10.4", "-", "-", "41.5"];
-    let cells = paper.iter().chain(std::iter::repeat(&"-")).take(heads.len());
-    table.row(cells.map(|&cell| cell.to_owned()).collect());
+    let mut paper = vec!["DDS", "shutdown of a publisher (paper)", "-"];
+    paper.extend(takeover::PAPER);
+    paper.resize(heads.len(), "-");
+    table.row(paper.into_iter().map(str::to_owned).collect());
     table.note(
         "Two processes `rondel run` of one group receive a numbered message per period over loopback, each of which \
          violates the property. Times are from the signal to the active member until a verdict of the other one arrives; \
@@ -92,7 +62,7 @@ pub fn table(runs: &[Run]) -> Table {
 mod tests {
     use super::*;
     use crate::link::Network;
-    use crate::standby::End;
+    use crate::standby::{End, Setting};
 
     fn run(end: End, take_over_ms: f64, counts: Counts) -> Run {
         let setting = Setting { network: Network::Mqtt, end, lease_ms: 200 };

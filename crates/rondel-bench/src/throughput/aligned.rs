@@ -4,16 +4,15 @@ use std::path::Path;
 
 use nix::sys::signal::Signal;
 use serde::Serialize;
-use serde_json::Value;
 
-use super::{LIMIT, Plan, result};
+use super::{LIMIT, Plan, end, open, rate, result};
 use crate::child::{Child, Ended, Stdout};
 use crate::failure::{Result, same};
 use crate::link::{Link, Network, PATIENCE, free_port};
 use crate::program;
 use crate::runs::Runs;
 use crate::say;
-use crate::table::{Table, median};
+use crate::table::{Table, groups, median};
 use crate::traces::Folder;
 
 /// The topic of markers.
@@ -105,9 +104,7 @@ fn deployment(network: Network, section: &str, subscriber: Subscriber, publisher
 
 /// Returns the number of late messages in the summary of a monitor.
 fn late(ended: &Ended) -> Result<u64> {
-    let line = ended.log.iter().rev().find(|line| line.starts_with('{'));
-    let summary: Option<Value> = line.and_then(|line| serde_json::from_str(line).ok());
-    let late = summary.as_ref().and_then(|summary| summary["alignment"]["late"].as_u64());
+    let late = ended.object().and_then(|summary| summary["alignment"]["late"].as_u64());
     late.ok_or_else(|| ended.failed("the monitor"))
 }
 
@@ -149,8 +146,7 @@ fn run(
     let folder = Folder::new("throughput")?;
     let each = (plan.messages / publishers.max(1) as u64).max(1);
     let expected = each * publishers as u64;
-    // Zenoh's participants meet without this process.
-    let link = if network == Network::Zenoh { None } else { Some(Link::open(network)?) };
+    let link = open(network)?;
     let endpoint = format!("tcp/127.0.0.1:{}", free_port()?);
     let listen = || format!("zenoh: {{ listen: {endpoint} }}\n");
     let (own, mut arguments) = if subscriber == Subscriber::Plain {
@@ -192,16 +188,8 @@ fn run(
         (summary.received, summary.seconds, late(&ended)?)
     };
     same(|| format!("messages of the {}", subscriber.name()), expected, received)?;
-    for feed in feeds {
-        let ended = feed.wait(LIMIT)?;
-        if ended.status != Some(0) {
-            return Err(ended.failed("a publisher"));
-        }
-    }
-    if let Some(link) = link {
-        link.close();
-    }
-    let rate = received as f64 / seconds.max(1e-9);
+    end(feeds, "a publisher", link)?;
+    let rate = rate(received, seconds);
     Ok(Aligned { network, subscriber, publishers, bytes: BYTES, turn, received, late, seconds, rate })
 }
 
@@ -236,17 +224,8 @@ fn feeds(
 pub fn table(runs: &[Aligned]) -> Table {
     let heads = ["network", "publishers", "subscriber", "messages/s", "of plain", "late %"];
     let mut table = Table::new("S2 with alignment by time", &heads);
-    let mut cells: Vec<(Network, usize)> = Vec::new();
-    for run in runs {
-        if !cells.contains(&(run.network, run.publishers)) {
-            cells.push((run.network, run.publishers));
-        }
-    }
-    for (network, publishers) in cells {
-        let of = |subscriber: Subscriber| {
-            let here = runs.iter().filter(move |run| (run.network, run.publishers) == (network, publishers));
-            here.filter(move |run| run.subscriber == subscriber)
-        };
+    for ((network, publishers), here) in groups(runs, |run| (run.network, run.publishers)) {
+        let of = |subscriber: Subscriber| here.iter().filter(move |run| run.subscriber == subscriber);
         let rate = |subscriber: Subscriber| median(&of(subscriber).map(|run| run.rate).collect::<Vec<_>>());
         for subscriber in SUBSCRIBERS {
             let late: u64 = of(subscriber).map(|run| run.late).sum();

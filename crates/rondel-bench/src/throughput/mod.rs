@@ -16,12 +16,12 @@ use serde::{Deserialize, Serialize};
 pub use self::aligned::Aligned;
 pub use self::party::{Feed, Sink, Source};
 use crate::child::{Child, Stdout};
-use crate::failure::{Failure, Result, same};
+use crate::failure::{Result, same};
 use crate::link::{Link, Network, PATIENCE, free_port};
 use crate::program;
 use crate::runs::Runs;
 use crate::say;
-use crate::table::{Table, median};
+use crate::table::{Table, groups, median};
 
 /// The time limit for a run.
 const LIMIT: Duration = Duration::from_secs(120);
@@ -169,8 +169,7 @@ fn run(
     bytes: usize,
     turn: usize,
 ) -> Result<Run> {
-    // Zenoh's participants meet without this process.
-    let link = if network == Network::Zenoh { None } else { Some(Link::open(network)?) };
+    let link = open(network)?;
     let own = program::own()?;
     let start = |role: &str, arguments: Vec<String>| {
         let all = [vec!["peer".to_owned(), role.to_owned()], arguments].concat();
@@ -221,54 +220,50 @@ fn run(
         received += found.received;
         seconds = seconds.max(found.seconds);
     }
-    for source in sources {
-        let ended = source.wait(LIMIT)?;
-        if ended.status != Some(0) {
-            return Err(ended.failed("a source"));
-        }
+    end(sources, "a source", link)?;
+    let rate = rate(received, seconds);
+    Ok(Run { network, pattern, participants, bytes, turn, received, seconds, rate })
+}
+
+/// Joins a network for its participants. Those of Zenoh meet without this process.
+fn open(network: Network) -> Result<Option<Link>> {
+    if network == Network::Zenoh { Ok(None) } else { Link::open(network).map(Some) }
+}
+
+/// Waits until all publishers have ended, and leaves the network.
+fn end(publishers: Vec<Child>, name: &str, link: Option<Link>) -> Result<()> {
+    for publisher in publishers {
+        publisher.wait(LIMIT)?.succeeded(name)?;
     }
     if let Some(link) = link {
         link.close();
     }
-    // The first message begins the time.
-    let rate = received as f64 / seconds.max(1e-9);
-    Ok(Run { network, pattern, participants, bytes, turn, received, seconds, rate })
+    Ok(())
+}
+
+/// Returns messages per second, since the first message.
+fn rate(received: u64, seconds: f64) -> f64 {
+    received as f64 / seconds.max(1e-9)
 }
 
 fn result(sink: Child) -> Result<Received> {
-    let ended = sink.wait(LIMIT)?;
+    let ended = sink.wait(LIMIT)?.succeeded("a sink")?;
     let found = ended.log.iter().rev().find_map(|line| serde_json::from_str(line).ok());
-    match found {
-        Some(found) if ended.status == Some(0) => Ok(found),
-        _ => Err::<Received, Failure>(ended.failed("a sink")),
-    }
+    found.ok_or_else(|| ended.failed("a sink"))
 }
 
 /// Returns a table for each network.
 pub fn tables(runs: &[Run]) -> Vec<Table> {
-    let mut networks: Vec<Network> = Vec::new();
-    for run in runs {
-        if !networks.contains(&run.network) {
-            networks.push(run.network);
-        }
-    }
-    networks.into_iter().map(|network| table(network, runs)).collect()
+    groups(runs, |run| run.network).into_iter().map(|(network, of)| table(network, &of)).collect()
 }
 
-fn table(network: Network, runs: &[Run]) -> Table {
+fn table(network: Network, runs: &[&Run]) -> Table {
     let heads = ["participants", "bytes", "S1: one to all", "S2: all to one", "S3: pairs"];
     let mut table = Table::new(format!("Messages received per second on {}", network.name()), &heads);
-    let mut cells: Vec<(usize, usize)> = Vec::new();
-    for run in runs.iter().filter(|run| run.network == network) {
-        if !cells.contains(&(run.participants, run.bytes)) {
-            cells.push((run.participants, run.bytes));
-        }
-    }
-    for (participants, bytes) in cells {
+    for ((participants, bytes), here) in groups(runs.iter().copied(), |run| (run.participants, run.bytes)) {
         let mut row = vec![participants.to_string(), bytes.to_string()];
         row.extend(PATTERNS.map(|pattern| {
-            let of = runs.iter().filter(|run| (run.network, run.pattern) == (network, pattern));
-            let of = of.filter(|run| (run.participants, run.bytes) == (participants, bytes));
+            let of = here.iter().filter(|run| run.pattern == pattern);
             let rates: Vec<f64> = of.map(|run| run.rate).collect();
             if rates.is_empty() { "-".to_owned() } else { format!("{:.0}", median(&rates)) }
         }));

@@ -2,28 +2,25 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use clap::Args;
 use rondel_event::{TimeUnit, Timestamp, TopicId};
 use rondel_net::adapter::{Publisher, Receiver, Sample, now};
+use rondel_net::networks::Networks;
 use rondel_net::progress::Progress;
 use serde_json::json;
-use signal_hook::consts::SIGUSR1;
-use signal_hook::flag;
 
 use super::LIMIT;
-use crate::failure::{Failure, Result, io_error};
+use crate::begin::Begin;
+use crate::failure::{Failure, Result};
 use crate::join::Join;
 use crate::link::{Counter, parse, wait_subscribed};
 use crate::say;
 
 /// The time from one greeting to the next.
 const GREETING: Duration = Duration::from_millis(20);
-/// The time from one look for the signal to begin to the next.
-const LOOK: Duration = Duration::from_millis(1);
 /// The silence after which no more messages are expected.
 const QUIET: Duration = Duration::from_millis(100);
 /// The number of messages of a publisher from one marker to the next.
@@ -85,10 +82,9 @@ impl Feed {
     /// Publishes.
     ///
     /// # Errors
-    /// When the network refuses a message, or does not deliver all in time.
+    /// When the network refuses a message, or does not deliver all in time, or the signal does not come.
     pub fn run(&self) -> Result<()> {
-        let is_begun = Arc::new(AtomicBool::new(false));
-        flag::register(SIGUSR1, Arc::clone(&is_begun)).map_err(io_error("signals"))?;
+        let begin = Begin::register()?;
         let address = parse(&self.topic)?;
         let of_markers = self.progress.as_deref().map(parse).transpose()?;
         let addresses: Vec<_> = std::iter::once(&address).chain(&of_markers).collect();
@@ -105,17 +101,10 @@ impl Feed {
                 Some(Markers { publisher, progress: Progress::new(name).in_unit(TimeUnit::Microseconds) });
         }
         say("ready");
-        while !is_begun.load(Ordering::Acquire) {
-            std::thread::sleep(LOOK);
-        }
+        begin.wait()?;
         self.feed(&*publisher, markers.as_mut())?;
-        publisher.release();
         // The subscriber leaves once it has all messages, and may miss the last marker.
-        let is_delivered = publisher.flush(LIMIT);
-        drop((publisher, markers));
-        networks.close();
-        let late = || Failure::Late { what: "delivering messages".to_owned(), limit: LIMIT };
-        is_delivered.then_some(()).ok_or_else(late)
+        leave(publisher, markers, networks)
     }
 
     fn feed(&self, publisher: &dyn Publisher, mut markers: Option<&mut Markers>) -> Result<()> {
@@ -151,34 +140,38 @@ fn publish(publisher: &dyn Publisher, payload: &[u8]) -> Result<()> {
     Ok(())
 }
 
+/// Leaves the network once all messages are delivered.
+fn leave(publisher: Box<dyn Publisher>, markers: Option<Markers>, networks: Networks) -> Result<()> {
+    publisher.release();
+    let is_delivered = publisher.flush(LIMIT);
+    drop((publisher, markers));
+    networks.close();
+    let late = || Failure::Late { what: "delivering messages".to_owned(), limit: LIMIT };
+    is_delivered.then_some(()).ok_or_else(late)
+}
+
 impl Source {
     /// Publishes.
     ///
     /// # Errors
-    /// When the network refuses a message, or does not deliver all in time.
+    /// When the network refuses a message, or does not deliver all in time, or the signal does not come.
     pub fn run(&self) -> Result<()> {
-        let is_begun = Arc::new(AtomicBool::new(false));
-        flag::register(SIGUSR1, Arc::clone(&is_begun)).map_err(io_error("signals"))?;
+        let begin = Begin::register()?;
         let address = parse(&self.topic)?;
         let networks = self.network.open(&[&address], || false)?;
         let publisher = networks.publisher(&address, true).map_err(Failure::Network)?;
         let greeting = format!("{}{}", char::from(MARK), self.number);
         say("ready");
-        while !is_begun.load(Ordering::Acquire) {
+        begin.wait_with(GREETING, || {
             publish(&*publisher, greeting.as_bytes())?;
             publisher.release();
-            std::thread::sleep(GREETING);
-        }
+            Ok(())
+        })?;
         let payload = vec![b'x'; self.bytes];
         for _ in 0..self.count {
             publish(&*publisher, &payload)?;
         }
-        publisher.release();
-        let is_delivered = publisher.flush(LIMIT);
-        drop(publisher);
-        networks.close();
-        let late = || Failure::Late { what: "delivering messages".to_owned(), limit: LIMIT };
-        is_delivered.then_some(()).ok_or_else(late)
+        leave(publisher, None, networks)
     }
 }
 
