@@ -249,7 +249,8 @@ fn snapshots_continue_with_any_number_of_workers() {
         let (first, second) = (folder.file("1.jsonl", &text[..cut]), folder.file("2.jsonl", &text[cut..]));
         let run = |before: &str, after: &str| {
             let snapshot = folder.path("a.snapshot");
-            let part = ["check", "--workers", before, "--snapshot-to", &snapshot, "-e", "every", &spec, &first];
+            let part =
+                ["check", "--workers", before, "--snapshot-to", &snapshot, "-e", "every", &spec, &first];
             let rest = ["check", "--workers", after, "--resume", &snapshot, "-e", "every", &spec, &second];
             let (part, rest) = (outputs(&rondel(part)), outputs(&rondel(rest)));
             (part.0, part.1, rest.0, rest.1)

@@ -366,7 +366,7 @@ impl Worker {
         // SAFETY: a live handle and a place for the status. Reading it resets the condition that woke the thread.
         let is_read = unsafe { cyclors::dds_get_sample_lost_status(reader, &mut lost) } >= 0;
         // With exclusive ownership, the library also counts the samples of publishers that do not own the topic: from the
-        // second publisher on, a loss cannot be told from them.
+        // second publisher on, a loss looks like one of them.
         let is_shared = self.opened.qos.ownership != Some(Ownership::Exclusive);
         if is_read && (is_shared || code >= 0 && matched.total_count <= 1) {
             let total = u64::from(lost.total_count);
