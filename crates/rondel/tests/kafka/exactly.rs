@@ -158,7 +158,7 @@ fn dead_letters_that_are_not_acknowledged_are_written_by_the_next_run() {
     let unconfirmed = json!([{"sink": "kafka:dead (dead letters)", "count": 1}]);
     assert_eq!(summary(&finished)["unconfirmed"], unconfirmed, "{}", finished.stderr);
     assert!(broker.records("dead").is_empty());
-    let mut run = monitor(&deployment(1), &snapshot);
+    let run = monitor(&deployment(1), &snapshot);
     wait_until("the record is written", || broker.records("dead").len() == 1);
     run.terminate();
     run.finish().expect_status(0);
