@@ -17,6 +17,8 @@ use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
 use nix::sys::signal::Signal;
+use rondel_net::address::Address;
+use rondel_net::dds::Reliability;
 use serde::Serialize;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
@@ -26,7 +28,7 @@ use self::feeder::{Feeder, Stamps};
 use self::member::Pair;
 pub use self::table::{marks, table};
 use crate::failure::{Failure, Result, io_error, same};
-use crate::link::{Link, Network, PATIENCE, SETTLE, wait_subscribed};
+use crate::link::{Link, Network, PATIENCE, SETTLE, parse, wait_subscribed};
 use crate::runs::Runs;
 use crate::say;
 use crate::table::mean;
@@ -279,7 +281,12 @@ impl Group<'_> {
         let arrivals = Arc::new(Arrivals::new(stamps));
         let verdicts = link.subscribe(VERDICTS_TOPIC, VERDICTS.0, Arc::clone(&arrivals))?;
         let signs = format!("rondel/group/{}", member::GROUP);
-        let signs = link.subscribe(&signs, GROUP.0, Arc::clone(&arrivals))?;
+        let mut signs = parse(&self.network.address(&signs))?;
+        if let Address::Dds(_, _, qos) = &mut signs {
+            // As the members publish them.
+            qos.reliability = Some(Reliability::BestEffort);
+        }
+        let signs = link.subscribe_to(&signs, GROUP.0, Arc::clone(&arrivals))?;
         let text = deployment(&link, self.network, self.lease_ms);
         let path = self.folder.write("rondel.yaml", text.as_bytes())?;
         let mut bench = self.begin(&link, &path, arrivals, stamps)?;
