@@ -25,7 +25,6 @@ use rondel_spec::Spec;
 use crate::deployment::{Deployment, GateSettings, Substitute, WhenBlind};
 use crate::live::losses::Undelivered;
 use crate::live::networks::Networks;
-use crate::live::standby::state::GroupHandle;
 use crate::sinks::driven::random_key;
 use account::Counts;
 pub use account::GateFigures;
@@ -50,8 +49,8 @@ pub struct Gates {
     others: Arc<Others>,
     /// Permission to publish.
     permission: Permission,
-    /// The state of the member of a group, if the run is one.
-    group: Option<GroupHandle>,
+    /// The group of the run, if it is a member of one.
+    group: Option<GateGroup>,
     /// Gates that have opened or closed since the changes were last taken.
     changes: Vec<Notice>,
     ended: bool,
@@ -194,10 +193,9 @@ impl Gates {
         }
         let (clock, changes) = (Arc::clone(clock), Vec::new());
         let outputs = all.iter().map(|gate| Output::of(&gate.to, networks)).collect();
-        let (permission, group) = match group {
-            Some(GateGroup { permit, lease, handle }) => (Permission::of_member(permit, lease), Some(handle)),
-            None => (Permission::default(), None),
-        };
+        let permission = group.as_ref().map_or_else(Permission::default, |group| {
+            Permission::of_member(Arc::clone(&group.permit), group.lease)
+        });
         let others = Arc::new(Others::new(random_key(), outputs, group.clone()));
         Some(Box::new(Gates { gates, is_gated, clock, others, permission, group, changes, ended: false }))
     }

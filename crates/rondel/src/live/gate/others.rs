@@ -14,10 +14,10 @@ use rondel_net::networks::NetworkSettings;
 use rondel_sinks::RunKey;
 use serde_json::Value;
 
+use super::GateGroup;
 use crate::deployment::{Address, Deployment};
 use crate::live::networks::Networks;
 use crate::live::standby::election::Role;
-use crate::live::standby::state::GroupHandle;
 use crate::warn;
 
 /// Number of intervals of its heartbeat after which another monitor counts as gone.
@@ -34,8 +34,8 @@ pub struct Others {
     run: String,
     /// The outputs of the gates.
     gates: Vec<Output>,
-    /// The state of the member of a group, if this run is one.
-    group: Option<GroupHandle>,
+    /// The group of this run, if it is a member of one.
+    group: Option<GateGroup>,
     known: Mutex<Known>,
 }
 
@@ -122,8 +122,8 @@ impl Sender<'_> {
 }
 
 impl Others {
-    /// None yet, for gates with these outputs. `group` is the state of the member of a group.
-    pub(super) fn new(run: RunKey, gates: Vec<Output>, group: Option<GroupHandle>) -> Others {
+    /// None yet, for gates with these outputs. `group` is that of this run.
+    pub(super) fn new(run: RunKey, gates: Vec<Output>, group: Option<GateGroup>) -> Others {
         Others { run: run.to_string(), gates, group, known: Mutex::default() }
     }
 
@@ -142,15 +142,17 @@ impl Others {
 
     /// Whether a member belongs to the group of this run.
     fn is_own(&self, sender: &Sender<'_>) -> bool {
-        self.group.as_ref().is_some_and(|own| own.state().group == sender.group)
+        self.group.as_ref().is_some_and(|own| own.handle.state().group == sender.group)
     }
 
     /// Whether a member of a group may publish beside this run: it is active, and this run is not its standby and has not
     /// replaced it.
     fn may_publish(&self, sender: &Sender<'_>) -> bool {
-        let Some(own) = self.group.as_ref().map(GroupHandle::state) else { return sender.is_active };
-        let is_own = own.group == sender.group;
-        sender.is_active && (!is_own || own.role == Role::Active && sender.epoch >= own.epoch)
+        let Some(GateGroup { permit, handle, .. }) = &self.group else { return sender.is_active };
+        let own = handle.state();
+        // After a pause this run still counts as active until its next look.
+        let is_active = own.role == Role::Active && permit.allows(permit.now());
+        sender.is_active && (own.group != sender.group || is_active && sender.epoch >= own.epoch)
     }
 
     /// Receives a heartbeat. Returns a sentence if another monitor with gates of this run has appeared.
@@ -251,7 +253,8 @@ pub fn watch(
 mod tests {
     use super::*;
     use crate::live::standby::election::MemberId;
-    use crate::live::standby::state::GroupState;
+    use crate::live::standby::state::{GroupHandle, GroupState};
+    use crate::sinks::withheld::Permit;
 
     fn beat(run: u128, gates: &str, more: &str) -> String {
         let run = RunKey(run);
@@ -341,11 +344,15 @@ mod tests {
     #[test]
     fn members_of_the_own_group_are_others_only_if_both_are_active() {
         let handle = GroupHandle::new(GroupState::new("g".to_owned(), MemberId(1), 0));
-        let others = Others::new(RunKey(1), output(), Some(handle.clone()));
+        let permit = Arc::new(Permit::simulated(0));
+        let group = GateGroup { permit: Arc::clone(&permit), lease: 90, handle: handle.clone() };
+        let others = Others::new(RunKey(1), output(), Some(group));
         let now = Instant::now();
         let receive = |state: &str, epoch: u64| others.beat(member(2, "g", state, epoch).as_bytes(), now);
         assert_eq!(receive("active", 3), None, "this run stands by");
         handle.change(|state| (state.role, state.epoch) = (Role::Active, 4));
+        assert_eq!(receive("active", 5), None, "its permission has ended, as after a pause");
+        permit.extend(1);
         assert_eq!(receive("standby", 4), None);
         assert_eq!(receive("active", 3), None, "it was replaced");
         assert_eq!(others.of(0, now).others, 0);

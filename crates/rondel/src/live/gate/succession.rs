@@ -44,7 +44,7 @@ impl Gates {
 
     /// Whether another member of the group takes over when this one ends.
     pub(super) fn has_successor(&self) -> bool {
-        self.group.as_ref().is_some_and(|group| !group.state().standbys.is_empty())
+        self.group.as_ref().is_some_and(|group| !group.handle.state().standbys.is_empty())
     }
 }
 

@@ -9,7 +9,7 @@ use rondel_runtime::{Input, ManualClock, Options, SessionPlan, Specification, St
 
 use super::*;
 use crate::live::standby::election::MemberId;
-use crate::live::standby::state::GroupState;
+use crate::live::standby::state::{GroupHandle, GroupState};
 use crate::sinks::withheld::Permit;
 
 /// A publisher whose payloads a test reads, and which refuses them on request.
