@@ -97,9 +97,13 @@ impl Member {
     fn scope(&mut self) -> Scope {
         let Some(turn) = self.turn else { return Scope::Nothing };
         let now = self.permit.now();
-        if !self.permit.allows(now) || self.permit.revocations() != turn.revocations {
+        let is_revoked = self.permit.revocations() != turn.revocations;
+        if is_revoked || !self.permit.allows(now) {
             (self.turn, self.stopped) = (None, now);
-            self.permit.lapse();
+            if !is_revoked {
+                // The thread of the group does not know it yet.
+                self.permit.lapse();
+            }
             return Scope::Nothing;
         }
         if now < turn.passes { Scope::Substitutes } else { Scope::Everything }
@@ -178,6 +182,7 @@ mod tests {
         permit.revoke();
         permit.extend(200);
         assert!(permission.scope() == Scope::Nothing && !permission.is_active());
+        assert!(!permit.take_lapsed(), "the thread of the group has revoked it");
     }
 
     #[test]
