@@ -61,6 +61,23 @@ impl Permission {
         }
     }
 
+    /// Passes nothing on until one lease after [`Permission::note_first`].
+    pub fn await_first(&mut self) {
+        if let Some(turn) = self.member.as_mut().and_then(|member| member.turn.as_mut()) {
+            turn.passes = i64::MAX;
+        }
+    }
+
+    /// Notes the first message of the run.
+    pub fn note_first(&mut self) {
+        if let Some(member) = &mut self.member
+            && let Some(turn) = &mut member.turn
+            && turn.passes == i64::MAX
+        {
+            turn.passes = member.permit.now().saturating_add(member.lease);
+        }
+    }
+
     /// Ends the turn of the member, if it has one.
     pub fn stop(&mut self) {
         if let Some(member) = &mut self.member
@@ -163,6 +180,23 @@ mod tests {
         permission.stop();
         assert_eq!((permission.scope(), permission.vacant_since()), (Scope::Nothing, 100));
         assert!(!permit.take_lapsed(), "it was stopped in time");
+    }
+
+    #[test]
+    fn member_that_awaits_its_first_message_passes_nothing_on_for_one_lease_more() {
+        let permit = Arc::new(Permit::simulated(0));
+        let mut permission = Permission::of_member(Arc::clone(&permit), 90);
+        permit.extend(1_000);
+        permission.begin();
+        permission.await_first();
+        permit.set_now(500);
+        assert_eq!(permission.scope(), Scope::Substitutes);
+        permission.note_first();
+        permit.set_now(589);
+        assert_eq!(permission.scope(), Scope::Substitutes);
+        permission.note_first();
+        permit.set_now(590);
+        assert_eq!(permission.scope(), Scope::Everything);
     }
 
     #[test]

@@ -23,17 +23,26 @@ pub struct GateGroup {
 
 impl Gates {
     /// Begins to publish in an epoch of the group. A gate that is not open publishes its substitute now: the member before
-    /// may have ended between the violation and its own substitute.
-    pub fn take_over(&mut self, epoch: u64) {
+    /// may have ended between the violation and its own substitute. `has_received`: whether any message was received.
+    pub fn take_over(&mut self, epoch: u64, has_received: bool) {
         if self.ended {
             return;
         }
         self.permission.begin();
+        if !has_received && self.group.as_ref().is_some_and(|group| group.handle.state().is_late) {
+            // The thread of the group marks earlier messages as missed after the first one: until then no property knows it.
+            self.permission.await_first();
+        }
         let Gates { gates, clock, changes, permission, .. } = self;
         for gate in gates {
             gate.take_over(epoch, permission, &**clock);
             changes.extend(gate.taken_over(epoch, &**clock));
         }
+    }
+
+    /// Notes the first message of the run.
+    pub fn note_first(&mut self) {
+        self.permission.note_first();
     }
 
     /// Publishes nothing any more until the next take-over.

@@ -128,7 +128,7 @@ impl Robot {
     fn take_over(&mut self, seconds: i64, epoch: u64) {
         self.set(seconds);
         self.extend(1_000);
-        self.gates.take_over(epoch);
+        self.gates.take_over(epoch, true);
     }
 
     /// Receives a message at a time in seconds, as the pipeline does.

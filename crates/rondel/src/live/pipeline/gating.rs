@@ -45,7 +45,7 @@ impl State {
     /// Lets gates publish from now on, in an epoch of the group.
     pub(super) fn take_over_gates(&mut self, epoch: u64) {
         let Some(gates) = &mut self.gates else { return };
-        gates.take_over(epoch);
+        gates.take_over(epoch, self.traffic.first.is_some());
         if gates.has_changes() {
             self.report_gates();
         }

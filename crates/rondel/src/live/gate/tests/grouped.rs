@@ -136,3 +136,17 @@ fn end_of_a_member_publishes_its_substitute_only_without_a_successor() {
     standby.gates.end();
     assert!(standby.speeds().is_empty(), "another member is active");
 }
+
+#[test]
+fn late_member_without_a_message_waits_for_one_lease_after_the_first() {
+    for (is_late, speeds) in [(false, vec![3, 4]), (true, vec![4])] {
+        let mut robot = Robot::member(|_| ());
+        robot.extend(1_000);
+        robot.group.as_ref().unwrap().handle.change(|state| state.is_late = is_late);
+        robot.gates.take_over(1, false);
+        robot.command(9, 3);
+        robot.gates.note_first();
+        robot.command(11, 4);
+        assert_eq!(robot.speeds(), speeds);
+    }
+}
