@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // the helpers are tests as well
 
+mod gates;
+
 use crate::support;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,6 +33,18 @@ impl Net {
         Net { prefix: "zenoh", section, options: zenoh("client", endpoint) }
     }
 
+    fn mqtt(broker: &Broker) -> Net {
+        let at = format!("127.0.0.1:{}", broker.port);
+        let section = format!("mqtt: {{ broker: \"{at}\" }}\n");
+        Net { prefix: "mqtt", section, options: vec!["--mqtt-broker".to_owned(), at] }
+    }
+
+    fn dds() -> Net {
+        let domain = dds_domain();
+        let section = format!("dds: {{ domain: {domain}, interface: lo }}\n");
+        Net { prefix: "dds", section, options: dds(&domain) }
+    }
+
     fn start(&self, own: &[&str]) -> Process {
         start_rondel(arguments(own, &self.options))
     }
@@ -46,7 +60,11 @@ impl Net {
     }
 
     fn tap(&self) -> Process {
-        let mut tap = self.start(&["tap", &format!("{}:v", self.prefix), "--format", "json"]);
+        self.tap_of("v")
+    }
+
+    fn tap_of(&self, topic: &str) -> Process {
+        let mut tap = self.start(&["tap", &format!("{}:{topic}", self.prefix), "--format", "json"]);
         tap.wait_stderr("ready");
         tap
     }
@@ -71,8 +89,12 @@ struct Pair {
 }
 
 fn pair(net: &Net, formula: &str) -> Pair {
+    pair_in(net, GROUP, formula)
+}
+
+fn pair_in(net: &Net, group: &str, formula: &str) -> Pair {
     let folders = [Folder::new(), Folder::new()];
-    let [first, second] = [0, 1].map(|at| net.deployment(&folders[at], GROUP, formula));
+    let [first, second] = [0, 1].map(|at| net.deployment(&folders[at], group, formula));
     let mut active = start_rondel(["run", &first, "--summary", "json"]);
     active.wait_stderr("active in epoch 1: no other member is");
     let mut standby = start_rondel(["run", &second, "--summary", "json"]);
@@ -147,24 +169,17 @@ fn standby_takes_over_from_a_killed_member_on_zenoh() {
 #[test]
 fn standby_takes_over_from_a_killed_member_on_mqtt() {
     let Some(broker) = Broker::start("standby_takes_over_from_a_killed_member_on_mqtt") else { return };
-    let at = format!("127.0.0.1:{}", broker.port);
-    let section = format!("mqtt: {{ broker: \"{at}\" }}\n");
-    let options = vec!["--mqtt-broker".to_owned(), at];
-    standby_takes_over_from_a_killed_member(&Net { prefix: "mqtt", section, options });
+    standby_takes_over_from_a_killed_member(&Net::mqtt(&broker));
 }
 
 #[test]
 fn standby_takes_over_from_a_killed_member_on_dds() {
-    let domain = dds_domain();
-    let section = format!("dds: {{ domain: {domain}, interface: lo }}\n");
-    standby_takes_over_from_a_killed_member(&Net { prefix: "dds", section, options: dds(&domain) });
+    standby_takes_over_from_a_killed_member(&Net::dds());
 }
 
 #[test]
 fn survivor_on_dds_stays_active_without_a_standby() {
-    let domain = dds_domain();
-    let section = format!("dds: {{ domain: {domain}, interface: lo }}\n");
-    let net = Net { prefix: "dds", section, options: dds(&domain) };
+    let net = Net::dds();
     let mut tap = net.tap();
     let Pair { mut active, mut standby, folders: _folders, .. } = pair(&net, FORMULA);
     let (mut feed, mut seen) = (net.feed(), Vec::new());

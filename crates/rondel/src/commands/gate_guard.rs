@@ -167,13 +167,17 @@ impl GateGuard {
         if let Some(gate) = deployment.gates.iter().find(open) {
             return Err(format!("the type of the messages to {} must be known at the start", gate.to));
         }
-        let least = heartbeat.every * 2;
+        // A standby takes over after a lease, or somewhat later.
+        let take_over = deployment.group.as_ref().map(|group| group.lease * 2);
+        let least = heartbeat.every * 2 + take_over.unwrap_or_default();
         match self.after {
             Some(after) if after < least => Err(format!(
-                "--after must be at least two intervals of the heartbeat, {} ms: one may come late",
-                least.as_millis()
+                "--after must be at least two intervals of the heartbeat{}, {} ms: {}",
+                if take_over.is_some() { " and two leases of the group" } else { "" },
+                least.as_millis(),
+                if take_over.is_some() { "a standby takes over meanwhile" } else { "one may come late" },
             )),
-            after => Ok(after.unwrap_or(heartbeat.every * BEATS)),
+            after => Ok(after.unwrap_or((heartbeat.every * BEATS).max(least))),
         }
     }
 }

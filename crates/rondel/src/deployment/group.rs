@@ -3,11 +3,13 @@
 use std::time::Duration;
 
 use rondel_net::dds::Reliability;
+use rondel_net::networks::NetworkSettings;
+use rondel_net::ros2::Middleware;
 
 use super::alignment::duration;
 use super::places::{Place, Role};
 use super::yaml::{Form, Item, Mistakes, Synonyms};
-use super::{Address, Durability};
+use super::{Address, Deployment, Durability};
 
 /// The lease, unless it is set.
 const LEASE: Duration = Duration::from_millis(100);
@@ -44,8 +46,6 @@ pub struct GroupSettings {
 
 /// The settings that a group cannot have beside it.
 pub(super) struct Beside<'y> {
-    /// The section `gates:`.
-    pub gates: Option<Item<'y>>,
     /// The section `synchronize:`.
     pub synchronize: Option<Item<'y>>,
     /// The setting `durability:`.
@@ -100,13 +100,6 @@ pub(super) fn group<'y>(
 
 /// Refuses settings that need one process.
 fn check_beside(item: Item<'_>, beside: &Beside<'_>, mistakes: &mut Mistakes) {
-    if let Some(gates) = beside.gates {
-        mistakes.at(
-            gates,
-            "a run with `group` has no `gates`: both members would pass messages on; let `rondel gate-guard` take over \
-             for the monitor of a gate",
-        );
-    }
     if let Some(synchronize) = beside.synchronize {
         mistakes.at(synchronize, "a synchronizer has no verdicts to withhold: leave `group` out");
     }
@@ -132,6 +125,50 @@ fn check_beside(item: Item<'_>, beside: &Beside<'_>, mistakes: &mut Mistakes) {
             item,
             "with `use_sim_time` there is no `group`: verdicts have no ids there, by which a repeated one is recognised",
         );
+    }
+}
+
+/// Refuses gates on another network than the signs of life: a member that has lost the others there could still pass
+/// messages on.
+pub(super) fn check_gates(
+    item: Option<Item<'_>>,
+    deployment: &Deployment,
+    networks: &NetworkSettings,
+    mistakes: &mut Mistakes,
+) {
+    let (Some(item), Some(group)) = (item, &deployment.group) else { return };
+    let own = network_below(&group.address, networks);
+    for to in deployment.gates.iter().map(|gate| &gate.to) {
+        let network = network_below(to, networks);
+        // Wrong settings of ROS 2 are reported elsewhere.
+        if network == own || network.is_none() && matches!(to, Address::Ros2(..)) {
+            continue;
+        }
+        let why = match network {
+            Some(network) => format!("write `network: {network}` in `group`"),
+            None => "this network has no groups".to_owned(),
+        };
+        mistakes.at(
+            item,
+            format!(
+                "the gate to {to} and its `group` need one network: a member that the others do not reach must not pass \
+                 messages on; {why}"
+            ),
+        );
+    }
+}
+
+/// The network that carries an address, as `network:` of a group names it; `None` for one that no group uses.
+fn network_below(address: &Address, networks: &NetworkSettings) -> Option<&'static str> {
+    match address {
+        Address::Zenoh(..) => Some("zenoh"),
+        Address::Mqtt(..) => Some("mqtt"),
+        Address::Dds(..) => Some("dds"),
+        Address::Ros2(..) => match networks.ros2.as_ref()?.as_ref().ok()?.middleware {
+            Middleware::Zenoh => Some("zenoh"),
+            Middleware::Dds => Some("dds"),
+        },
+        Address::Kafka(..) | Address::Stdout => None,
     }
 }
 

@@ -18,7 +18,7 @@ use super::consumer_group;
 use super::durability::{self, durability};
 use super::foxglove::{FoxgloveSettings, foxglove};
 use super::gates;
-use super::group::{Beside, GroupSettings, group};
+use super::group::{self, Beside, GroupSettings, group};
 use super::heartbeat::heartbeat;
 use super::kafka::kafka_settings;
 use super::limits::limits;
@@ -195,6 +195,7 @@ pub(super) fn deployment(
     gates::check_read(&deployment, &substitutes, mistakes);
     gates::deliver_empty(&mut deployment);
     sections.complete_networks(&mut networks, &mut deployment, mistakes);
+    group::check_gates(sections.gates, &deployment, &networks, mistakes);
     sections.check_kafka(root, joins && networks.kafka.is_some(), mistakes);
     networks.limit_slow_consumers(slow_consumer);
     networks.resend(deployment.limits.resend);
@@ -392,7 +393,6 @@ impl<'y> Sections<'y> {
         mistakes: &mut Mistakes,
     ) -> Option<GroupSettings> {
         let beside = Beside {
-            gates: self.gates,
             synchronize: self.synchronize,
             durability: self.durability.map(|item| (item, durability)),
             reload: self.reload,

@@ -115,7 +115,9 @@ impl Health {
             })
         });
         state["properties"] = properties.collect();
-        if let Some(gates) = pipeline.gates_within(LIMIT).filter(|gates| !gates.is_empty()) {
+        // The gates of a group are those of its active member.
+        let is_active = self.standby.as_ref().is_none_or(GroupHandle::is_active);
+        if is_active && let Some(gates) = pipeline.gates_within(LIMIT).filter(|gates| !gates.is_empty()) {
             state["gates"] = gates.iter().map(GateFigures::json).collect();
         }
         state

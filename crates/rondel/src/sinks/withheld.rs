@@ -34,8 +34,10 @@ pub struct Permit {
     clock: Clock,
     /// Time until which the member may publish, on its clock; [`NONE`] if it may not.
     until: AtomicI64,
-    /// Whether the evaluating thread had verdicts after that time.
+    /// Whether the evaluating thread had verdicts or messages of gates after that time.
     has_lapsed: AtomicBool,
+    /// Number of times that the permission was revoked.
+    revocations: AtomicU64,
     /// Time of event up to which the member has handed its verdicts to their sinks.
     position: AtomicI64,
     /// Time of event up to which the active member has published, and the time at which that was received.
@@ -58,6 +60,7 @@ impl Permit {
             clock,
             until: AtomicI64::new(NONE),
             has_lapsed: AtomicBool::new(false),
+            revocations: AtomicU64::new(0),
             position: AtomicI64::new(NONE),
             published: AtomicI64::new(NONE),
             received: AtomicI64::new(NONE),
@@ -96,15 +99,31 @@ impl Permit {
 
     /// Permits nothing more.
     pub fn revoke(&self) {
+        self.revocations.fetch_add(1, Ordering::Release);
         self.until.store(NONE, Ordering::Release);
+    }
+
+    /// Number of times that the permission was revoked.
+    pub fn revocations(&self) -> u64 {
+        self.revocations.load(Ordering::Acquire)
     }
 
     /// Whether the member may publish now.
     fn is_valid(&self) -> bool {
-        self.now() < self.until.load(Ordering::Acquire)
+        self.allows(self.now())
     }
 
-    /// Whether the evaluating thread had verdicts when it was too late to publish them. It is reported once.
+    /// Whether the member may publish at a time.
+    pub fn allows(&self, now: i64) -> bool {
+        now < self.until.load(Ordering::Acquire)
+    }
+
+    /// Reports that it was too late to publish, so that the member stops.
+    pub fn lapse(&self) {
+        self.has_lapsed.store(true, Ordering::Release);
+    }
+
+    /// Whether the evaluating thread was too late to publish. It is reported once.
     pub fn take_lapsed(&self) -> bool {
         self.has_lapsed.swap(false, Ordering::AcqRel)
     }
@@ -118,6 +137,12 @@ impl Permit {
     pub fn set_published(&self, published: Option<i64>) {
         self.published.store(published.unwrap_or(NONE), Ordering::Release);
         self.received.store(self.now(), Ordering::Release);
+    }
+
+    /// Time on its clock at which the last sign of the active member was received, or at which this member stopped;
+    /// `i64::MIN` if there was none.
+    pub fn signed(&self) -> i64 {
+        self.received.load(Ordering::Acquire)
     }
 
     /// Number of verdicts that are withheld now.
@@ -255,7 +280,7 @@ impl<T> Withheld<T> {
     pub fn is_withholding(&mut self) -> bool {
         if self.mode == Mode::Publishing && !self.permit.is_valid() {
             self.mode = Mode::Withholding;
-            self.permit.has_lapsed.store(true, Ordering::Release);
+            self.permit.lapse();
         }
         self.mode != Mode::Publishing
     }
@@ -307,7 +332,7 @@ impl<T> Withheld<T> {
         }
         if !self.permit.is_valid() {
             self.mode = Mode::Withholding;
-            self.permit.has_lapsed.store(true, Ordering::Release);
+            self.permit.lapse();
             return None;
         }
         if self.ring.len() == 0 {

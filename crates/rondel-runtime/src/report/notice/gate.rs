@@ -28,6 +28,15 @@ pub enum GateChange<'a> {
         /// Time for which it was closed, in nanoseconds.
         after: u64,
     },
+    /// The member of a group that has it has become active.
+    TakenOver {
+        /// Its state, in one word.
+        state: &'a str,
+        /// The property that closed it, and its verdict, while it is closed.
+        cause: Option<(&'a str, Verdict)>,
+        /// The epoch of the group.
+        epoch: u64,
+    },
 }
 
 impl Notice {
@@ -50,6 +59,20 @@ impl Notice {
                 members.push(("state", json!("open")));
                 members.push(("after", span(after)));
                 format!("the gate to {to} is open again after {}", duration(after))
+            }
+            GateChange::TakenOver { state, cause, epoch } => {
+                members.extend([("state", json!(state)), ("epoch", json!(epoch))]);
+                let mut sentence = match state {
+                    "waiting" => format!("the gate to {to} has not opened yet"),
+                    _ => format!("the gate to {to} is {state}"),
+                };
+                sentence += &format!(" at the take-over in epoch {epoch}");
+                if let Some((property, verdict)) = cause {
+                    members.push(("property", json!(property)));
+                    members.push(("verdict", json!(verdict.as_str())));
+                    sentence += &format!(", as '{property}' was {}", verdict.as_str());
+                }
+                sentence
             }
         };
         let topic_name = Some(name.to_owned());
@@ -78,5 +101,25 @@ mod tests {
         let notice =
             Notice::gate(TopicId(0), "command", "zenoh:cmd", at, GateChange::Open { after: 1_500_000_000 });
         assert_eq!((notice.json()["after"].as_f64(), notice.is_recurring()), (Some(1.5), true));
+    }
+
+    #[test]
+    fn take_overs_are_reported_with_the_state() {
+        for (state, cause, expected) in [
+            ("open", None, "the gate to zenoh:cmd is open at the take-over in epoch 2"),
+            ("waiting", None, "the gate to zenoh:cmd has not opened yet at the take-over in epoch 2"),
+            (
+                "closed",
+                Some(("too_close", Verdict::Violated)),
+                "the gate to zenoh:cmd is closed at the take-over in epoch 2, as 'too_close' was violated",
+            ),
+        ] {
+            let change = GateChange::TakenOver { state, cause, epoch: 2 };
+            let notice = Notice::gate(TopicId(0), "command", "zenoh:cmd", Timestamp::ZERO, change);
+            assert_eq!(notice.text(&mut |_| String::new()), expected);
+            let (json, property) = (notice.json(), cause.map(|(property, _)| property));
+            assert_eq!((&json["state"], json["epoch"].as_u64()), (&state.into(), Some(2)));
+            assert_eq!(json["property"].as_str(), property);
+        }
     }
 }

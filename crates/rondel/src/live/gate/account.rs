@@ -24,6 +24,11 @@ pub struct Counts {
     pub unread: u64,
     /// Messages and substitutes that the network refused, or that no consumer accepted in time.
     pub unpublished: u64,
+    /// Messages that were neither passed on nor replaced, since the member of a group was not active, or had just taken
+    /// over.
+    pub withheld: u64,
+    /// Those among them that came about a take-over of this member, so that no member may have passed them on.
+    pub skipped: u64,
     /// Times that the gate closed, or opened again.
     pub switches: u64,
 }
@@ -43,6 +48,8 @@ pub struct GateFigures {
     pub since: Timestamp,
     /// The property that closed it, and how, while it is closed.
     pub cause: Option<(String, Verdict)>,
+    /// Whether it publishes: in a group only in the active member.
+    pub is_active: bool,
     /// Whether it is known to have a subscriber; on MQTT, whether it is connected.
     pub is_subscribed: bool,
     /// Whether no substitute was accepted since it closed, so that it is tried again.
@@ -57,7 +64,7 @@ pub struct GateFigures {
 
 impl GateFigures {
     /// The figures of a gate, given the other monitors that have it, too.
-    pub(super) fn of(gate: &Gate, sharing: Sharing) -> GateFigures {
+    pub(super) fn of(gate: &Gate, is_active: bool, sharing: Sharing) -> GateFigures {
         let Sharing { domain, others, most_others } = sharing;
         let state = gate.switch.state();
         let cause = gate.cause.filter(|_| state == State::Closed);
@@ -69,6 +76,7 @@ impl GateFigures {
             state,
             since: gate.since,
             cause,
+            is_active,
             is_subscribed: gate.publisher.as_ref().map_or(gate.was_subscribed, |own| own.is_matched()),
             is_owing: gate.owes,
             others,
@@ -85,12 +93,22 @@ impl GateFigures {
     /// Whether it passes messages on.
     #[cfg_attr(not(feature = "metrics"), allow(dead_code))]
     pub fn is_open(&self) -> bool {
-        self.state == State::Open
+        self.state == State::Open && self.is_active
     }
 
     /// One JSON object.
     pub fn json(&self) -> Value {
-        let Counts { forwarded, substituted, late, dropped, unread, unpublished, switches } = self.counts;
+        let Counts {
+            forwarded,
+            substituted,
+            late,
+            dropped,
+            unread,
+            unpublished,
+            withheld,
+            skipped,
+            switches,
+        } = self.counts;
         json!({
             "topic": self.topic,
             "gate": self.to,
@@ -109,13 +127,26 @@ impl GateFigures {
             "dropped": dropped,
             "unread": unread,
             "unpublished": unpublished,
+            "active": self.is_active,
+            "withheld": withheld,
+            "skipped": skipped,
             "switches": switches,
         })
     }
 
     /// One sentence; `time` writes a time.
     pub fn sentence(&self, time: &mut dyn FnMut(Timestamp) -> String) -> String {
-        let Counts { forwarded, substituted, late, dropped, unread, unpublished, switches } = self.counts;
+        let Counts {
+            forwarded,
+            substituted,
+            late,
+            dropped,
+            unread,
+            unpublished,
+            withheld,
+            skipped,
+            switches,
+        } = self.counts;
         let since = match self.state {
             State::Closed => format!(" since {}", time(self.since)),
             State::Waiting | State::Open => String::new(),
@@ -133,6 +164,8 @@ impl GateFigures {
             (dropped, "dropped"),
             (unread, "not passed on since they could not be evaluated"),
             (unpublished, "not published"),
+            (withheld, "withheld in the group"),
+            (skipped, "of these at take-overs"),
         ] {
             if count > 0 {
                 text += &format!(", {} {what}", grouped(count));
@@ -165,7 +198,17 @@ impl GateFigures {
 
     /// The state in diagnostics: a warning while the gate is closed.
     pub fn part(&self) -> Part {
-        let Counts { forwarded, substituted, late, dropped, unread, unpublished, switches } = self.counts;
+        let Counts {
+            forwarded,
+            substituted,
+            late,
+            dropped,
+            unread,
+            unpublished,
+            withheld,
+            skipped,
+            switches,
+        } = self.counts;
         let since = format!("{:.3}", self.since.as_nanos() as f64 / 1e9);
         let figures = [
             ("forwarded", forwarded),
@@ -174,6 +217,8 @@ impl GateFigures {
             ("dropped", dropped),
             ("unread", unread),
             ("unpublished", unpublished),
+            ("withheld", withheld),
+            ("skipped", skipped),
             ("switches", switches),
         ];
         Part {
@@ -202,6 +247,7 @@ mod tests {
             state: State::Waiting,
             since: Timestamp::ZERO,
             cause: None,
+            is_active: true,
             is_subscribed: true,
             is_owing: false,
             others: 0,
@@ -227,5 +273,17 @@ mod tests {
         assert!(figures.sentence(&mut time).ends_with("; 1 other monitor has the gate, too; 3 switches"));
         figures.others = 0;
         assert!(figures.sentence(&mut time).ends_with("; 2 other monitors had the gate, too; 3 switches"));
+        (figures.counts.withheld, figures.counts.skipped) = (1100, 12);
+        let sentence = figures.sentence(&mut time);
+        assert!(
+            sentence.contains(", 1,100 withheld in the group, 12 of these at take-overs; 2 other"),
+            "{sentence}"
+        );
+        let json = figures.json();
+        assert_eq!((&json["withheld"], &json["skipped"]), (&1100.into(), &12.into()));
+        figures.state = State::Open;
+        assert!(figures.is_open());
+        figures.is_active = false;
+        assert!(!figures.is_open(), "the gate of a standby passes nothing on");
     }
 }

@@ -5,6 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rondel_runtime::{Clock, Ticks};
 use serde_json::Value;
 
+use crate::live::standby::election::Role;
+
 /// The lease of a monitor, which its heartbeats extend.
 pub struct Lease {
     clock: Arc<dyn Clock>,
@@ -31,10 +33,16 @@ impl Lease {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a heartbeat. One of a monitor that does not move extends nothing, and the last one ends the lease.
+    /// Takes a heartbeat. One of a monitor that does not move extends nothing, and the last one ends the lease. Of a group,
+    /// only those of the active member count, as the others pass nothing on; its last one ends nothing, since another member
+    /// takes over.
     pub fn beat(&self, payload: &[u8]) {
         let Ok(beat) = serde_json::from_slice::<Value>(payload) else { return };
         let is = |member: &str| beat.get(member).and_then(Value::as_bool);
+        let role = beat.get("standby").and_then(|standby| standby.get("state")).and_then(Value::as_str);
+        if role.is_some_and(|role| role != Role::Active.as_str() || is("ends") == Some(true)) {
+            return;
+        }
         let now = self.clock.ticks();
         let mut state = self.state();
         match (is("responsive"), is("ends")) {
@@ -83,5 +91,23 @@ mod tests {
         assert!(lease.is_gone(), "it has ended");
         lease.beat(br#"{"heartbeat":0,"responsive":true,"ends":false}"#);
         assert!(!lease.is_gone(), "it is there again");
+    }
+
+    #[test]
+    fn active_member_of_a_group_extends_the_lease() {
+        let clock = Arc::new(ManualClock::default());
+        let lease = Lease::new(Arc::clone(&clock) as Arc<dyn Clock>, 100);
+        let beat = |at: i64, role: &str, ends: bool| {
+            clock.set(Timestamp::from_nanos(at));
+            let text = format!(r#"{{"responsive":true,"ends":{ends},"standby":{{"state":"{role}"}}}}"#);
+            lease.beat(text.as_bytes());
+            lease.is_gone()
+        };
+        assert!(!beat(50, "active", false));
+        for (at, role, ends) in [(60, "standby", false), (70, "standby", true), (80, "active", true)] {
+            assert!(!beat(at, role, ends), "a member of the group goes on");
+        }
+        assert!(beat(150, "standby", false), "none passes messages on");
+        assert!(!beat(160, "active", false), "one has taken over");
     }
 }

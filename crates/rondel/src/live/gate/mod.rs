@@ -2,18 +2,22 @@
 //!
 //! A gate decides on the thread that evaluates, under the lock of the pipeline: after the session has evaluated a message,
 //! and before it is passed on. While it is closed, a substitute is published instead. The gate owes the first substitute
-//! until its publisher accepts one while it has a subscriber.
+//! until its publisher accepts one while it has a subscriber. In a group, gates decide in every member, and publish in the
+//! active one.
 
 mod account;
 mod lease;
 mod others;
+mod permission;
+mod sending;
+mod succession;
 mod switch;
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use rondel_event::{Timestamp, TopicId, Verdict};
-use rondel_net::adapter::{PublishError, Publisher};
+use rondel_net::adapter::Publisher;
 use rondel_net::networks::NetworkSettings;
 use rondel_runtime::{Clock, GateChange, Notice, Session, Ticks};
 use rondel_spec::Spec;
@@ -22,13 +26,14 @@ use crate::deployment::{Deployment, GateSettings, Substitute, WhenBlind};
 use crate::live::losses::Undelivered;
 use crate::live::networks::Networks;
 use crate::sinks::driven::random_key;
-use crate::sinks::queue::FIRST;
-use crate::warn;
 use account::Counts;
 pub use account::GateFigures;
 pub use lease::Lease;
 use others::Output;
 pub use others::{Others, watch};
+use permission::Vacancy;
+pub use permission::{Permission, Scope};
+pub use succession::GateGroup;
 use switch::{Reading, State, Switch};
 
 /// Time after the start at which a gate that has never opened reports why, in nanoseconds.
@@ -42,6 +47,10 @@ pub struct Gates {
     clock: Arc<dyn Clock>,
     /// Other monitors with these gates.
     others: Arc<Others>,
+    /// Permission to publish.
+    permission: Permission,
+    /// The group of the run, if it is a member of one.
+    group: Option<GateGroup>,
     /// Gates that have opened or closed since the changes were last taken.
     changes: Vec<Notice>,
     ended: bool,
@@ -75,6 +84,8 @@ struct Gate {
     /// Time at which it reports that it has never opened; `None` once it has.
     explains_at: Option<Ticks>,
     counts: Counts,
+    /// Messages that were withheld since the last signs of the active member of a group.
+    vacancy: Vacancy,
     /// Whether no substitute was accepted since it closed.
     owes: bool,
     /// The reason why the first substitute was refused, while it owes one.
@@ -106,7 +117,7 @@ enum Occasion {
 
 impl Gates {
     /// Creates the gates of a deployment with their publishers, and lets the session follow their properties. `None` if
-    /// there are no gates.
+    /// there are no gates. Those of a member of a group publish nothing before they take over.
     ///
     /// # Errors
     /// The address on which nothing can be published, and the reason.
@@ -115,12 +126,13 @@ impl Gates {
         networks: &Networks,
         session: &mut Session,
         clock: &Arc<dyn Clock>,
+        group: Option<GateGroup>,
     ) -> Result<Option<Box<Gates>>, String> {
         let publisher = |gate: &GateSettings| networks.publisher_of(&gate.to, gate.schema.as_ref(), false);
         let publishers = deployment.gates.iter().map(|gate| publisher(gate).map(Arc::from));
         let publishers: Vec<Arc<dyn Publisher>> = publishers.collect::<Result<_, _>>()?;
         let (spec, joined) = (&deployment.specification.spec, &deployment.networks);
-        Ok(Gates::with(&deployment.gates, spec, joined, publishers, session, clock))
+        Ok(Gates::with(&deployment.gates, spec, joined, publishers, session, clock, group))
     }
 
     /// Creates the gates of a specification with these publishers.
@@ -131,6 +143,7 @@ impl Gates {
         publishers: Vec<Arc<dyn Publisher>>,
         session: &mut Session,
         clock: &Arc<dyn Clock>,
+        group: Option<GateGroup>,
     ) -> Option<Box<Gates>> {
         if all.is_empty() {
             return None;
@@ -172,6 +185,7 @@ impl Gates {
                 blind_on: None,
                 explains_at: Some(clock.ticks().saturating_add(WAITING)),
                 counts: Counts::default(),
+                vacancy: Vacancy::default(),
                 owes: false,
                 refusal: None,
                 is_slow: false,
@@ -179,8 +193,11 @@ impl Gates {
         }
         let (clock, changes) = (Arc::clone(clock), Vec::new());
         let outputs = all.iter().map(|gate| Output::of(&gate.to, networks)).collect();
-        let others = Others::new(random_key(), outputs);
-        Some(Box::new(Gates { gates, is_gated, clock, others: Arc::new(others), changes, ended: false }))
+        let permission = group.as_ref().map_or_else(Permission::default, |group| {
+            Permission::of_member(Arc::clone(&group.permit), group.lease)
+        });
+        let others = Arc::new(Others::new(random_key(), outputs, group.clone()));
+        Some(Box::new(Gates { gates, is_gated, clock, others, permission, group, changes, ended: false }))
     }
 
     /// Adds the messages that the networks drop after they have accepted them.
@@ -210,17 +227,20 @@ impl Gates {
         if self.ended {
             return;
         }
-        let Gates { gates, clock, changes, .. } = self;
+        let Gates { gates, clock, changes, permission, .. } = self;
         for gate in gates {
             let closes = gate.look(session, &**clock);
             if gate.topic != topic {
-                gate.act(closes, &**clock, changes);
+                gate.act(closes, permission, &**clock, changes);
                 continue;
             }
             // The message may open it again at once.
             let (before, since) = (changes.len(), gate.since);
-            gate.pass(payload, is_evaluated, &**clock, changes);
-            if closes && let Some(notice) = gate.closed(since) {
+            gate.pass(payload, is_evaluated, permission, &**clock, changes);
+            if closes
+                && permission.is_active()
+                && let Some(notice) = gate.closed(since)
+            {
                 changes.insert(before, notice);
             }
         }
@@ -232,10 +252,10 @@ impl Gates {
         if self.ended {
             return;
         }
-        let Gates { gates, clock, changes, .. } = self;
+        let Gates { gates, clock, changes, permission, .. } = self;
         for gate in gates {
             let closes = gate.look(session, &**clock);
-            gate.act(closes, &**clock, changes);
+            gate.act(closes, permission, &**clock, changes);
         }
     }
 
@@ -250,14 +270,15 @@ impl Gates {
         self.changes.drain(..)
     }
 
-    /// Passes nothing on any more, and publishes the substitutes for the end of the run.
+    /// Passes nothing on any more, and publishes the substitutes for the end of the run, unless another member of the group
+    /// goes on.
     pub fn end(&mut self) {
-        if std::mem::replace(&mut self.ended, true) {
+        if std::mem::replace(&mut self.ended, true) || self.has_successor() {
             return;
         }
-        let Gates { gates, clock, .. } = self;
+        let Gates { gates, clock, permission, .. } = self;
         for gate in gates.iter_mut().filter(|gate| gate.ends_with_substitute) {
-            gate.replace(Occasion::End, &**clock);
+            gate.replace(Occasion::End, permission, &**clock);
         }
     }
 
@@ -272,8 +293,8 @@ impl Gates {
 
     /// The state of each gate.
     pub fn figures(&self) -> Vec<GateFigures> {
-        let now = Instant::now();
-        let figures = |(at, gate): (usize, &Gate)| GateFigures::of(gate, self.others.of(at, now));
+        let (now, is_active) = (Instant::now(), self.permission.is_active());
+        let figures = |(at, gate): (usize, &Gate)| GateFigures::of(gate, is_active, self.others.of(at, now));
         self.gates.iter().enumerate().map(figures).collect()
     }
 }
@@ -326,12 +347,20 @@ impl Gate {
 
     /// Publishes the substitute if the gate closes now, or still owes it.
     #[inline]
-    fn act(&mut self, closes: bool, clock: &dyn Clock, changes: &mut Vec<Notice>) {
+    fn act(
+        &mut self,
+        closes: bool,
+        permission: &mut Permission,
+        clock: &dyn Clock,
+        changes: &mut Vec<Notice>,
+    ) {
         if closes {
-            self.replace(Occasion::Closing, clock);
-            changes.extend(self.closed(self.since));
+            self.replace(Occasion::Closing, permission, clock);
+            if permission.is_active() {
+                changes.extend(self.closed(self.since));
+            }
         } else if self.owes && self.is_matched() {
-            self.replace(Occasion::Again, clock);
+            self.replace(Occasion::Again, permission, clock);
         }
     }
 
@@ -340,18 +369,31 @@ impl Gate {
         self.publisher.as_ref().is_some_and(|publisher| publisher.is_matched())
     }
 
-    /// Passes a message on, or publishes a substitute instead.
-    fn pass(&mut self, payload: &[u8], is_evaluated: bool, clock: &dyn Clock, changes: &mut Vec<Notice>) {
+    /// Passes a message on, or publishes a substitute instead. Neither happens in a member of a group that is not active, and
+    /// a message is not passed on for one lease after a take-over.
+    fn pass(
+        &mut self,
+        payload: &[u8],
+        is_evaluated: bool,
+        permission: &mut Permission,
+        clock: &dyn Clock,
+        changes: &mut Vec<Notice>,
+    ) {
         if self.switch.open(|| clock.ticks()) {
-            self.opened(clock, changes);
+            changes.extend(self.opened(clock).filter(|_| permission.is_active()));
         }
         let is_open = self.switch.state() == State::Open;
         if !is_open || !is_evaluated && self.blind == WhenBlind::Closed {
-            self.counts.unread += u64::from(is_open);
-            if self.switch.state() == State::Waiting {
-                self.explain(clock, changes);
+            if permission.is_active() {
+                self.counts.unread += u64::from(is_open);
+                if self.switch.state() == State::Waiting {
+                    self.explain(clock, changes);
+                }
             }
-            return self.replace(Occasion::Message, clock);
+            return self.replace(Occasion::Message, permission, clock);
+        }
+        if permission.scope() != Scope::Everything {
+            return self.withhold(permission);
         }
         if self.send(payload, Occasion::Message) {
             self.counts.forwarded += 1;
@@ -372,91 +414,18 @@ impl Gate {
         }
     }
 
-    /// Publishes the substitute.
+    /// Records that the gate has opened. Returns the notice of it.
     #[cold]
-    fn replace(&mut self, occasion: Occasion, clock: &dyn Clock) {
-        let mut substitute = std::mem::replace(&mut self.substitute, Substitute::Drop);
-        let last = std::mem::take(&mut self.last);
-        let payload = match &mut substitute {
-            Substitute::Message(message) => Some(message.at(clock.now())),
-            Substitute::Hold if occasion != Occasion::End && !last.is_empty() => Some(&last[..]),
-            Substitute::Hold | Substitute::Drop => None,
-        };
-        match payload {
-            Some(payload) if self.send(payload, occasion) => {
-                self.counts.substituted += 1;
-                self.settle();
-            }
-            Some(_) => {}
-            None => {
-                self.counts.dropped += u64::from(occasion == Occasion::Message);
-                self.owes = false;
-            }
-        }
-        (self.substitute, self.last) = (substitute, last);
-    }
-
-    /// Notes that a substitute was accepted. Without a subscriber, as on a network that is away, it reaches no consumer, and
-    /// the gate still owes it.
-    fn settle(&mut self) {
-        if self.owes && !self.is_matched() {
-            self.refusal.get_or_insert_with(|| "no subscriber is known".to_owned());
-            return;
-        }
-        self.counts.late += u64::from(self.refusal.take().is_some());
-        self.owes = false;
-    }
-
-    /// Publishes a message without waiting long for a consumer. Returns whether it was accepted.
-    fn send(&mut self, payload: &[u8], occasion: Occasion) -> bool {
-        let is_again = occasion == Occasion::Again;
-        let limit = if self.is_slow || is_again { Duration::ZERO } else { FIRST };
-        let Some(publisher) = &self.publisher else { return false };
-        match publisher.offer(payload, limit) {
-            Ok(()) => {
-                self.is_slow = false;
-                true
-            }
-            Err(error) => {
-                self.is_slow = matches!(error, PublishError::Slow);
-                // One that is tried again was counted before.
-                if !is_again {
-                    self.refused(&error);
-                }
-                false
-            }
-        }
-    }
-
-    /// Counts a message that was not published, and warns of the first.
-    #[cold]
-    fn refused(&mut self, error: &PublishError) {
-        self.counts.unpublished += 1;
-        if self.owes && self.refusal.is_none() {
-            self.refusal = Some(error.to_string());
-        }
-        if self.counts.unpublished == 1 {
-            warn(&format!(
-                "the gate to {} cannot publish a message: {error}; further ones are only counted",
-                self.to
-            ));
-        }
-    }
-
-    /// Records that the gate has opened.
-    #[cold]
-    fn opened(&mut self, clock: &dyn Clock, changes: &mut Vec<Notice>) {
+    fn opened(&mut self, clock: &dyn Clock) -> Option<Notice> {
         let now = clock.now();
         let after = now.as_nanos().saturating_sub(self.since.as_nanos()).max(0) as u64;
         self.since = now;
         (self.owes, self.refusal) = (false, None);
         // A run begins with a closed gate, and opens it without a report.
-        if self.cause.is_none() {
-            return;
-        }
+        self.cause?;
         self.counts.switches += 1;
         let change = GateChange::Open { after };
-        changes.push(Notice::gate(self.topic, &self.topic_name, &self.to, now, change));
+        Some(Notice::gate(self.topic, &self.topic_name, &self.to, now, change))
     }
 
     /// Returns the notice that the gate has closed at this time, after the substitute was offered.

@@ -1,5 +1,8 @@
 //! Other monitors that have gates of this run, as their heartbeats show: both publish on the address of the gate, and an
 //! open gate passes messages on that the other one holds back.
+//!
+//! Of a group, only the active member publishes, so that its members are one monitor. Two members of the own group that
+//! are active have lost each other.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,8 +14,10 @@ use rondel_net::networks::NetworkSettings;
 use rondel_sinks::RunKey;
 use serde_json::Value;
 
+use super::GateGroup;
 use crate::deployment::{Address, Deployment};
 use crate::live::networks::Networks;
+use crate::live::standby::election::Role;
 use crate::warn;
 
 /// Number of intervals of its heartbeat after which another monitor counts as gone.
@@ -29,6 +34,8 @@ pub struct Others {
     run: String,
     /// The outputs of the gates.
     gates: Vec<Output>,
+    /// The group of this run, if it is a member of one.
+    group: Option<GateGroup>,
     known: Mutex<Known>,
 }
 
@@ -73,7 +80,7 @@ pub(super) struct Sharing {
 /// Other monitors that heartbeats have shown.
 #[derive(Debug, Default)]
 struct Known {
-    /// The other monitors by the numbers of their runs.
+    /// The other monitors by the numbers of their runs, and those of a group by its name.
     monitors: BTreeMap<String, Other>,
     /// The largest number of them at one time, by the positions of gates.
     most: BTreeMap<usize, u64>,
@@ -95,10 +102,29 @@ struct Other {
     until: Instant,
 }
 
+/// The member of a group that a heartbeat is of.
+struct Sender<'b> {
+    group: &'b str,
+    is_active: bool,
+    epoch: u64,
+}
+
+impl Sender<'_> {
+    /// Reads it from a heartbeat; `None` for a run without a group.
+    fn of(beat: &Value) -> Option<Sender<'_>> {
+        let standby = beat.get("standby")?;
+        Some(Sender {
+            group: standby.get("group")?.as_str()?,
+            is_active: standby.get("state")?.as_str()? == Role::Active.as_str(),
+            epoch: standby.get("epoch")?.as_u64()?,
+        })
+    }
+}
+
 impl Others {
-    /// None yet, for gates with these outputs.
-    pub(super) fn new(run: RunKey, gates: Vec<Output>) -> Others {
-        Others { run: run.to_string(), gates, known: Mutex::default() }
+    /// None yet, for gates with these outputs. `group` is that of this run.
+    pub(super) fn new(run: RunKey, gates: Vec<Output>, group: Option<GateGroup>) -> Others {
+        Others { run: run.to_string(), gates, group, known: Mutex::default() }
     }
 
     /// Number of this run, for its heartbeats.
@@ -114,12 +140,34 @@ impl Others {
         Sharing { domain, others: known.count(gate, now), most_others }
     }
 
+    /// Whether a member belongs to the group of this run.
+    fn is_own(&self, sender: &Sender<'_>) -> bool {
+        self.group.as_ref().is_some_and(|own| own.handle.state().group == sender.group)
+    }
+
+    /// Whether a member of a group may publish beside this run: it is active, and this run is not its standby and has not
+    /// replaced it.
+    fn may_publish(&self, sender: &Sender<'_>) -> bool {
+        let Some(GateGroup { permit, handle, .. }) = &self.group else { return sender.is_active };
+        let own = handle.state();
+        // After a pause this run still counts as active until its next look.
+        let is_active = own.role == Role::Active && permit.allows(permit.now());
+        sender.is_active && (own.group != sender.group || is_active && sender.epoch >= own.epoch)
+    }
+
     /// Receives a heartbeat. Returns a sentence if another monitor with gates of this run has appeared.
     fn beat(&self, payload: &[u8], now: Instant) -> Option<String> {
         let beat: Value = serde_json::from_slice(payload).ok()?;
         let text = |name: &str| beat.get(name).and_then(Value::as_str);
         let run = text("run").filter(|run| *run != self.run && run.len() == self.run.len())?;
         let every = beat.get("every")?.as_f64().and_then(|every| Duration::try_from_secs_f64(every).ok())?;
+        let sender = Sender::of(&beat);
+        if sender.as_ref().is_some_and(|sender| !self.may_publish(sender)) {
+            return None;
+        }
+        // Members of a group follow each other.
+        let run = sender.as_ref().map_or_else(|| run.to_owned(), |sender| format!("group {}", sender.group));
+        let run = run.as_str();
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if beat.get("ends").and_then(Value::as_bool) == Some(true) {
             known.monitors.remove(run);
@@ -151,6 +199,13 @@ impl Others {
         }
         before.is_none_or(|before| before.shared != shared).then(|| {
             let process = beat.get("process").and_then(Value::as_u64).unwrap_or(0);
+            if let Some(sender) = sender.filter(|sender| self.is_own(sender)) {
+                let (group, epoch) = (sender.group, sender.epoch);
+                return format!(
+                    "another member of the group '{group}' (process {process}) is active, too, in epoch {epoch}, and has the \
+                     gate to {names}: the members do not receive each other's signs of life, and both pass messages on"
+                );
+            }
             let specification = text("specification").unwrap_or_default();
             format!(
                 "another monitor (process {process}, {specification}) has the gate to {names}, too: an open gate passes \
@@ -197,6 +252,9 @@ pub fn watch(
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::live::standby::election::MemberId;
+    use crate::live::standby::state::{GroupHandle, GroupState};
+    use crate::sinks::withheld::Permit;
 
     fn beat(run: u128, gates: &str, more: &str) -> String {
         let run = RunKey(run);
@@ -206,7 +264,7 @@ mod tests {
     #[test]
     fn another_monitor_with_the_gate_is_noticed_until_it_is_gone() {
         let output = |to: &str| Output { to: to.to_owned(), domain: None };
-        let others = Others::new(RunKey(1), vec![output("zenoh:a"), output("zenoh:b")]);
+        let others = Others::new(RunKey(1), vec![output("zenoh:a"), output("zenoh:b")], None);
         let (begun, seconds) = (Instant::now(), Duration::from_secs);
         let receive = |text: &str, at: u64| others.beat(text.as_bytes(), begun + seconds(at));
         let counts = |at: u64| [0, 1].map(|gate| others.of(gate, begun + seconds(at)).others);
@@ -244,7 +302,7 @@ mod tests {
             ..NetworkSettings::default()
         };
         let outputs = ["dds:cmd", "mqtt:cmd"].map(|to| Output::of(&Address::parse(to).unwrap(), &settings));
-        let others = Others::new(RunKey(1), outputs.into());
+        let others = Others::new(RunKey(1), outputs.into(), None);
         let gate = |to: &str, domain: &str| format!(",\"gates\":[{{\"gate\":\"{to}\",\"domain\":{domain}}}]");
         let now = Instant::now();
         for (run, to, domain, expected) in [
@@ -257,5 +315,52 @@ mod tests {
             let counts = [0, 1].map(|gate| others.of(gate, now).others);
             assert_eq!(counts, expected, "{to} in {domain}");
         }
+    }
+
+    /// A heartbeat of a member of a group with the gate to `zenoh:a`.
+    fn member(run: u128, group: &str, state: &str, epoch: u64) -> String {
+        let standby = format!(r#","standby":{{"group":"{group}","state":"{state}","epoch":{epoch}}}"#);
+        beat(run, r#","gates":[{"gate":"zenoh:a"}]"#, &standby)
+    }
+
+    fn output() -> Vec<Output> {
+        vec![Output { to: "zenoh:a".to_owned(), domain: None }]
+    }
+
+    #[test]
+    fn group_is_one_other_monitor() {
+        let others = Others::new(RunKey(1), output(), None);
+        let now = Instant::now();
+        assert_eq!(others.beat(member(2, "g", "standby", 1).as_bytes(), now), None, "it publishes nothing");
+        assert_eq!(others.of(0, now).others, 0);
+        assert!(others.beat(member(3, "g", "active", 1).as_bytes(), now).is_some());
+        assert_eq!(others.beat(member(2, "g", "active", 2).as_bytes(), now), None, "it has taken over");
+        let sharing = others.of(0, now);
+        assert_eq!((sharing.others, sharing.most_others), (1, 1));
+        assert!(others.beat(member(4, "h", "active", 1).as_bytes(), now).is_some(), "another group");
+        assert_eq!(others.of(0, now).others, 2);
+    }
+
+    #[test]
+    fn members_of_the_own_group_are_others_only_if_both_are_active() {
+        let handle = GroupHandle::new(GroupState::new("g".to_owned(), MemberId(1), 0));
+        let permit = Arc::new(Permit::simulated(0));
+        let group = GateGroup { permit: Arc::clone(&permit), lease: 90, handle: handle.clone() };
+        let others = Others::new(RunKey(1), output(), Some(group));
+        let now = Instant::now();
+        let receive = |state: &str, epoch: u64| others.beat(member(2, "g", state, epoch).as_bytes(), now);
+        assert_eq!(receive("active", 3), None, "this run stands by");
+        handle.change(|state| (state.role, state.epoch) = (Role::Active, 4));
+        assert_eq!(receive("active", 5), None, "its permission has ended, as after a pause");
+        permit.extend(1);
+        assert_eq!(receive("standby", 4), None);
+        assert_eq!(receive("active", 3), None, "it was replaced");
+        assert_eq!(others.of(0, now).others, 0);
+        let sentence = receive("active", 4).unwrap();
+        assert!(
+            sentence.contains("another member of the group 'g' (process 7) is active, too, in epoch 4"),
+            "{sentence}"
+        );
+        assert_eq!(others.of(0, now).others, 1);
     }
 }

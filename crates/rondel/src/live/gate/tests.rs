@@ -1,9 +1,16 @@
-use std::sync::Mutex;
+mod grouped;
 
+use std::sync::Mutex;
+use std::time::Duration;
+
+use rondel_net::adapter::PublishError;
 use rondel_net::address::Address;
 use rondel_runtime::{Input, ManualClock, Options, SessionPlan, Specification, Stamp, TimeSource};
 
 use super::*;
+use crate::live::standby::election::MemberId;
+use crate::live::standby::state::{GroupHandle, GroupState};
+use crate::sinks::withheld::Permit;
 
 /// A publisher whose payloads a test reads, and which refuses them on request.
 #[derive(Default)]
@@ -37,6 +44,7 @@ struct Robot {
     gates: Box<Gates>,
     clock: Arc<ManualClock>,
     published: Arc<Published>,
+    group: Option<GateGroup>,
 }
 
 const SPEC: &str = "topic command { speed: float } topic scan { distance: float, id: int }
@@ -49,6 +57,22 @@ const SCAN: TopicId = TopicId(1);
 
 impl Robot {
     fn with(settings: impl FnOnce(&mut GateSettings)) -> Robot {
+        Robot::of(settings, None)
+    }
+
+    /// The same in a member of a group with a lease of two seconds, and the substitute 0.
+    fn member(settings: impl FnOnce(&mut GateSettings)) -> Robot {
+        let state = GroupState::new("g".to_owned(), MemberId(1), 0);
+        let (permit, handle) = (Arc::new(Permit::simulated(0)), GroupHandle::new(state));
+        let replaced = |gate: &mut GateSettings| {
+            gate.unless = vec![0];
+            gate.substitute = message(r#"{"speed":0}"#);
+            settings(gate);
+        };
+        Robot::of(replaced, Some(GateGroup { permit, lease: 2_000_000_000, handle }))
+    }
+
+    fn of(settings: impl FnOnce(&mut GateSettings), group: Option<GateGroup>) -> Robot {
         let spec = rondel_spec::parse(SPEC).spec.unwrap();
         let clock = Arc::new(ManualClock::default());
         let injected = Arc::clone(&clock) as Arc<dyn Clock>;
@@ -73,16 +97,43 @@ impl Robot {
         settings(&mut gate);
         let published = Arc::new(Published::default());
         let publishers = vec![Arc::clone(&published) as Arc<dyn Publisher>];
+        let networks = NetworkSettings::default();
         let gates =
-            Gates::with(&[gate], &spec, &NetworkSettings::default(), publishers, &mut session, &injected)
-                .unwrap();
-        Robot { session, gates, clock, published }
+            Gates::with(&[gate], &spec, &networks, publishers, &mut session, &injected, group.clone());
+        Robot { session, gates: gates.unwrap(), clock, published, group }
+    }
+
+    /// Sets the time in seconds.
+    fn set(&self, seconds: i64) -> Timestamp {
+        let at = Timestamp::from_nanos(seconds * 1_000_000_000);
+        self.clock.set(at);
+        if let Some(group) = &self.group {
+            group.permit.set_now(at.as_nanos());
+        }
+        at
+    }
+
+    /// Permits the member to publish until a time in seconds.
+    fn extend(&self, seconds: i64) {
+        self.group.as_ref().unwrap().permit.extend(seconds * 1_000_000_000);
+    }
+
+    /// Receives a sign of the active member at a time in seconds.
+    fn sign(&self, seconds: i64) {
+        self.set(seconds);
+        self.group.as_ref().unwrap().permit.set_published(None);
+    }
+
+    /// Lets the member take over at a time in seconds.
+    fn take_over(&mut self, seconds: i64, epoch: u64) {
+        self.set(seconds);
+        self.extend(1_000);
+        self.gates.take_over(epoch, true);
     }
 
     /// Receives a message at a time in seconds, as the pipeline does.
     fn receive(&mut self, topic: TopicId, seconds: i64, payload: &str) {
-        let at = Timestamp::from_nanos(seconds * 1_000_000_000);
-        self.clock.set(at);
+        let at = self.set(seconds);
         let before = self.session.events();
         let stamp = Stamp { arrival: Some(at), ..Stamp::default() };
         let _ = self.session.push(topic, stamp, payload.as_bytes());

@@ -42,6 +42,22 @@ impl State {
         self.notices.take(changes.into_iter(), &mut self.sinks.stdout);
     }
 
+    /// Lets gates publish from now on, in an epoch of the group.
+    pub(super) fn take_over_gates(&mut self, epoch: u64) {
+        let Some(gates) = &mut self.gates else { return };
+        gates.take_over(epoch, self.traffic.first.is_some());
+        if gates.has_changes() {
+            self.report_gates();
+        }
+    }
+
+    /// Lets gates publish nothing until they take over.
+    pub(super) fn stop_gates(&mut self) {
+        if let Some(gates) = &mut self.gates {
+            gates.stop_publishing();
+        }
+    }
+
     /// Shows the state of the gates in diagnostics.
     pub(super) fn show_gates(&mut self) {
         if let Some(gates) = &self.gates {

@@ -180,6 +180,11 @@ impl State {
         if self.traffic.first.is_none() {
             // The clock is not read again before the end: that costs more than a step.
             self.traffic.first = samples.first().map(Sample::arrival);
+            if self.traffic.first.is_some()
+                && let Some(gates) = &mut self.gates
+            {
+                gates.note_first();
+            }
         }
     }
 

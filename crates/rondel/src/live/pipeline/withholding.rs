@@ -1,4 +1,4 @@
-//! A pipeline of a member of a group, whose verdicts are withheld while it is a standby.
+//! A pipeline of a member of a group, whose verdicts and gates are withheld while it is a standby.
 
 use std::time::Duration;
 
@@ -13,16 +13,23 @@ impl Pipeline {
         let Some(mut state) = self.state_within(limit) else { return false };
         self.flush(&mut state);
         state.sinks.stop_publishing();
+        state.stop_gates();
         if self.batches() {
             state.release();
         }
         true
     }
 
-    /// Begins to publish in an epoch: first the withheld verdicts, by calls of [`Pipeline::publish_withheld`]. Returns their
-    /// number; `None` if the evaluating thread holds the lock for longer than `limit`.
+    /// Begins to publish in an epoch: gates, and first the withheld verdicts, by calls of [`Pipeline::publish_withheld`].
+    /// Returns their number; `None` if the evaluating thread holds the lock for longer than `limit`.
     pub fn begin_publishing(&self, epoch: u64, limit: Duration) -> Option<usize> {
-        self.state_within(limit).map(|mut state| state.sinks.begin_publishing(epoch))
+        let mut state = self.state_within(limit)?;
+        if state.gates.is_some() {
+            // Gates take over in the state after all messages so far.
+            self.flush(&mut state);
+            state.take_over_gates(epoch);
+        }
+        Some(state.sinks.begin_publishing(epoch))
     }
 
     /// Publishes up to `most` withheld verdicts. Returns whether there may be more; `None` if the evaluating thread holds the

@@ -15,7 +15,7 @@ use super::subscriber::{SubscribedTopic, Subscriber, comes_back};
 use super::{Options, Running};
 use crate::deployment::{Address, Deployment, Durability};
 use crate::live::acting;
-use crate::live::gate::{self, Gates};
+use crate::live::gate::{self, GateGroup, Gates};
 use crate::live::group::{GroupStates, KeptStates};
 use crate::live::health::{Attendants, Described, Health};
 use crate::live::listener::Listener;
@@ -91,7 +91,11 @@ impl Running {
             queues,
             publishers: mut addressed,
         } = opened;
-        let gates = Gates::open(deployment, &networks, &mut session, &clock)?;
+        let group = deployment.group.as_ref().map(|group| {
+            let (permit, lease) = (Arc::new(Permit::default()), standby::lease(group));
+            GateGroup { permit, lease, handle: standby::begin(group) }
+        });
+        let gates = Gates::open(deployment, &networks, &mut session, &clock, group.clone())?;
         if let Some(gates) = &gates {
             gates.add_drops(&undelivered);
             let own = gates.publishers().map(|(to, publisher)| (to.to_owned(), Arc::downgrade(publisher)));
@@ -123,12 +127,10 @@ impl Running {
             feed.continue_from(&session.summary());
         }
         all_sinks.send_to(feed);
-        let group = deployment.group.as_ref().map(|group| {
-            let permit = Arc::new(Permit::default());
-            all_sinks.join_group(Arc::clone(&permit), standby::lease(group));
-            (permit, standby::begin(group))
-        });
-        let standby = group.as_ref().map(|(_, handle)| handle.clone());
+        if let Some(group) = &group {
+            all_sinks.join_group(Arc::clone(&group.permit), group.lease);
+        }
+        let standby = group.as_ref().map(|group| group.handle.clone());
         let driven = destinations.handles();
         let own = Arc::new(Own::default());
         let topics = subscribed_topics(deployment, plan);
@@ -196,7 +198,7 @@ impl Running {
         .map_err(no_thread)?;
         let slots: Vec<TopicId> = subscriber.topics.iter().map(|topic| topic.slot).collect();
         let senders = addressed.iter().map(|(_, publisher)| Weak::clone(publisher)).collect();
-        let joining = group.map(|(permit, handle)| {
+        let joining = group.map(|GateGroup { permit, handle, .. }| {
             let (pipeline, slots) = (Arc::downgrade(&pipeline), slots.clone());
             Joining { pipeline, permit, senders, slots, resumes, handle }
         });

@@ -13,6 +13,7 @@ use super::member::{Event, Shared, Worker};
 use super::message::{About, Message};
 use super::state::{GroupHandle, GroupState};
 use super::surroundings::Surroundings;
+use crate::live::gate::{Permission, Scope};
 use crate::live::pipeline::Unresponsive;
 use crate::sinks::withheld::{Permit, Withheld};
 
@@ -48,7 +49,7 @@ struct Faults {
     kills: bool,
 }
 
-/// A published verdict.
+/// A published verdict, or a message that a gate has passed on: each message is evaluated, with one verdict.
 struct Published {
     at: Nanos,
     verdict: u64,
@@ -66,18 +67,21 @@ fn time_of(verdict: u64) -> Timestamp {
 struct Simulated {
     permit: Arc<Permit>,
     withheld: Withheld<u64>,
+    /// The permission of its gate.
+    gate: Permission,
     /// Number of the next verdict, and its delay.
     verdict: u64,
     delay: Nanos,
     id: u64,
     prefer: i64,
-    /// Signs and verdicts on their way out.
+    /// Signs, verdicts and messages of the gate on their way out.
     signs: Vec<(Nanos, Sign)>,
     published: Vec<Published>,
+    passed: Vec<Published>,
 }
 
 impl Simulated {
-    /// Publishes or withholds the verdicts that are due.
+    /// Evaluates the messages that are due: publishes or withholds their verdicts, and lets the gate pass them on.
     fn evaluate(&mut self) {
         while self.verdict as Nanos * VERDICT + self.delay <= self.permit.now() {
             let verdict = self.verdict;
@@ -87,14 +91,21 @@ impl Simulated {
             } else {
                 self.publish(&[verdict]);
             }
+            if self.gate.scope() == Scope::Everything {
+                self.passed.push(self.published_now(verdict));
+            }
         }
     }
 
-    fn publish(&mut self, verdicts: &[u64]) {
+    fn published_now(&self, verdict: u64) -> Published {
         let order = (self.withheld.epoch(), self.prefer, Reverse(self.id));
+        Published { at: self.permit.now(), verdict, by: self.id, order }
+    }
+
+    fn publish(&mut self, verdicts: &[u64]) {
         for &verdict in verdicts {
             self.withheld.note(time_of(verdict));
-            self.published.push(Published { at: self.permit.now(), verdict, by: self.id, order });
+            self.published.push(self.published_now(verdict));
         }
         self.withheld.show_position();
     }
@@ -109,6 +120,7 @@ impl Surroundings for Simulated {
     fn flush(&mut self) {}
 
     fn begin_publishing(&mut self, epoch: u64, _: Duration) -> Option<usize> {
+        self.gate.begin();
         Some(self.withheld.begin(epoch))
     }
 
@@ -123,6 +135,7 @@ impl Surroundings for Simulated {
     fn stop_publishing(&mut self, _: Duration) {
         self.evaluate();
         self.withheld.stop();
+        self.gate.stop();
     }
 
     fn first_received(&mut self, _: Duration) -> Option<Result<Option<Timestamp>, Unresponsive>> {
@@ -160,12 +173,14 @@ impl Node {
         let outside = Simulated {
             permit: Arc::clone(&permit),
             withheld: Withheld::new(Arc::clone(&permit), LEASE),
+            gate: Permission::of_member(Arc::clone(&permit), LEASE),
             verdict: 0,
             delay: random.int(6),
             id,
             prefer,
             signs: Vec::new(),
             published: Vec::new(),
+            passed: Vec::new(),
         };
         let handle = GroupHandle::new(GroupState::new("g".to_owned(), member, 0));
         let shared = Shared { permit: Arc::clone(&permit), handle, resumes: false };
@@ -203,6 +218,8 @@ struct World {
     /// Ends of the interruptions of links, by sender and receiver.
     cut: Vec<Vec<Nanos>>,
     published: Vec<Published>,
+    /// Messages that gates have passed on.
+    passed: Vec<Published>,
 }
 
 impl World {
@@ -210,7 +227,7 @@ impl World {
         let mut random = Random::new(seed);
         let nodes: Vec<Node> = (0..count).map(|id| Node::new(id, &mut random)).collect();
         let cut = vec![vec![0; nodes.len()]; nodes.len()];
-        World { random, faults, nodes, network: Vec::new(), cut, published: Vec::new() }
+        World { random, faults, nodes, network: Vec::new(), cut, published: Vec::new(), passed: Vec::new() }
     }
 
     fn run(mut self) -> World {
@@ -225,6 +242,7 @@ impl World {
                 if node.runs(now) {
                     node.run(now, evaluates_first);
                     self.published.append(&mut node.worker.outside.published);
+                    self.passed.append(&mut node.worker.outside.passed);
                 }
             }
             self.send();
@@ -309,6 +327,17 @@ impl World {
         longest
     }
 
+    /// Checks that each message was passed on at most once, and by no member that another one had replaced.
+    fn check_gates(&self) {
+        let mut messages = BTreeSet::new();
+        let mut last = None;
+        for Published { at, verdict: message, by, order } in &self.passed {
+            assert!(messages.insert(message), "{message} was passed on a second time, by {by} at {at}");
+            assert!(last <= Some(order), "{by} passed {message} on at {at}, though it was replaced");
+            last = Some(order);
+        }
+    }
+
     fn check(&self) {
         let is_active = |node: &&Node| node.is_alive && node.worker.election.role() == Role::Active;
         assert_eq!(self.nodes.iter().filter(is_active).count(), 1, "one is active at the end");
@@ -318,6 +347,12 @@ impl World {
         let last = ((END - 2 * LEASE) / VERDICT) as u64;
         let missing: Vec<u64> = (0..last).filter(|verdict| !published.contains(verdict)).collect();
         assert!(missing.is_empty(), "missing: {missing:?}");
+        // A gate passes messages on one lease after the last take-over.
+        let first = ((STABLE + 2 * LEASE) / VERDICT) as u64;
+        let passed = self.passed.iter().map(|passed| passed.verdict);
+        let mut passed: Vec<u64> = passed.filter(|message| (first..last).contains(message)).collect();
+        passed.sort_unstable();
+        assert_eq!(passed, (first..last).collect::<Vec<_>>(), "each message passes once");
     }
 }
 
@@ -330,6 +365,7 @@ fn one_member_publishes_whatever_stands_still_or_is_killed() {
         // One of two that claim at once stops as soon as it has received the sign of the other.
         let overlap = world.overlap();
         assert!(overlap <= 2 * DELAY, "two members published for {overlap} of a lease of {LEASE}");
+        world.check_gates();
     }
 }
 

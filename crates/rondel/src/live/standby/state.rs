@@ -38,7 +38,7 @@ pub struct GroupState {
 
 impl GroupState {
     /// The state of a member that has just begun.
-    pub(super) fn new(group: String, member: MemberId, since: i64) -> GroupState {
+    pub(in crate::live) fn new(group: String, member: MemberId, since: i64) -> GroupState {
         GroupState {
             group,
             member,
@@ -116,7 +116,7 @@ impl GroupHandle {
     }
 
     /// Changes the state.
-    pub(super) fn change(&self, change: impl FnOnce(&mut GroupState)) {
+    pub(in crate::live) fn change(&self, change: impl FnOnce(&mut GroupState)) {
         change(&mut self.lock());
     }
 

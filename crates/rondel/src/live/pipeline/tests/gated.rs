@@ -4,10 +4,18 @@ use rondel_net::networks::NetworkSettings;
 
 use super::*;
 use crate::deployment::{Address, GateSettings, Message, Substitute, WhenBlind};
-use crate::live::gate::Gates;
+use crate::live::gate::{GateGroup, Gates};
+use crate::live::standby::election::MemberId;
+use crate::live::standby::state::{GroupHandle, GroupState};
+use crate::sinks::withheld::Permit;
 
 /// A pipeline with a gate that is closed unless a message came within two seconds, and what it passes on.
 fn gated(clock: &Arc<ManualClock>) -> (Pipeline, mpsc::Receiver<String>) {
+    gated_in(None, clock)
+}
+
+/// The same in a member of a group, if it is given.
+fn gated_in(group: Option<GateGroup>, clock: &Arc<ManualClock>) -> (Pipeline, mpsc::Receiver<String>) {
     let injected = Arc::clone(clock) as Arc<dyn Clock>;
     let spec = alive(TimeModel::Dense, 2000);
     let options = Options { inputs: vec![input()], clock: Arc::clone(&injected), ..Options::default() };
@@ -27,15 +35,20 @@ fn gated(clock: &Arc<ManualClock>) -> (Pipeline, mpsc::Receiver<String>) {
         ends_with_substitute: true,
     };
     let networks = NetworkSettings::default();
-    let gates = Gates::with(&[gate], &spec, &networks, vec![publisher], &mut session, &injected);
+    let gates =
+        Gates::with(&[gate], &spec, &networks, vec![publisher], &mut session, &injected, group.clone());
     let stdout = Console::new(Duration::from_secs(3), None);
     let writer = VerdictWriter::new(plan.properties(), Format::Json, false);
+    let mut sinks = Sinks::new(vec![Vec::new()], writer, stdout);
+    if let Some(group) = &group {
+        sinks.join_group(Arc::clone(&group.permit), group.lease);
+    }
     let pipeline = Pipeline::new(Parts {
         session,
         clock: injected,
         simulated: None,
         topics: vec!["beat".into()],
-        sinks: Sinks::new(vec![Vec::new()], writer, stdout),
+        sinks,
         released: Vec::new(),
         notices: Vec::new(),
         gates,
@@ -80,4 +93,36 @@ fn unread_message_does_not_pass() {
     assert_eq!(passed.try_recv(), Ok(r#"{"t": 5}"#.into()));
     beat(&pipeline, "no JSON");
     assert_eq!(passed.try_iter().collect::<Vec<_>>(), ["stop"]);
+}
+
+#[test]
+fn member_of_a_group_passes_messages_on_while_it_is_active() {
+    let clock = Arc::new(ManualClock::default());
+    let (permit, lease) = (Arc::new(Permit::simulated(0)), 90);
+    let handle = GroupHandle::new(GroupState::new("g".to_owned(), MemberId(1), 0));
+    let group = GateGroup { permit: Arc::clone(&permit), lease, handle };
+    let (pipeline, passed) = gated_in(Some(group), &clock);
+    let all = || passed.try_iter().collect::<Vec<_>>();
+    beat(&pipeline, r#"{"t": 5}"#);
+    assert!(all().is_empty(), "it is no member's turn yet");
+    permit.extend(1_000);
+    assert!(pipeline.begin_publishing(2, Duration::ZERO).is_some());
+    beat(&pipeline, r#"{"t": 6}"#);
+    assert!(all().is_empty());
+    permit.set_now(90);
+    beat(&pipeline, r#"{"t": 7}"#);
+    assert_eq!(all(), [r#"{"t": 7}"#]);
+    assert!(pipeline.stop_publishing(Duration::ZERO));
+    beat(&pipeline, r#"{"t": 8}"#);
+    clock.set(Timestamp::from_nanos(2_500_000_000));
+    pipeline.state().poll();
+    assert!(all().is_empty(), "neither a message nor the substitute for silence");
+    permit.set_now(200);
+    assert!(pipeline.begin_publishing(3, Duration::ZERO).is_some());
+    assert_eq!(all(), ["stop"], "it was closed while another member was active");
+    permit.set_now(1_000);
+    beat(&pipeline, r#"{"t": 20}"#);
+    assert!(all().is_empty() && permit.take_lapsed(), "the permission has ended");
+    let counts = pipeline.gates()[0].counts;
+    assert_eq!((counts.forwarded, counts.withheld), (1, 4));
 }
