@@ -14,7 +14,7 @@ use crate::json::{Meaning, characters, text_time};
 use crate::plain::decimal;
 pub(crate) use condition::is_of_number;
 use condition::{holds, is_one_of, is_other, is_unknown};
-pub use refused::{NoNumber, Refused};
+pub use refused::{FirstMistyped, NoNumber, Refused};
 pub(crate) use scalar::{Scalar, float_nanos, instant, is_exact, is_integer, span, sum};
 use scalar::{is_null, shown};
 pub(crate) use target::{Target, elements_target};
@@ -29,8 +29,10 @@ pub(crate) struct Sink<'w> {
     pub(crate) time: Option<Timestamp>,
     /// Number of values of another type than is read, or out of its range.
     pub(crate) mistyped: u64,
-    /// Column of the first of them.
-    pub(crate) first_mistyped: Option<Slot>,
+    /// Column of the first of them, and its offset in the message.
+    first_mistyped: Option<(Slot, usize)>,
+    /// Offset of the value that is written, if the decoder sets it.
+    pub(crate) at: usize,
     /// Number of NaN values that are read.
     pub(crate) not_numbers: u64,
     /// Column of an integer beyond the signed 64-bit range, or of one that a double rounds.
@@ -69,6 +71,7 @@ impl<'w> Sink<'w> {
             time: None,
             mistyped: 0,
             first_mistyped: None,
+            at: 0,
             not_numbers: 0,
             left_out: 0,
             large: None,
@@ -91,7 +94,11 @@ impl<'w> Sink<'w> {
         if let Some(time) = self.time {
             self.block.set_time(self.row, time);
         }
-        let Sink { mistyped, first_mistyped: first, not_numbers, left_out, large, no_number, .. } = self;
+        let Sink { mistyped, not_numbers, left_out, large, no_number, .. } = self;
+        let first = self.first_mistyped.map(|(slot, at)| {
+            let time = self.block.time(self.row);
+            FirstMistyped { slot, time, offset: Some(at) }
+        });
         refused.add(Refused { mistyped, first, not_numbers, left_out, large, no_number: None });
         refused.add_text(no_number);
         Ok(())
@@ -307,7 +314,7 @@ impl<'w> Sink<'w> {
     pub(crate) fn count_mistyped(&mut self, slot: Slot, count: u64) {
         self.mistyped += count;
         if count > 0 {
-            self.first_mistyped.get_or_insert(slot);
+            self.first_mistyped.get_or_insert((slot, self.at));
         }
     }
 

@@ -25,7 +25,7 @@ use rondel_event::{TimeUnit, Timestamp};
 
 use crate::compressed;
 use crate::recording::{
-    Progress, RecordedMessage, RecordedTopic, Recording, RecordingError, Selection, WantedField,
+    Progress, RecordedMessage, RecordedTopic, Recording, RecordingError, Selection, WantedField, shown,
 };
 use columns::{Columns, ColumnsError, Shape, TimeColumns};
 use input::{Rows, Unreadable};
@@ -479,6 +479,15 @@ impl Recording for TableRecording {
             sequence: 0,
             payload: &self.payload,
         })
+    }
+
+    fn place(&self, _offset: Option<usize>) -> Option<String> {
+        #[cfg(feature = "parquet")]
+        if let Rows::Parquet(rows) = &self.rows {
+            return Some(format!("{}, row {}", shown(&self.path), rows.number()));
+        }
+        let line = self.row.position()?.line();
+        Some(format!("{}:{line}", shown(&self.path)))
     }
 
     fn span(&self) -> Option<(Timestamp, Timestamp)> {

@@ -58,6 +58,7 @@ impl<'m> Walk<'m, '_> {
 
     #[inline(always)]
     fn scalar(&mut self, node: &Node, scalar: Scalar<'_>, start: usize) -> Parsed<()> {
+        self.sink.at = start;
         for target in &node.targets {
             let is_epoch = self.reader.is_epoch && target.is_time();
             let scalar = if is_epoch { since_1970(scalar) } else { scalar };
@@ -78,6 +79,7 @@ impl<'m> Walk<'m, '_> {
         } else {
             self.members::<F>(&node.keys, count, depth)?;
         }
+        self.sink.at = start;
         for target in &node.targets {
             let value = if target.is_time() { self.seconds_and_nanos::<F>(start) } else { Scalar::Other };
             self.sink.write(target, value).map_err(|kind| Fault::new(start, kind))?;
@@ -247,6 +249,7 @@ impl<'m> Walk<'m, '_> {
         if depth >= MAX_DEPTH {
             return Err(Fault::new(start, MessageErrorKind::TooDeep));
         }
+        self.sink.at = start;
         if !node.not_in_array.is_empty() {
             self.lack(&node.not_in_array, false, start)?;
         }
@@ -258,7 +261,7 @@ impl<'m> Walk<'m, '_> {
         let mut left_out = 0;
         for test in &node.tests {
             self.reader.at = body;
-            let (elements, without) = self.test::<F>(test, count, depth)?;
+            let (elements, without) = self.test::<F>(test, count, start, depth)?;
             passed = Some(elements);
             left_out = left_out.max(without);
         }
@@ -283,6 +286,7 @@ impl<'m> Walk<'m, '_> {
             self.value::<F>(below, depth + 1).map_err(|fault| fault.in_element(index))?;
         }
         self.reader.at = end;
+        self.sink.at = start;
         for target in &node.targets {
             match target {
                 Target::Length(column, Some(Countable::Text)) => self.sink.refuse(Slot::Int(*column), true),
@@ -342,8 +346,14 @@ impl<'m> Walk<'m, '_> {
         }
     }
 
-    /// Tests every element. Returns the number of elements, and of those omitted.
-    fn test<F: Format>(&mut self, test: &ElementTest, count: Option<u64>, depth: u32) -> Parsed<(u64, u64)> {
+    /// Tests every element of the array at `start`. Returns the number of elements, and of those omitted.
+    fn test<F: Format>(
+        &mut self,
+        test: &ElementTest,
+        count: Option<u64>,
+        start: usize,
+        depth: u32,
+    ) -> Parsed<(u64, u64)> {
         let mut passed = 0;
         let (is_measure, mut measured) = (test.quantifier.is_measure(), Measured::NOTHING);
         let (single, mut tested) = (test.alternatives.single(), Tested::default());
@@ -375,6 +385,7 @@ impl<'m> Walk<'m, '_> {
             self.sink.seen = None;
             return Ok((passed, 0));
         }
+        self.sink.at = start;
         self.sink.count_mistyped(slot, u64::from(has_other));
         Ok((passed, self.sink.elements(slot, quantifier, &measured, &tested)))
     }
