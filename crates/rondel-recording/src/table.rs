@@ -12,6 +12,7 @@ mod layout;
 mod long;
 #[cfg(feature = "parquet")]
 mod parquet;
+mod survey;
 mod times;
 
 #[cfg(feature = "parquet")]
@@ -116,7 +117,7 @@ impl TableRecording {
             None => None,
         };
         columns.take(&mut rows, options);
-        let input::Ends { first, last } = columns.ends(source, options)?;
+        let survey::Ends { first, last } = columns.ends(source, options)?;
         let (names, layouts) = named(source, &columns, options)?;
         let time_field = options.time.filter(|_| columns.is_chosen);
         let topic = |(name, messages): (String, Option<u64>)| RecordedTopic {
@@ -344,13 +345,13 @@ impl Columns {
         &mut self,
         source: input::Source<'_>,
         options: &TableOptions<'_>,
-    ) -> Result<input::Ends, RecordingError> {
+    ) -> Result<survey::Ends, RecordingError> {
         let is_chosen = self.is_chosen;
-        let mut ends = input::ends(source, self.time)?;
+        let mut ends = survey::ends(source, self.time)?;
         // A time with a date needs no separate one.
         if let Some(of) = self.time.as_mut().filter(|of| of.date.is_some() && !is_chosen) {
             let alone = TimeColumns { date: None, ..*of };
-            let own = input::ends(source, Some(alone))?;
+            let own = survey::ends(source, Some(alone))?;
             let is_of_day = own.first.as_deref().is_none_or(is_time_of_day);
             if !is_of_day && options.time_format.is_none() {
                 (*of, ends) = (alone, own);
@@ -377,15 +378,15 @@ fn named(
             (vec![(name.to_owned(), None)], Vec::new())
         }
         Shape::ByCell(column) => (
-            input::names(source, column).map_err(|error| match error {
-                input::Unread::Failed(error) => error,
-                input::Unread::TooMany(most) => refused(format!(
+            survey::names(source, column).map_err(|error| match error {
+                survey::Unread::Failed(error) => error,
+                survey::Unread::TooMany(most) => refused(format!(
                     "its column `topic` has more than {most} names; choose a topic for all rows with --topic"
                 )),
             })?,
             Vec::new(),
         ),
-        Shape::ByColumn => (Vec::new(), input::sample(source)?),
+        Shape::ByColumn => (Vec::new(), survey::sample(source)?),
     };
     let (names, layouts) = match columns.shape {
         Shape::ByColumn => {
