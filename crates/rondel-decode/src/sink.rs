@@ -1,19 +1,20 @@
 //! Writes the values of a message to the slots of a row.
 
 mod condition;
+mod elements;
 mod refused;
 mod scalar;
 mod target;
 
-use rondel_event::{Block, Countable, Quantifier, Slot, Test, TimeUnit, Timestamp, TopicId};
+use rondel_event::{Block, Countable, Slot, Test, TimeUnit, Timestamp, TopicId};
 
-use crate::elements::{Measurand, Measured, Seen, Tested, Witness};
+use crate::elements::{Measurand, Seen};
 use crate::error::{MessageError, MessageErrorKind, Parsed};
-use crate::fields::Alternatives;
 use crate::json::{Meaning, characters, text_time};
 use crate::plain::decimal;
 pub(crate) use condition::is_of_number;
 use condition::{holds, is_one_of, is_other, is_unknown};
+pub(crate) use elements::ElementTest;
 pub use refused::{FirstMistyped, NoNumber, Refused};
 pub(crate) use scalar::{Scalar, float_nanos, instant, is_exact, is_integer, span, sum};
 use scalar::{is_null, shown};
@@ -243,57 +244,6 @@ impl<'w> Sink<'w> {
         for slot in optional {
             // A written value stays valid.
             self.block.mark_present(*slot, 1 << self.row);
-        }
-    }
-
-    /// Writes the value of a measure or a quantifier. Returns the number of omitted elements.
-    pub(crate) fn elements(
-        &mut self,
-        slot: Slot,
-        quantifier: Quantifier,
-        measured: &Measured,
-        tested: &Tested,
-    ) -> u64 {
-        if quantifier.is_measure() {
-            let lacking = measured.write(self.block, self.row, slot, quantifier);
-            self.count_mistyped(slot, lacking.mistyped);
-            self.not_numbers += lacking.not_numbers;
-            measured.left_out(quantifier)
-        } else {
-            self.not_numbers += tested.write(self.block, self.row, slot, quantifier);
-            tested.left_out
-        }
-    }
-
-    /// Begins the search for the deciding element, if the slot is one of texts.
-    pub(crate) fn begin_witness(&mut self, slot: Slot, quantifier: Quantifier) -> Option<Witness> {
-        let is_wanted = matches!(slot, Slot::String(_));
-        if is_wanted {
-            self.block.set_invalid(slot, self.row);
-            self.seen = Some(Box::default());
-        }
-        is_wanted.then(|| Witness::new(quantifier))
-    }
-
-    /// Adds the current element, and writes it if it decides.
-    pub(crate) fn witness(
-        &mut self,
-        witness: &mut Witness,
-        slot: Slot,
-        quantifier: Quantifier,
-        alternatives: &Alternatives,
-        names: &[Box<str>],
-    ) {
-        let seen = self.seen.as_mut().map_or_else(Vec::new, |seen| std::mem::take(&mut **seen));
-        let text = if quantifier.is_measure() {
-            witness.measure(self.element)
-        } else {
-            let is_met = alternatives.hold(self.met);
-            let may_meet = self.unknown != 0 && alternatives.hold(self.met | self.unknown);
-            witness.test((is_met || !may_meet).then_some(is_met), names, &seen)
-        };
-        if let (Some(text), Slot::String(column)) = (text, slot) {
-            self.block.set_string(column, self.row, &text);
         }
     }
 

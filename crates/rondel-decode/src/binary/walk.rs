@@ -2,12 +2,11 @@
 
 use rondel_event::{Countable, Slot};
 
-use super::plan::{ElementTest, Key, NamedElement, Node, Parallel, head};
+use super::plan::{Key, NamedElement, Node, Parallel, head};
 use super::{Format, Reader, Token};
-use crate::elements::{Measurand, Measured, Tested};
 use crate::error::{Fault, MessageErrorKind, Parsed};
 use crate::json::MAX_DEPTH;
-use crate::sink::{Scalar, Sink, Target, float_nanos, instant, span, sum};
+use crate::sink::{ElementTest, Scalar, Sink, Target, float_nanos, instant, span, sum};
 
 const NS_PER_S: i64 = 1_000_000_000;
 
@@ -349,45 +348,27 @@ impl<'m> Walk<'m, '_> {
     /// Tests every element of the array at `start`. Returns the number of elements, and of those omitted.
     fn test<F: Format>(
         &mut self,
-        test: &ElementTest,
+        test: &ElementTest<Node>,
         count: Option<u64>,
         start: usize,
         depth: u32,
     ) -> Parsed<(u64, u64)> {
         let mut passed = 0;
-        let (is_measure, mut measured) = (test.quantifier.is_measure(), Measured::NOTHING);
-        let (single, mut tested) = (test.alternatives.single(), Tested::default());
-        self.sink.has_other = false;
-        let mut has_other = false;
-        let (slot, quantifier) = (test.slot, test.quantifier);
-        let mut witness = self.sink.begin_witness(slot, quantifier);
+        let mut all = self.sink.begin_elements(test);
         loop {
             match count {
                 Some(count) if passed == count => break,
                 None if F::end(&mut self.reader) => break,
                 _ => {}
             }
-            (self.sink.met, self.sink.unknown, self.sink.element) = (0, 0, Measurand::Other);
-            self.value::<F>(&test.node, depth + 1).map_err(|fault| fault.in_element(passed))?;
-            if let Some(witness) = &mut witness {
-                self.sink.witness(witness, slot, quantifier, &test.alternatives, &test.names);
-                self.sink.has_other = false;
-            } else if is_measure {
-                measured.add(self.sink.element);
-            } else {
-                let is_met = tested.add(&test.alternatives, single, self.sink.met, self.sink.unknown);
-                has_other |= self.sink.has_other && !is_met;
-                self.sink.has_other = false;
-            }
+            self.sink.begin_element();
+            self.value::<F>(&test.element, depth + 1).map_err(|fault| fault.in_element(passed))?;
+            self.sink.end_element(test, &mut all);
             passed += 1;
         }
-        if witness.is_some() {
-            self.sink.seen = None;
-            return Ok((passed, 0));
-        }
         self.sink.at = start;
-        self.sink.count_mistyped(slot, u64::from(has_other));
-        Ok((passed, self.sink.elements(slot, quantifier, &measured, &tested)))
+        self.sink.count_mistyped(test.slot, u64::from(all.has_other));
+        Ok((passed, self.sink.end_elements(test, &all)))
     }
 
     /// Skips the parts of an array (one value each) or map (two values each). Returns their number.
