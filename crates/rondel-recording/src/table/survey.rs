@@ -7,8 +7,11 @@ use std::path::Path;
 
 use csv::ByteRecord;
 
-use super::columns::TimeColumns;
+use super::TableOptions;
+use super::columns::{Columns, Shape, TimeColumns};
 use super::input::{Opened, Rows, Source, Unreadable};
+use super::layout::Layout;
+use super::times::is_time_of_day;
 use crate::compressed;
 use crate::reader::MAX_LINE;
 use crate::recording::RecordingError;
@@ -20,14 +23,77 @@ const END: u64 = 64 << 10;
 /// Maximum number of topics of a table.
 const TOPICS: usize = 1 << 16;
 
+/// A topic with the number of its messages, if known.
+type Named = (String, Option<u64>);
+
+/// Returns the topics of a table, and the number of messages of each.
+pub(super) fn named(
+    source: Source<'_>,
+    columns: &Columns,
+    options: &TableOptions<'_>,
+) -> Result<(Vec<Named>, Vec<Layout>), RecordingError> {
+    let refused = |reason: String| RecordingError::Form { path: source.path.to_owned(), reason };
+    let stem = compressed::stem(source.path);
+    let (names, sample) = match columns.shape {
+        Shape::One => {
+            let name = options.topic.or(options.only_topic).unwrap_or(&stem);
+            (vec![(name.to_owned(), None)], Vec::new())
+        }
+        Shape::ByCell(column) => (
+            names(source, column).map_err(|error| match error {
+                Unread::Failed(error) => error,
+                Unread::TooMany(most) => refused(format!(
+                    "its column `topic` has more than {most} names; choose a topic for all rows with --topic"
+                )),
+            })?,
+            Vec::new(),
+        ),
+        Shape::ByColumn => (Vec::new(), sample(source)?),
+    };
+    let (names, layouts) = match columns.shape {
+        Shape::ByColumn => {
+            let found = columns.topics(&sample, options.is_topic).map_err(refused)?;
+            found.into_iter().map(|(name, layout)| ((name, None), layout)).unzip()
+        }
+        _ => {
+            let layout = columns.layout().map_err(refused)?;
+            let layouts = vec![layout; names.len()];
+            (names, layouts)
+        }
+    };
+    Ok((names, layouts))
+}
+
+impl Columns {
+    /// Finds the first and the last time, and determines the columns with times.
+    pub(super) fn ends(
+        &mut self,
+        source: Source<'_>,
+        options: &TableOptions<'_>,
+    ) -> Result<Ends, RecordingError> {
+        let is_chosen = self.is_chosen;
+        let mut ends = self::ends(source, self.time)?;
+        // A time with a date needs no separate one.
+        if let Some(of) = self.time.as_mut().filter(|of| of.date.is_some() && !is_chosen) {
+            let alone = TimeColumns { date: None, ..*of };
+            let own = self::ends(source, Some(alone))?;
+            let is_of_day = own.first.as_deref().is_none_or(is_time_of_day);
+            if !is_of_day && options.time_format.is_none() {
+                (*of, ends) = (alone, own);
+            }
+        }
+        Ok(ends)
+    }
+}
+
 /// Reason why the topics of a table cannot be found.
-pub(super) enum Unread {
+enum Unread {
     Failed(RecordingError),
     TooMany(usize),
 }
 
 /// Returns the names in a column, in the order of their first rows, with their numbers of rows.
-pub(super) fn names(source: Source<'_>, column: usize) -> Result<Vec<(String, Option<u64>)>, Unread> {
+fn names(source: Source<'_>, column: usize) -> Result<Vec<(String, Option<u64>)>, Unread> {
     let mut rows = source.open().map_err(Unread::Failed)?.rows;
     let mut row = ByteRecord::new();
     let mut places: HashMap<Vec<u8>, usize> = HashMap::new();
@@ -79,7 +145,7 @@ pub(super) fn names(source: Source<'_>, column: usize) -> Result<Vec<(String, Op
 }
 
 /// Returns the first rows.
-pub(super) fn sample(source: Source<'_>) -> Result<Vec<ByteRecord>, RecordingError> {
+fn sample(source: Source<'_>) -> Result<Vec<ByteRecord>, RecordingError> {
     let mut rows = source.open()?.rows;
     let (mut found, mut row, mut size) = (Vec::new(), ByteRecord::new(), 0);
     while found.len() <= SAMPLE && size < MAX_LINE && matches!(rows.read(&mut row), Ok(true)) {
@@ -98,7 +164,7 @@ pub(super) struct Ends {
 }
 
 /// Finds the first and the last time of a table; the last one only if that needs no other rows.
-pub(super) fn ends(source: Source<'_>, columns: Option<TimeColumns>) -> Result<Ends, RecordingError> {
+fn ends(source: Source<'_>, columns: Option<TimeColumns>) -> Result<Ends, RecordingError> {
     let Some(columns) = columns else { return Ok(Ends::default()) };
     let Opened { mut rows, separator, size, .. } = source.open()?;
     let mut row = ByteRecord::new();
