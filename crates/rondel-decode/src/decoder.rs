@@ -15,7 +15,7 @@ use crate::json::{JsonDecoder, JsonError};
 use crate::plain::{PlainDecoder, Words};
 use crate::protobuf::ProtobufDecoder;
 use crate::senml::SenmlDecoder;
-use crate::sink::{NoNumber, Refused};
+use crate::sink::{FirstMistyped, NoNumber, Refused};
 use crate::sparkplug::SparkplugDecoder;
 use crate::tables::{TableDecoder, TooManyElements};
 use crate::xml::XmlDecoder;
@@ -321,9 +321,15 @@ impl Decoder {
         self.count(Refused::mistyped)
     }
 
-    /// Returns the slot of the first value of another type so far, where it is known.
-    pub fn first_mistyped(&self) -> Option<Slot> {
-        self.refused().first_mistyped()
+    /// Returns the first value of another type so far, where it is known; its offset in CBOR, MessagePack and XML.
+    pub fn first_mistyped(&self) -> Option<FirstMistyped> {
+        let first = self.refused().first_mistyped()?;
+        Some(match self {
+            Decoder::Binary(_) | Decoder::Xml(_) => first,
+            Decoder::Tables(decoder) => decoder.messages.first_mistyped()?,
+            // Offsets are those in a message that a decoder has converted, or not known.
+            _ => FirstMistyped { offset: None, ..first },
+        })
     }
 
     /// Returns of the first value of another type in a [table](rondel_event::Table) the column of the table, and the field

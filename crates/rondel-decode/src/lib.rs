@@ -52,7 +52,7 @@ pub use error::{MessageError, MessageErrorKind};
 pub use message::MessageWriter;
 pub use outline::{NamedConstant, Outline, Part};
 pub use parameters::Parameters;
-pub use sink::{NoNumber, Refused};
+pub use sink::{FirstMistyped, NoNumber, Refused};
 pub use tables::TooManyElements;
 pub use topic_writer::TopicWriter;
 

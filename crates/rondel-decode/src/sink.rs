@@ -1,20 +1,21 @@
 //! Writes the values of a message to the slots of a row.
 
 mod condition;
+mod elements;
 mod refused;
 mod scalar;
 mod target;
 
-use rondel_event::{Block, Countable, Quantifier, Slot, Test, TimeUnit, Timestamp, TopicId};
+use rondel_event::{Block, Countable, Slot, Test, TimeUnit, Timestamp, TopicId};
 
-use crate::elements::{Measurand, Measured, Seen, Tested, Witness};
+use crate::elements::{Measurand, Seen};
 use crate::error::{MessageError, MessageErrorKind, Parsed};
-use crate::fields::Alternatives;
 use crate::json::{Meaning, characters, text_time};
 use crate::plain::decimal;
 pub(crate) use condition::is_of_number;
 use condition::{holds, is_one_of, is_other, is_unknown};
-pub use refused::{NoNumber, Refused};
+pub(crate) use elements::ElementTest;
+pub use refused::{FirstMistyped, NoNumber, Refused};
 pub(crate) use scalar::{Scalar, float_nanos, instant, is_exact, is_integer, span, sum};
 use scalar::{is_null, shown};
 pub(crate) use target::{Target, elements_target};
@@ -29,8 +30,10 @@ pub(crate) struct Sink<'w> {
     pub(crate) time: Option<Timestamp>,
     /// Number of values of another type than is read, or out of its range.
     pub(crate) mistyped: u64,
-    /// Column of the first of them.
-    pub(crate) first_mistyped: Option<Slot>,
+    /// Column of the first of them, and its offset in the message.
+    first_mistyped: Option<(Slot, usize)>,
+    /// Offset of the value that is written, if the decoder sets it.
+    pub(crate) at: usize,
     /// Number of NaN values that are read.
     pub(crate) not_numbers: u64,
     /// Column of an integer beyond the signed 64-bit range, or of one that a double rounds.
@@ -69,6 +72,7 @@ impl<'w> Sink<'w> {
             time: None,
             mistyped: 0,
             first_mistyped: None,
+            at: 0,
             not_numbers: 0,
             left_out: 0,
             large: None,
@@ -91,7 +95,11 @@ impl<'w> Sink<'w> {
         if let Some(time) = self.time {
             self.block.set_time(self.row, time);
         }
-        let Sink { mistyped, first_mistyped: first, not_numbers, left_out, large, no_number, .. } = self;
+        let Sink { mistyped, not_numbers, left_out, large, no_number, .. } = self;
+        let first = self.first_mistyped.map(|(slot, at)| {
+            let time = self.block.time(self.row);
+            FirstMistyped { slot, time, offset: Some(at) }
+        });
         refused.add(Refused { mistyped, first, not_numbers, left_out, large, no_number: None });
         refused.add_text(no_number);
         Ok(())
@@ -239,57 +247,6 @@ impl<'w> Sink<'w> {
         }
     }
 
-    /// Writes the value of a measure or a quantifier. Returns the number of omitted elements.
-    pub(crate) fn elements(
-        &mut self,
-        slot: Slot,
-        quantifier: Quantifier,
-        measured: &Measured,
-        tested: &Tested,
-    ) -> u64 {
-        if quantifier.is_measure() {
-            let lacking = measured.write(self.block, self.row, slot, quantifier);
-            self.count_mistyped(slot, lacking.mistyped);
-            self.not_numbers += lacking.not_numbers;
-            measured.left_out(quantifier)
-        } else {
-            self.not_numbers += tested.write(self.block, self.row, slot, quantifier);
-            tested.left_out
-        }
-    }
-
-    /// Begins the search for the deciding element, if the slot is one of texts.
-    pub(crate) fn begin_witness(&mut self, slot: Slot, quantifier: Quantifier) -> Option<Witness> {
-        let is_wanted = matches!(slot, Slot::String(_));
-        if is_wanted {
-            self.block.set_invalid(slot, self.row);
-            self.seen = Some(Box::default());
-        }
-        is_wanted.then(|| Witness::new(quantifier))
-    }
-
-    /// Adds the current element, and writes it if it decides.
-    pub(crate) fn witness(
-        &mut self,
-        witness: &mut Witness,
-        slot: Slot,
-        quantifier: Quantifier,
-        alternatives: &Alternatives,
-        names: &[Box<str>],
-    ) {
-        let seen = self.seen.as_mut().map_or_else(Vec::new, |seen| std::mem::take(&mut **seen));
-        let text = if quantifier.is_measure() {
-            witness.measure(self.element)
-        } else {
-            let is_met = alternatives.hold(self.met);
-            let may_meet = self.unknown != 0 && alternatives.hold(self.met | self.unknown);
-            witness.test((is_met || !may_meet).then_some(is_met), names, &seen)
-        };
-        if let (Some(text), Slot::String(column)) = (text, slot) {
-            self.block.set_string(column, self.row, &text);
-        }
-    }
-
     /// Writes a number of elements.
     pub(crate) fn length(&mut self, to: &Target, count: u64) {
         if let (Target::Length(column, _), Ok(count)) = (to, i64::try_from(count)) {
@@ -307,7 +264,7 @@ impl<'w> Sink<'w> {
     pub(crate) fn count_mistyped(&mut self, slot: Slot, count: u64) {
         self.mistyped += count;
         if count > 0 {
-            self.first_mistyped.get_or_insert(slot);
+            self.first_mistyped.get_or_insert((slot, self.at));
         }
     }
 

@@ -108,3 +108,28 @@ fn every_encoding_reads_the_same_and_locates_errors() {
         assert_eq!((block.len(), decoder.mistyped()), (1, 0));
     }
 }
+
+#[test]
+fn first_value_of_another_type_has_time_and_offset() {
+    for (encoding, message, offset) in [
+        (Encoding::Json, &br#"{"t": 4, "v": "x"}"#[..], None),
+        (Encoding::Cbor, b"\xa2\x61t\x04\x61v\x61x", Some(6)),
+        (Encoding::Cbor, b"\xa2\x61v\xa1\x61v\x01\x61t\x04", Some(3)),
+        (Encoding::Msgpack, b"\x82\xa1t\x04\xa1v\x91\x01", Some(6)),
+        (Encoding::Xml, b"<m t='4'>\n<v>x</v></m>", Some(10)),
+        (Encoding::Xml, b"<m><t>4</t><v>1</v><v>2</v></m>", Some(11)),
+        (Encoding::Xml, b"<m t='4'><v><w/></v></m>", Some(9)),
+    ] {
+        let (_, layout) = projection([(path("v"), Read::Value(ValueType::Float))]);
+        let mut decoder = decoder(encoding, None, "v").unwrap();
+        let mut block = Block::new(layout);
+        assert_eq!(decoder.first_mistyped(), None, "{encoding}");
+        for message in [message, message] {
+            decoder.decode(message, Timestamp::ZERO, &mut block).unwrap();
+            let first = decoder.first_mistyped().unwrap();
+            assert_eq!(first.time, Timestamp::from_nanos(4_000_000_000), "{encoding}");
+            assert_eq!(first.offset, offset, "{encoding} {}", String::from_utf8_lossy(message));
+        }
+        assert_eq!(decoder.mistyped(), 2, "{encoding}");
+    }
+}

@@ -42,7 +42,7 @@ impl Projection {
 }
 
 /// A field to read.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Hash)]
 pub struct Field {
     /// Path of the field in the message.
     pub path: Path,
@@ -55,7 +55,7 @@ pub struct Field {
 }
 
 /// Value to read at a path.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Hash)]
 pub enum Read {
     /// The value, if it has this type. An `Int` in the message is accepted for a `Float`; nothing
     /// else is converted. A value of another type (or null) is written as invalid and counted.

@@ -7,7 +7,7 @@
 use crate::{Block, Field, Path, Slot};
 
 /// Fields of a message for the instances of a `for each` over the elements of an array.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Hash)]
 pub struct Table {
     /// The path of a name: that in the elements, or the elements of the array of names.
     pub key: Path,

@@ -40,6 +40,16 @@ pub(crate) fn read(path: &Path, file: File, consumed: &Arc<AtomicU64>) -> io::Re
     })
 }
 
+/// Reads a compressed file to its end. Returns the error if its data ends too early or is damaged: the content before may
+/// differ from what was written, which only a checksum behind it shows.
+pub fn damage(path: &Path) -> Option<io::Error> {
+    if !is_packed(path) || !path.is_file() {
+        return None;
+    }
+    let mut content = File::open(path).and_then(|file| read(path, file, &Arc::default())).ok()?;
+    io::copy(&mut content, &mut io::sink()).err().filter(ends)
+}
+
 /// A decompressor whose errors say whether the input ends too early or is damaged.
 pub(crate) struct Decompressing<R>(pub(crate) R);
 

@@ -22,6 +22,7 @@ mod table;
 mod temporary;
 mod xml;
 
+pub use compressed::damage;
 pub use cut_off::{CutOff, CutOffs};
 pub use library::Library;
 pub use mcap::{Compression, McapRecording, McapWriter, MessageHead, WriterOptions};

@@ -122,6 +122,10 @@ impl Recording for Merged {
         Some(RecordedMessage { topic: message.topic + part.first_topic, ..message })
     }
 
+    fn place(&self, offset: Option<usize>) -> Option<String> {
+        self.parts.get(self.current?)?.recording.place(offset)
+    }
+
     fn span(&self) -> Option<(Timestamp, Timestamp)> {
         let spans = || self.parts.iter().filter_map(|part| part.recording.span());
         Some((spans().map(|(first, _)| first).min()?, spans().map(|(_, last)| last).max()?))

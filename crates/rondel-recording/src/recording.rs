@@ -35,6 +35,13 @@ pub trait Recording {
     /// Returns the message that [`advance`](Recording::advance) moved to.
     fn message(&self) -> Option<RecordedMessage<'_>>;
 
+    /// Returns the place of a byte of this message in a file of text: `FILE:LINE` in a table, `FILE:LINE:COLUMN` in XML,
+    /// with columns in bytes and both from 1. May read the file again.
+    fn place(&self, offset: Option<usize>) -> Option<String> {
+        let _ = offset;
+        None
+    }
+
     /// Moves to the next message and returns it; `None` at the end.
     ///
     /// # Errors
@@ -143,7 +150,7 @@ pub struct RecordedTopic {
     /// Whether its messages are rows of a table: JSON in which a number may be `NaN` if it is
     /// [wanted](Recording::want).
     pub is_rows: bool,
-    /// Whether messages may lack a time of their own.
+    /// Whether messages may lack a time of their own. Such recordings are text.
     pub may_lack_times: bool,
     /// Field whose times are those of the recording, if the reader was configured to use them.
     pub time_field: Option<String>,

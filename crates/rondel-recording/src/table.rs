@@ -12,6 +12,7 @@ mod layout;
 mod long;
 #[cfg(feature = "parquet")]
 mod parquet;
+mod survey;
 mod times;
 
 #[cfg(feature = "parquet")]
@@ -23,14 +24,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use csv::ByteRecord;
 use rondel_event::{TimeUnit, Timestamp};
 
-use crate::compressed;
 use crate::recording::{
-    Progress, RecordedMessage, RecordedTopic, Recording, RecordingError, Selection, WantedField,
+    Progress, RecordedMessage, RecordedTopic, Recording, RecordingError, Selection, WantedField, shown,
 };
-use columns::{Columns, ColumnsError, Shape, TimeColumns};
+use columns::{Columns, ColumnsError, Shape};
 use input::{Rows, Unreadable};
 use layout::{Form, Layout};
-use times::is_time_of_day;
 
 pub(crate) use input::is_recording;
 pub use input::is_table;
@@ -116,8 +115,8 @@ impl TableRecording {
             None => None,
         };
         columns.take(&mut rows, options);
-        let input::Ends { first, last } = columns.ends(source, options)?;
-        let (names, layouts) = named(source, &columns, options)?;
+        let survey::Ends { first, last } = columns.ends(source, options)?;
+        let (names, layouts) = survey::named(source, &columns, options)?;
         let time_field = options.time.filter(|_| columns.is_chosen);
         let topic = |(name, messages): (String, Option<u64>)| RecordedTopic {
             name,
@@ -338,67 +337,6 @@ impl Columns {
             Rows::Separated(..) | Rows::Long(_) => {}
         }
     }
-
-    /// Finds the first and the last time, and determines the columns with times.
-    fn ends(
-        &mut self,
-        source: input::Source<'_>,
-        options: &TableOptions<'_>,
-    ) -> Result<input::Ends, RecordingError> {
-        let is_chosen = self.is_chosen;
-        let mut ends = input::ends(source, self.time)?;
-        // A time with a date needs no separate one.
-        if let Some(of) = self.time.as_mut().filter(|of| of.date.is_some() && !is_chosen) {
-            let alone = TimeColumns { date: None, ..*of };
-            let own = input::ends(source, Some(alone))?;
-            let is_of_day = own.first.as_deref().is_none_or(is_time_of_day);
-            if !is_of_day && options.time_format.is_none() {
-                (*of, ends) = (alone, own);
-            }
-        }
-        Ok(ends)
-    }
-}
-
-/// A topic with the number of its messages, if known.
-type Named = (String, Option<u64>);
-
-/// Returns the topics of a table, and the number of messages of each.
-fn named(
-    source: input::Source<'_>,
-    columns: &Columns,
-    options: &TableOptions<'_>,
-) -> Result<(Vec<Named>, Vec<Layout>), RecordingError> {
-    let refused = |reason: String| RecordingError::Form { path: source.path.to_owned(), reason };
-    let stem = compressed::stem(source.path);
-    let (names, sample) = match columns.shape {
-        Shape::One => {
-            let name = options.topic.or(options.only_topic).unwrap_or(&stem);
-            (vec![(name.to_owned(), None)], Vec::new())
-        }
-        Shape::ByCell(column) => (
-            input::names(source, column).map_err(|error| match error {
-                input::Unread::Failed(error) => error,
-                input::Unread::TooMany(most) => refused(format!(
-                    "its column `topic` has more than {most} names; choose a topic for all rows with --topic"
-                )),
-            })?,
-            Vec::new(),
-        ),
-        Shape::ByColumn => (Vec::new(), input::sample(source)?),
-    };
-    let (names, layouts) = match columns.shape {
-        Shape::ByColumn => {
-            let found = columns.topics(&sample, options.is_topic).map_err(refused)?;
-            found.into_iter().map(|(name, layout)| ((name, None), layout)).unzip()
-        }
-        _ => {
-            let layout = columns.layout().map_err(refused)?;
-            let layouts = vec![layout; names.len()];
-            (names, layouts)
-        }
-    };
-    Ok((names, layouts))
 }
 
 impl Recording for TableRecording {
@@ -479,6 +417,15 @@ impl Recording for TableRecording {
             sequence: 0,
             payload: &self.payload,
         })
+    }
+
+    fn place(&self, _offset: Option<usize>) -> Option<String> {
+        #[cfg(feature = "parquet")]
+        if let Rows::Parquet(rows) = &self.rows {
+            return Some(format!("{}, row {}", shown(&self.path), rows.number()));
+        }
+        let line = self.row.position()?.line();
+        Some(format!("{}:{line}", shown(&self.path)))
     }
 
     fn span(&self) -> Option<(Timestamp, Timestamp)> {

@@ -5,18 +5,20 @@
 //! `time` or `timestamp`. Messages are found by their tags alone: the decoder of the topic checks them.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, BufRead as _, BufReader, Read};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use memchr::{memchr, memchr3_iter, memmem};
+use memchr::{memchr, memchr_iter, memchr3_iter, memmem, memrchr};
 use rondel_event::{TimeUnit, Timestamp};
 
 use crate::compressed;
 use crate::reader::MAX_LINE;
-use crate::recording::{Progress, RecordedMessage, RecordedTopic, Recording, RecordingError, Selection};
+use crate::recording::{
+    Progress, RecordedMessage, RecordedTopic, Recording, RecordingError, Selection, shown,
+};
 use crate::table::{TableOptions, Times};
 
 /// Number of bytes read at a time, at least.
@@ -335,6 +337,12 @@ impl Recording for XmlRecording {
         })
     }
 
+    fn place(&self, offset: Option<usize>) -> Option<String> {
+        let at = self.before + (self.message.start + offset.unwrap_or(0)) as u64;
+        let (line, column) = line_and_column(&self.path, at).ok()?;
+        Some(format!("{}:{line}:{column}", shown(&self.path)))
+    }
+
     fn span(&self) -> Option<(Timestamp, Timestamp)> {
         None
     }
@@ -342,6 +350,26 @@ impl Recording for XmlRecording {
     fn progress(&self) -> Progress {
         let position = self.consumed.load(Ordering::Relaxed);
         Progress { position, size: self.size, bytes_read: position }
+    }
+}
+
+/// Returns the line of a byte in the content of a file, and its place in the line, both from 1.
+fn line_and_column(path: &Path, at: u64) -> io::Result<(u64, u64)> {
+    let content = compressed::read(path, File::open(path)?, &Arc::default())?;
+    let (mut line, mut column) = (1, 1);
+    let mut before = BufReader::with_capacity(STEP, content).take(at);
+    loop {
+        let bytes = before.fill_buf()?;
+        if bytes.is_empty() {
+            return Ok((line, column));
+        }
+        line += memchr_iter(b'\n', bytes).count() as u64;
+        column = match memrchr(b'\n', bytes) {
+            Some(end) => (bytes.len() - end) as u64,
+            None => column + bytes.len() as u64,
+        };
+        let length = bytes.len();
+        before.consume(length);
     }
 }
 

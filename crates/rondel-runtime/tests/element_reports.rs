@@ -79,7 +79,7 @@ fn member_of_another_type_is_named() {
         push(&mut session, 1, payload.as_bytes());
         session.finish();
         let sentence =
-            format!("1 value on m has another type than the specification reads; the first: {wanted}");
+            format!("1 value on m has another type than the specification reads; the first at 1 s: {wanted}");
         assert_eq!(omitted(&session), [sentence], "{value} {member}");
         let notices: Vec<String> =
             session.losses().iter().map(|notice| notice.text(&mut |time| time.to_string())).collect();

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use rondel_event::{Path, TimeUnit, Timestamp, TopicId};
 use rondel_runtime::alignment::Policy;
 use rondel_runtime::{
-    Alignment, Input, ManualClock, Options, Reset, ResetPolicy, Session, SessionPlan, Specification, Stamp,
-    TimeSource,
+    Alignment, Input, ManualClock, Options, Reason, Reset, ResetPolicy, Session, SessionPlan, Specification,
+    Stamp, TimeSource,
 };
 
 /// `a` and `b` are alive if they come every 2 s.
@@ -181,6 +181,36 @@ fn a_new_lap_continues_after_a_snapshot() {
         session.finish();
         all.extend(said(&mut session));
         assert_eq!(all, whole, "cut at {cut}");
+    }
+}
+
+#[test]
+fn messages_not_evaluated_before_a_lap_are_counted_after_a_snapshot() {
+    let plan = plan(Policy::Arrival, ResetPolicy::Restart);
+    let undecodable = |cuts: &[usize]| {
+        let mut session = plan.start().unwrap();
+        for (at, (topic, time, x)) in LAPS.iter().enumerate() {
+            if cuts.contains(&at) {
+                let bytes = session.snapshot("");
+                session = plan.restore(&bytes, "").unwrap();
+            }
+            // One in each lap.
+            if [2, 10].contains(&at) {
+                session.push(TopicId(0), Stamp::default(), b"{").unwrap_err();
+            }
+            let payload = format!(r#"{{"t":{time},"x":{x}}}"#);
+            session.push(TopicId(*topic), Stamp::default(), payload.as_bytes()).unwrap();
+            session.flush();
+        }
+        session.finish();
+        let omitted = session.summary().omitted();
+        let own = omitted.iter().filter(|omission| omission.reason == Reason::Undecodable);
+        own.map(|omission| (omission.topic, omission.count)).collect::<Vec<_>>()
+    };
+    let expected = [(Some(TopicId(0)), 2)];
+    assert_eq!(undecodable(&[]), expected);
+    for cuts in [[1, 4], [3, 8], [4, 11], [8, 12]] {
+        assert_eq!(undecodable(&cuts), expected, "{cuts:?}");
     }
 }
 

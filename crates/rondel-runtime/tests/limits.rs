@@ -4,10 +4,13 @@
 
 use std::sync::Arc;
 
+use rondel_decode::MessageType;
+use rondel_decode::schema::Library;
 use rondel_event::{Path, TimeUnit, Timestamp, TopicId};
 use rondel_runtime::alignment::Policy;
 use rondel_runtime::{
-    Alignment, Emit, Input, ManualClock, Options, Session, SessionPlan, Specification, Stamp, TimeSource,
+    Alignment, Emit, Encoding, Input, ManualClock, Options, Reason, Session, SessionPlan, Specification,
+    Stamp, TimeSource,
 };
 
 const SECOND: i64 = 1_000_000_000;
@@ -367,4 +370,67 @@ fn the_bytes_of_waiting_messages_are_limited() {
         early.push(session.notices().filter(|notice| notice.kind == "early").count());
     }
     assert_eq!(early, [0, 0, 0, 1, 1, 1]);
+}
+
+/// A message in ROS 2's CDR of `int64 t`.
+fn cdr(t: i64) -> Vec<u8> {
+    [&[0, 1, 0, 0][..], &t.to_le_bytes()].concat()
+}
+
+#[test]
+fn time_that_cannot_be_held_is_undecodable_in_every_encoding() {
+    let mut library = Library::new();
+    library.add_msg("p/msg/A", "int64 t").unwrap();
+    let message_type = Some(Arc::new(MessageType::Cdr(library.schema("p/msg/A").unwrap())));
+    let far = 1_i64 << 40;
+    let cases: [(Encoding, Option<Arc<MessageType>>, &[u8]); 12] = [
+        (Encoding::Json, None, br#"{"t":1099511627776}"#),
+        (Encoding::Json, None, br#"{"t":"2400-01-01"}"#),
+        (Encoding::Json, None, br#"{"t":{"sec":1099511627776,"nanosec":0}}"#),
+        (Encoding::Json, None, br#"{"t":"soon"}"#),
+        (Encoding::Row, None, br#"{"t":1099511627776}"#),
+        (Encoding::Row, None, br#"{"t":"1500-01-01"}"#),
+        (Encoding::Cbor, None, b"\xa1\x61t\x1b\0\0\x01\0\0\0\0\0"),
+        (Encoding::Cbor, None, b"\xa1\x61t\xc1\x1b\0\0\x01\0\0\0\0\0"),
+        (Encoding::Msgpack, None, b"\x81\xa1t\xd3\0\0\x01\0\0\0\0\0"),
+        (Encoding::Xml, None, b"<m t='1099511627776'/>"),
+        (Encoding::Xml, None, b"<m><t>2400-01-01</t></m>"),
+        (Encoding::Cdr, message_type, &cdr(far)),
+    ];
+    for (encoding, message_type, payload) in cases {
+        for alignment in [direct(), Alignment::new(Policy::EventTime)] {
+            let clock = Arc::new(ManualClock::default());
+            clock.set(at(TODAY));
+            let input = Input {
+                encoding,
+                message_type: message_type.clone(),
+                time: TimeSource::Field(Path::keys(["t"])),
+                time_unit: TimeUnit::Seconds,
+                ..Input::default()
+            };
+            let options = Options {
+                inputs: vec![input],
+                alignment,
+                clock: clock as Arc<dyn rondel_runtime::Clock>,
+                live: true,
+                ..Options::default()
+            };
+            let spec = rondel_spec::parse("topic a { t: time }\nproperty p = on(a)").spec.unwrap();
+            let mut session = Session::new(&spec, options).unwrap();
+            let error = session.push(TopicId(0), Stamp::default(), payload).unwrap_err();
+            assert!(error.is_about_time(), "{encoding}: {error}");
+            let kinds: Vec<String> =
+                session.notices().map(|notice| notice.json()["report"].to_string()).collect();
+            session.finish();
+            let summary = session.summary();
+            let context = format!("{encoding}: {error}");
+            let reasons: Vec<_> = summary.omitted().iter().map(|own| (own.reason, own.count)).collect();
+            assert_eq!(reasons, [(Reason::Undecodable, 1)], "{context}");
+            assert_eq!((summary.counts.undecodable, summary.counts.refused), (1, 0), "{context}");
+            assert_eq!((summary.accounts[0].undecodable, summary.topics[0].refused), (1, 0), "{context}");
+            let is_of_time = |kind: &String| matches!(&**kind, "\"ahead\"" | "\"behind\"");
+            assert!(kinds.contains(&"\"undecodable\"".to_owned()), "{context} {kinds:?}");
+            assert!(!kinds.iter().any(is_of_time), "{context} {kinds:?}");
+        }
+    }
 }

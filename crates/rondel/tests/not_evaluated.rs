@@ -81,13 +81,14 @@ fn row(reason: Reason) -> Row {
             "1 value on v is NaN",
         ),
         Reason::RefusedTime => Row {
+            deployment: Some("alignment: { policy: arrival, ahead: 10 s }\n"),
             options: &["--time-field", "t"],
             ..row(
                 Recorded::Mcap(
-                    &[("json", 1, br#"{"v":1,"t":1}"#), ("json", 2, br#"{"v":9,"t":"2400-01-01"}"#)],
+                    &[("json", 1, br#"{"v":1,"t":1}"#), ("json", 2, br#"{"v":9,"t":"2100-01-01"}"#)],
                     &[],
                 ),
-                "1 message on v was refused",
+                "1 message on v was refused: the times are too far from the clock; the first at",
             )
         },
         Reason::TooLarge => Row {
@@ -244,6 +245,44 @@ fn check_shows_every_reason_in_every_form() {
 }
 
 #[test]
+fn place_of_a_value_of_another_type_is_named() {
+    let folder = Folder::new();
+    let specification = folder.file("spec.rondel", BELOW);
+    let table = folder.file("v.csv", "time,v\n1,1\n2,x\n3,y\n");
+    let quoted = folder.file("quoted.csv", "time,v,note\n1,1,\"two\nlines\"\n2,x,\n3,1,\n");
+    let archive = folder.file(
+        "v.xml",
+        "<all>\n<m time='1'><v>1</v></m>\n<m time='2'>\n  <v>x</v></m>\n<m time='3'><v>y</v></m>\n</all>\n",
+    );
+    let messages: &[(&str, u64, &[u8])] =
+        &[("cbor", 1, b"\xa1\x61v\x01"), ("cbor", 2, b"\xa1\x61v\x61x"), ("cbor", 3, b"\xa1\x61v\x61y")];
+    let row = Row {
+        specification: BELOW,
+        recording: Recorded::Mcap(messages, &[]),
+        options: &[],
+        deployment: None,
+        sentence: "",
+    };
+    let (_, cbor) = files(&folder, &row);
+    for (recording, count, place) in [
+        (&table, "2 values", format!("{table}:3")),
+        (&quoted, "1 value", format!("{quoted}:4")),
+        (&archive, "2 values", format!("{archive}:4:3")),
+        (&cbor, "2 values", "byte 3 of the message".to_owned()),
+    ] {
+        let checked = rondel(["check", &specification, recording]);
+        let start = format!("not evaluated: {count} on v ");
+        let end = format!("; the first at 2 s: `v` has another type than `float` ({place})");
+        let is_it = |line: &str| line.contains(&start) && line.ends_with(&end);
+        assert!(checked.expect_status(4).stdout.lines().any(is_it), "{place}: {}", checked.stdout);
+    }
+    // In several recordings, the place is in that of the value.
+    let good = folder.file("good.csv", "time,v\n1,1\n2,2\n");
+    let merged = rondel(["check", "--merge", &specification, &good, &table]);
+    assert!(merged.stdout.contains(&format!("({table}:3)")), "{}", merged.stdout);
+}
+
+#[test]
 fn plots_show_every_reason() {
     for reason in Reason::ALL {
         let (folder, row) = (Folder::new(), row(reason));
@@ -284,7 +323,7 @@ fn payloads(reason: Reason) -> Option<&'static str> {
     Some(match reason {
         Reason::Undecodable => "{\"v\":1}\n{\"v\":\n{\"v\":2}\n",
         Reason::OtherFieldType => "{\"v\":1}\n{\"v\":\"nine\"}\n{\"v\":2}\n",
-        Reason::RefusedTime => "{\"v\":9,\"t\":\"2400-01-01\"}\n{\"v\":2}\n",
+        Reason::RefusedTime => "{\"v\":9,\"t\":\"2100-01-01\"}\n{\"v\":2}\n",
         Reason::TooLarge => "{\"v\":1}\n{\"more\":\"xxxxxxxxxxxxxxxx\",\"v\":9}\n{\"v\":2}\n",
         Reason::OverLimit => "{\"k\":1,\"v\":1}\n{\"k\":2,\"v\":9}\n{\"k\":1,\"v\":2}\n",
         // By numbers, bytes of other encodings, a recording, or time.

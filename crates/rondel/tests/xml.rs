@@ -80,8 +80,8 @@ fn the_user_names_topic_and_time() {
     checked.expect_status(1);
     assert!(checked.stdout.contains("violated      low"), "{}", checked.stdout);
     assert!(checked.stdout.contains("time 2.5 s"), "{}", checked.stdout);
-    let named = "1 value on a has another type than the specification reads; the first: `v` has another type than `float`";
-    assert!(checked.stdout.contains(named), "{}", checked.stdout);
+    let named = "1 value on a has another type than the specification reads; the first at 4 s: `v` has another type than `float`";
+    assert!(checked.stdout.contains(&format!("{named} ({archive}:1:81)")), "{}", checked.stdout);
 }
 
 #[test]

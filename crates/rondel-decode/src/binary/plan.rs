@@ -1,9 +1,9 @@
 //! Plan for the parts of a message.
 
-use rondel_event::{Named, Quantifier, Slot};
+use rondel_event::Named;
 
 use crate::fields::{Alternatives, Fields, Want};
-use crate::sink::{Target, elements_target};
+use crate::sink::{ElementTest, Target, elements_target};
 use crate::typed::Report;
 
 /// A value of a message and the values in it.
@@ -15,7 +15,7 @@ pub(super) struct Node {
     /// By position from the end, from 1.
     pub(super) ends: Box<[(u64, Node)]>,
     pub(super) targets: Box<[Target]>,
-    pub(super) tests: Box<[ElementTest]>,
+    pub(super) tests: Box<[ElementTest<Node>]>,
     /// Elements identified by a name that they contain.
     pub(super) named: Box<[NamedElement]>,
     /// Elements of a member array, identified by the names in another member array.
@@ -34,17 +34,6 @@ pub(super) struct Key {
     head: u64,
     /// The name as an integer, if it is one in decimal digits.
     pub(super) number: Option<i64>,
-    pub(super) node: Node,
-}
-
-/// Conditions on the elements of an array.
-#[derive(Debug)]
-pub(super) struct ElementTest {
-    pub(super) quantifier: Quantifier,
-    pub(super) slot: Slot,
-    pub(super) alternatives: Alternatives,
-    /// Paths of the tested values, if the deciding element is read.
-    pub(super) names: Box<[Box<str>]>,
     pub(super) node: Node,
 }
 
@@ -108,16 +97,11 @@ impl Node {
         for want in &fields.reads {
             let Want::Elements(quantifier, conditions, slot) = want else { continue };
             let (fields, alternatives) = report.element(*quantifier, conditions);
-            tests.push(ElementTest {
-                quantifier: *quantifier,
-                slot: *slot,
-                alternatives,
-                names: Fields::names(conditions, *slot),
-                node: Node::new(&fields, report),
-            });
+            let element = Node::new(&fields, report);
+            tests.push(ElementTest::new(*quantifier, conditions, alternatives, *slot, element));
         }
         let targets = fields.reads.iter().filter_map(Target::new).collect();
-        let tests: Box<[ElementTest]> = tests.into();
+        let tests: Box<[_]> = tests.into();
         let tested = || tests.iter().filter_map(|test| elements_target(test.slot));
         let members = || keys.iter().flat_map(|key| key.node.all());
         let elements = || indices.iter().chain(&ends).flat_map(|(_, node)| node.all());

@@ -2,12 +2,11 @@
 
 use rondel_event::{Countable, Slot};
 
-use super::plan::{ElementTest, Key, NamedElement, Node, Parallel, head};
+use super::plan::{Key, NamedElement, Node, Parallel, head};
 use super::{Format, Reader, Token};
-use crate::elements::{Measurand, Measured, Tested};
 use crate::error::{Fault, MessageErrorKind, Parsed};
 use crate::json::MAX_DEPTH;
-use crate::sink::{Scalar, Sink, Target, float_nanos, instant, span, sum};
+use crate::sink::{ElementTest, Scalar, Sink, Target, float_nanos, instant, span, sum};
 
 const NS_PER_S: i64 = 1_000_000_000;
 
@@ -58,6 +57,7 @@ impl<'m> Walk<'m, '_> {
 
     #[inline(always)]
     fn scalar(&mut self, node: &Node, scalar: Scalar<'_>, start: usize) -> Parsed<()> {
+        self.sink.at = start;
         for target in &node.targets {
             let is_epoch = self.reader.is_epoch && target.is_time();
             let scalar = if is_epoch { since_1970(scalar) } else { scalar };
@@ -78,6 +78,7 @@ impl<'m> Walk<'m, '_> {
         } else {
             self.members::<F>(&node.keys, count, depth)?;
         }
+        self.sink.at = start;
         for target in &node.targets {
             let value = if target.is_time() { self.seconds_and_nanos::<F>(start) } else { Scalar::Other };
             self.sink.write(target, value).map_err(|kind| Fault::new(start, kind))?;
@@ -247,6 +248,7 @@ impl<'m> Walk<'m, '_> {
         if depth >= MAX_DEPTH {
             return Err(Fault::new(start, MessageErrorKind::TooDeep));
         }
+        self.sink.at = start;
         if !node.not_in_array.is_empty() {
             self.lack(&node.not_in_array, false, start)?;
         }
@@ -258,7 +260,7 @@ impl<'m> Walk<'m, '_> {
         let mut left_out = 0;
         for test in &node.tests {
             self.reader.at = body;
-            let (elements, without) = self.test::<F>(test, count, depth)?;
+            let (elements, without) = self.test::<F>(test, count, start, depth)?;
             passed = Some(elements);
             left_out = left_out.max(without);
         }
@@ -283,6 +285,7 @@ impl<'m> Walk<'m, '_> {
             self.value::<F>(below, depth + 1).map_err(|fault| fault.in_element(index))?;
         }
         self.reader.at = end;
+        self.sink.at = start;
         for target in &node.targets {
             match target {
                 Target::Length(column, Some(Countable::Text)) => self.sink.refuse(Slot::Int(*column), true),
@@ -342,41 +345,30 @@ impl<'m> Walk<'m, '_> {
         }
     }
 
-    /// Tests every element. Returns the number of elements, and of those omitted.
-    fn test<F: Format>(&mut self, test: &ElementTest, count: Option<u64>, depth: u32) -> Parsed<(u64, u64)> {
+    /// Tests every element of the array at `start`. Returns the number of elements, and of those omitted.
+    fn test<F: Format>(
+        &mut self,
+        test: &ElementTest<Node>,
+        count: Option<u64>,
+        start: usize,
+        depth: u32,
+    ) -> Parsed<(u64, u64)> {
         let mut passed = 0;
-        let (is_measure, mut measured) = (test.quantifier.is_measure(), Measured::NOTHING);
-        let (single, mut tested) = (test.alternatives.single(), Tested::default());
-        self.sink.has_other = false;
-        let mut has_other = false;
-        let (slot, quantifier) = (test.slot, test.quantifier);
-        let mut witness = self.sink.begin_witness(slot, quantifier);
+        let mut all = self.sink.begin_elements(test);
         loop {
             match count {
                 Some(count) if passed == count => break,
                 None if F::end(&mut self.reader) => break,
                 _ => {}
             }
-            (self.sink.met, self.sink.unknown, self.sink.element) = (0, 0, Measurand::Other);
-            self.value::<F>(&test.node, depth + 1).map_err(|fault| fault.in_element(passed))?;
-            if let Some(witness) = &mut witness {
-                self.sink.witness(witness, slot, quantifier, &test.alternatives, &test.names);
-                self.sink.has_other = false;
-            } else if is_measure {
-                measured.add(self.sink.element);
-            } else {
-                let is_met = tested.add(&test.alternatives, single, self.sink.met, self.sink.unknown);
-                has_other |= self.sink.has_other && !is_met;
-                self.sink.has_other = false;
-            }
+            self.sink.begin_element();
+            self.value::<F>(&test.element, depth + 1).map_err(|fault| fault.in_element(passed))?;
+            self.sink.end_element(test, &mut all);
             passed += 1;
         }
-        if witness.is_some() {
-            self.sink.seen = None;
-            return Ok((passed, 0));
-        }
-        self.sink.count_mistyped(slot, u64::from(has_other));
-        Ok((passed, self.sink.elements(slot, quantifier, &measured, &tested)))
+        self.sink.at = start;
+        self.sink.count_mistyped(test.slot, u64::from(all.has_other));
+        Ok((passed, self.sink.end_elements(test, &all)))
     }
 
     /// Skips the parts of an array (one value each) or map (two values each). Returns their number.

@@ -3,14 +3,13 @@
 use rondel_event::{Named, Test};
 
 use super::plan::{
-    Action, ElementTest, FieldPlan, NamedElement, Parallel, StructPlan, TablePlan, TimePlan, Value,
-    VectorPlan,
+    Action, FieldPlan, NamedElement, Parallel, StructPlan, TablePlan, TimePlan, Value, VectorPlan,
 };
 use super::schema::{Field, Kind, Number, Object, Types};
 use crate::cdr::PlanErrorKind;
 use crate::fields::{Fields, Want};
 use crate::schema::{is_nanos, is_seconds};
-use crate::sink::{Scalar, Target};
+use crate::sink::{ElementTest, Scalar, Target};
 use crate::typed::{Class, Report, is_for_all};
 
 pub(super) struct Compiler<'s> {
@@ -210,12 +209,8 @@ impl<'s> Compiler<'s> {
                 Want::Elements(quantifier, conditions, slot) => {
                     let (tested, alternatives) = self.report.element(*quantifier, conditions);
                     let element = self.below("[]", |this| this.value(element, &tested));
-                    tests.extend(element.map(|element| ElementTest {
-                        quantifier: *quantifier,
-                        slot: *slot,
-                        alternatives,
-                        names: Fields::names(conditions, *slot),
-                        element,
+                    tests.extend(element.map(|element| {
+                        ElementTest::new(*quantifier, conditions, alternatives, *slot, element)
                     }));
                 }
                 want => self.report.other_type(want, "a vector"),

@@ -1,10 +1,10 @@
 //! Plan of a decoder: the reads of each part of a message.
 
-use rondel_event::{Quantifier, Slot};
+use rondel_event::Slot;
 
 use super::schema::Number;
 use crate::fields::Alternatives;
-use crate::sink::{Scalar, Target};
+use crate::sink::{ElementTest, Scalar, Target};
 
 /// Reads of a value.
 #[derive(Debug)]
@@ -92,19 +92,9 @@ pub(super) struct VectorPlan {
     pub(super) picks: Box<[(u32, Value)]>,
     /// Single elements by their positions from the end, from 1.
     pub(super) ends: Box<[(u32, Value)]>,
-    pub(super) tests: Box<[ElementTest]>,
+    pub(super) tests: Box<[ElementTest<Value>]>,
     /// Elements identified by a name that they contain.
     pub(super) named: Box<[NamedElement]>,
-}
-
-#[derive(Debug)]
-pub(super) struct ElementTest {
-    pub(super) quantifier: Quantifier,
-    pub(super) slot: Slot,
-    pub(super) alternatives: Alternatives,
-    /// Paths of the tested values, if the deciding element is read.
-    pub(super) names: Box<[Box<str>]>,
-    pub(super) element: Value,
 }
 
 /// Seconds and nanoseconds.

@@ -4,13 +4,11 @@
 
 use super::buffer::{Buffer, Table};
 use super::plan::{
-    Action, ElementTest, FieldPlan, NamedElement, Parallel, StructPlan, TablePlan, TimePlan, Value,
-    VectorPlan,
+    Action, FieldPlan, NamedElement, Parallel, StructPlan, TablePlan, TimePlan, Value, VectorPlan,
 };
 use super::schema::Number;
-use crate::elements::{Measurand, Measured, Tested};
 use crate::error::{Fault, Parsed};
-use crate::sink::{Scalar, Sink, Target, span, sum};
+use crate::sink::{ElementTest, Scalar, Sink, Target, span, sum};
 
 /// State of a walk over a message.
 pub(super) struct Walk<'m, 'w> {
@@ -179,28 +177,15 @@ impl Walk<'_, '_> {
     }
 
     /// Tests every element. Returns the number of omitted ones.
-    fn test(&mut self, test: &ElementTest, size: usize, start: usize, count: usize) -> Parsed<u64> {
-        let (is_measure, mut measured) = (test.quantifier.is_measure(), Measured::NOTHING);
-        let (single, mut tested) = (test.alternatives.single(), Tested::default());
-        let (slot, quantifier) = (test.slot, test.quantifier);
-        let mut witness = self.sink.begin_witness(slot, quantifier);
+    fn test(&mut self, test: &ElementTest<Value>, size: usize, start: usize, count: usize) -> Parsed<u64> {
+        let mut all = self.sink.begin_elements(test);
         for index in 0..count {
-            (self.sink.met, self.sink.unknown, self.sink.element) = (0, 0, Measurand::Other);
+            self.sink.begin_element();
             self.value(&test.element, start + index * size)
                 .map_err(|fault| fault.in_element(index as u64))?;
-            if let Some(witness) = &mut witness {
-                self.sink.witness(witness, slot, quantifier, &test.alternatives, &test.names);
-            } else if is_measure {
-                measured.add(self.sink.element);
-            } else {
-                tested.add(&test.alternatives, single, self.sink.met, self.sink.unknown);
-            }
+            self.sink.end_element(test, &mut all);
         }
-        if witness.is_some() {
-            self.sink.seen = None;
-            return Ok(0);
-        }
-        Ok(self.sink.elements(slot, quantifier, &measured, &tested))
+        Ok(self.sink.end_elements(test, &all))
     }
 }
 

@@ -19,7 +19,7 @@ mod writer;
 
 use rondel_event::{Block, Path, Projection, Slot, TimeUnit, Timestamp, TopicId};
 
-use crate::sink::Refused;
+use crate::sink::{FirstMistyped, Refused};
 pub(crate) use plan::{Action, Node};
 pub use scan::{JsonError, JsonErrorKind, MAX_DEPTH};
 pub(crate) use scan::{Kind, Scanner, float, unescape};
@@ -126,8 +126,10 @@ impl JsonDecoder {
         scanner.skip_space();
         let walked = walk(&mut scanner, Some(&self.root), 0, &mut writer).and_then(|()| scanner.end());
         let Writer { mistyped, not_numbers, left_out, large, no_number, time: own_time, .. } = writer;
+        let member = writer.first_mistyped.zip(writer.first_member);
+        let first_time = own_time.unwrap_or(time);
         let first = writer.first_mistyped;
-        let member = first.zip(writer.first_member);
+        let first = first.map(|slot| FirstMistyped { slot, time: first_time, offset: None });
         if let Err(error) = walked {
             block.pop();
             return Err(error);

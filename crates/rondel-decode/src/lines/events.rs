@@ -17,7 +17,7 @@ impl Members {
     }
 
     /// Whether the line has a member `event` outside of a payload.
-    fn names_event(&self) -> bool {
+    pub(super) fn names_event(&self) -> bool {
         self.event.is_some() && self.data.or(self.message).or(self.payload).is_none()
     }
 
@@ -28,7 +28,13 @@ impl Members {
 
     /// Returns why a line that is no [event](Members::event), but meant as one, cannot be used; `None` for a message.
     pub(super) fn wrong_event(&self, line: &[u8], roots: &Roots) -> Option<String> {
-        let member = self.event.filter(|_| roots.expects_events && self.names_event())?;
+        if roots.expects_events && self.names_event() { self.event_fault(line) } else { None }
+    }
+
+    /// Returns why the member `event` of a line makes no [event](Members::event) although it is meant to; `None` if the
+    /// line may be a message.
+    pub(super) fn event_fault(&self, line: &[u8]) -> Option<String> {
+        let member = self.event?;
         let text = (member.kind == Kind::String)
             .then(|| String::from_utf8_lossy(&line[member.start + 1..member.end - 1]));
         let Some(name) = text else {

@@ -15,6 +15,8 @@ pub enum PublishedLine<'l> {
     Empty,
     /// An [event](rondel_event::TopicEvent) of a topic, which is no message.
     Event,
+    /// A line meant as an event that is none, for this reason.
+    WrongEvent(String),
     /// A published message.
     Message(Published<'l>),
 }
@@ -61,8 +63,13 @@ pub fn published(
     let topic = members.topic.as_ref().map(text);
     let is_event = |event: &Member| event.kind == Kind::String && members.named_event(&text(event)).is_some();
     // Without a time of arrival, it may be the message of a topic with a field of this name.
-    if members.arrival.is_some() && members.may_be_event() && members.event.as_ref().is_some_and(is_event) {
-        return Ok(PublishedLine::Event);
+    if members.arrival.is_some() && members.names_event() {
+        if members.may_be_event() && members.event.as_ref().is_some_and(is_event) {
+            return Ok(PublishedLine::Event);
+        }
+        if let Some(reason) = members.event_fault(line) {
+            return Ok(PublishedLine::WrongEvent(reason));
+        }
     }
     let form = members.form();
     let time = |member: Option<Member>| -> Result<Option<Timestamp>, (usize, LineErrorKind)> {
@@ -196,6 +203,39 @@ mod tests {
         ] {
             assert_eq!(published(line.as_bytes(), TimeUnit::Seconds, false), Ok(expected));
         }
+    }
+
+    #[test]
+    fn wrong_events_are_no_messages() {
+        for (members, reason) in [
+            (r#""event":"missed_dedline""#, "'missed_dedline' is no event of a topic"),
+            (r#""event":3"#, "`event` is no text"),
+            (r#""event":null"#, "`event` is no text"),
+            (
+                r#""event":"owner""#,
+                "the event 'owner' needs a text `publisher`, which is empty if there is none",
+            ),
+            (
+                r#""event":"owner","publisher":7"#,
+                "the event 'owner' needs a text `publisher`, which is empty if there is none",
+            ),
+            (r#""event":"alive","publisher":"b""#, "the event 'alive' has no `publisher`"),
+            (r#""event":"disposd","key":{"id":7}"#, "'disposd' is no event of a topic"),
+        ] {
+            let line = format!(r#"{{"topic":"a","time":1,"arrival":1,{members}}}"#);
+            let found = published(line.as_bytes(), TimeUnit::Seconds, false);
+            assert_eq!(found, Ok(PublishedLine::WrongEvent(reason.to_owned())), "{line}");
+        }
+        // With other members it is a message, and so it may be without a time of arrival.
+        for line in [
+            r#"{"topic":"a","time":1,"arrival":1,"event":"pressed","v":2}"#,
+            r#"{"topic":"a","time":1,"arrival":1,"data":{"event":"pressed"}}"#,
+            r#"{"topic":"a","time":1,"event":"pressed"}"#,
+        ] {
+            assert!(message(line).2.is_some_and(|payload| payload.contains("pressed")), "{line}");
+        }
+        // A flat line without members is an empty message, as where it is checked.
+        assert_eq!(message(r#"{"topic":"a"}"#), (Some("a".to_owned()), None, Some("{}".to_owned())));
     }
 
     #[test]

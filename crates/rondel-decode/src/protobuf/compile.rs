@@ -4,14 +4,14 @@ use rondel_event::{Condition, Quantifier, Slot, Test};
 
 use super::descriptor::{Descriptors, Field, Kind};
 use super::plan::{
-    Action, ElementTest, Entry, FieldPlan, MapPlan, MessagePlan, NamedElement, Repeated, TimeForm, TimePlan,
+    Action, Entry, FieldPlan, MapPlan, MessagePlan, NamedElement, Repeated, RepeatedTest, TimeForm, TimePlan,
     ValuePlan,
 };
 use crate::cdr::PlanErrorKind;
 use crate::elements::WORDS;
 use crate::fields::{Fields, Want};
 use crate::schema::{is_nanos, is_seconds};
-use crate::sink::{Scalar, Target, elements_target};
+use crate::sink::{ElementTest, Scalar, Target, elements_target};
 use crate::typed::{Class, Report, is_for_all};
 
 pub(super) struct Compiler<'d> {
@@ -292,11 +292,10 @@ impl<'d> Compiler<'d> {
         quantifier: Quantifier,
         conditions: &[Condition],
         slot: Slot,
-    ) -> ElementTest {
+    ) -> RepeatedTest {
         let (fields, alternatives) = self.report.element(quantifier, conditions);
         let element = self.below("[]", |this| this.value(kind, &fields));
-        let names = Fields::names(conditions, slot);
-        ElementTest { quantifier, slot, alternatives, names, element, word: 0 }
+        RepeatedTest { of: ElementTest::new(quantifier, conditions, alternatives, slot, element), word: 0 }
     }
 
     fn map(

@@ -1,10 +1,8 @@
 //! Plan of a decoder: the reads of each field of a message.
 
-use rondel_event::{Quantifier, Slot};
-
 use super::descriptor::Kind;
 use crate::fields::Alternatives;
-use crate::sink::{Scalar, Target};
+use crate::sink::{ElementTest, Scalar, Target};
 
 /// Reads of a message.
 ///
@@ -62,20 +60,16 @@ pub(super) struct Repeated {
     pub(super) picks: Box<[(u64, ValuePlan)]>,
     /// The last element: each one replaces the previous one.
     pub(super) last: Option<ValuePlan>,
-    pub(super) tests: Box<[ElementTest]>,
+    pub(super) tests: Box<[RepeatedTest]>,
     /// Elements identified by a name that they contain.
     pub(super) named: Box<[NamedElement]>,
     pub(super) lengths: Box<[Target]>,
 }
 
+/// Test of the elements of a repeated field.
 #[derive(Debug)]
-pub(super) struct ElementTest {
-    pub(super) quantifier: Quantifier,
-    pub(super) slot: Slot,
-    pub(super) alternatives: Alternatives,
-    /// Paths of the tested values, if the deciding element is read.
-    pub(super) names: Box<[Box<str>]>,
-    pub(super) element: ValuePlan,
+pub(super) struct RepeatedTest {
+    pub(super) of: ElementTest<ValuePlan>,
     /// First of its words, of which there are `elements::WORDS`.
     pub(super) word: usize,
 }

@@ -7,10 +7,10 @@ use rondel_event::{Quantifier, Slot};
 
 use super::descriptor::Kind;
 use super::plan::{
-    Action, ElementTest, Entry, FieldPlan, MapPlan, MessagePlan, Repeated, TimeForm, TimePlan, ValuePlan,
+    Action, Entry, FieldPlan, MapPlan, MessagePlan, Repeated, RepeatedTest, TimeForm, TimePlan, ValuePlan,
 };
 use super::wire::{LENGTH, Reader};
-use crate::elements::{Measurand, Measured, Tested, Witness};
+use crate::elements::{Measured, Tested, Witness};
 use crate::error::{Fault, Parsed};
 use crate::sink::{Scalar, Sink, Target, span, sum};
 
@@ -209,9 +209,9 @@ impl Walk<'_> {
         let mut is_left_out = false;
         for test in &plan.tests {
             let mut again = Reader { at: start, ..*reader };
-            (self.sink.met, self.sink.unknown, self.sink.element) = (0, 0, Measurand::Other);
-            self.sink.seen = matches!(test.slot, Slot::String(_)).then(Box::default);
-            self.value(&test.element, kind, &mut again).map_err(|fault| fault.in_element(index))?;
+            self.sink.begin_element();
+            self.sink.seen = matches!(test.of.slot, Slot::String(_)).then(Box::default);
+            self.value(&test.of.element, kind, &mut again).map_err(|fault| fault.in_element(index))?;
             is_left_out |= self.test(test);
             self.sink.seen = None;
         }
@@ -221,14 +221,14 @@ impl Walk<'_> {
 
     /// Adds the current element to a test, and writes the result so far, since any element may be the last one. Returns
     /// whether the element is omitted.
-    fn test(&mut self, test: &ElementTest) -> bool {
+    fn test(&mut self, RepeatedTest { of: test, word }: &RepeatedTest) -> bool {
         let Walk { sink, words } = self;
-        let words = words.get_mut(test.word..).and_then(<[u64]>::split_first_chunk_mut);
+        let words = words.get_mut(*word..).and_then(<[u64]>::split_first_chunk_mut);
         let Some((words, _)) = words else { return false };
         let quantifier = test.quantifier;
         if let Slot::String(_) = test.slot {
             let mut witness = Witness::from_words(quantifier, *words);
-            sink.witness(&mut witness, test.slot, quantifier, &test.alternatives, &test.names);
+            sink.witness(&mut witness, test);
             *words = witness.words();
             return false;
         }

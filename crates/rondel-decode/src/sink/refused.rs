@@ -1,6 +1,6 @@
 //! Counts and examples of values that could not be written.
 
-use rondel_event::Slot;
+use rondel_event::{Slot, Timestamp};
 
 /// Text of a message that is not a number although one is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,12 +45,23 @@ impl NoNumber {
     }
 }
 
+/// The first value of another type than the program reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FirstMistyped {
+    /// Slot of its field.
+    pub slot: Slot,
+    /// Time of its message.
+    pub time: Timestamp,
+    /// Offset of the value in the message, in bytes, if the decoder knows it.
+    pub offset: Option<usize>,
+}
+
 /// Counts of the values of messages that could not be written.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Refused {
     pub(crate) mistyped: u64,
-    /// Slot of the first of them, where it is known.
-    pub(crate) first: Option<Slot>,
+    /// The first of them, where it is known.
+    pub(crate) first: Option<FirstMistyped>,
     pub(crate) not_numbers: u64,
     pub(crate) left_out: u64,
     pub(crate) large: Option<Slot>,
@@ -68,8 +79,8 @@ impl Refused {
         self.mistyped
     }
 
-    /// Returns the slot of the first value of another type, where it is known.
-    pub fn first_mistyped(&self) -> Option<Slot> {
+    /// Returns the first value of another type, where it is known.
+    pub fn first_mistyped(&self) -> Option<FirstMistyped> {
         self.first
     }
 

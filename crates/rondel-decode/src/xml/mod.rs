@@ -70,6 +70,9 @@ struct Converted {
     message: Vec<u8>,
     /// Offset of the event time in the payload.
     time_at: usize,
+    /// While a value is searched for, its offset in the message, and that of the last part in the payload that begins
+    /// before.
+    wanted: Option<(usize, usize)>,
     /// Buffer for the pieces of a text.
     joined: Vec<u8>,
 }
@@ -110,7 +113,12 @@ impl XmlDecoder {
             let time_at = converted.time_at;
             // Only an event time is refused here; offsets in the converted message say nothing about the payload.
             let of_payload = |error| MessageError { offset: time_at, ..error };
-            inner.decode(&converted.message, time, block).map_err(of_payload)
+            let knows_first = inner.refused().first_mistyped().is_some();
+            inner.decode(&converted.message, time, block).map_err(of_payload)?;
+            if !knows_first && let Some(first) = &mut inner.refused_mut().first {
+                first.offset = first.offset.map(|at| converted.place_of(at, document, plan));
+            }
+            Ok(())
         });
         document.shrink(binary::KEPT);
         if converted.message.capacity() > binary::KEPT {
@@ -131,9 +139,28 @@ impl Converted {
         self.time_at = 0;
     }
 
+    /// Returns the offset in the payload of the part with the value at this offset of the converted message.
+    #[cold]
+    fn place_of(&mut self, at: usize, document: &Document, plan: &Plan) -> usize {
+        self.begin();
+        self.wanted = Some((at, 0));
+        self.part(document, plan, Plan::ROOT);
+        self.wanted.take().map_or(0, |(_, place)| place)
+    }
+
+    /// Notes that a value of a part begins.
+    fn pass(&mut self, part: &Part) {
+        if let Some((at, place)) = &mut self.wanted
+            && self.message.len() <= *at
+        {
+            *place = part.at;
+        }
+    }
+
     /// Writes a part of a message.
     fn part(&mut self, document: &Document, plan: &Plan, at: u32) {
         let Some(part) = document.parts.get(at as usize) else { return };
+        self.pass(part);
         let node = plan.node(part.node);
         if node.is_event_time {
             self.time_at = part.at;
@@ -160,6 +187,7 @@ impl Converted {
             self.repeated(document, plan, first, member);
             member = first.next;
         }
+        self.pass(part);
         if let Some(member) = node.text().filter(|_| !has_text) {
             let mut joined = std::mem::take(&mut self.joined);
             let text = document.text_of(part, &mut joined);
@@ -178,6 +206,7 @@ impl Converted {
         if first.count == 1 && !plan.node(first.node).is_array {
             return self.part(document, plan, at);
         }
+        self.pass(first);
         put::open_array_of(first.count.into(), &mut self.message);
         let mut next = at;
         while let Some(part) = document.parts.get(next as usize) {

@@ -27,7 +27,7 @@ pub(crate) fn of_topic(spec: &Spec, topic: TopicId) -> u64 {
 
 /// The identity of a field: its topic, path and kind of read.
 pub(crate) fn of_field(spec: &Spec, FieldRead { topic, path, read }: &FieldRead) -> u64 {
-    hash((of_topic(spec, *topic), path, format!("{read:?}")))
+    hash((of_topic(spec, *topic), path, read))
 }
 
 /// The identities of linear forms.

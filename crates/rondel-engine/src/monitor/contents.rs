@@ -87,9 +87,9 @@ impl Contents {
             let at = (&topic.name, &field.path);
             let place = hash(at);
             let Read::Table(table) = &field.read else {
-                return FieldContent { read: hash((at, format!("{:?}", field.read))), place, table: None };
+                return FieldContent { read: hash((at, &field.read)), place, table: None };
             };
-            let identity = |field: &Field| hash((&field.path, format!("{:?}", field.read)));
+            let identity = |field: &Field| hash((&field.path, &field.read));
             let fields =
                 [table.of_message().map(identity).collect(), table.of_element().map(identity).collect()];
             FieldContent { read: hash((at, &table.key)), place, table: Some(fields) }

@@ -10,7 +10,7 @@ use crate::monitor::{Monitor, SavedMonitor};
 /// Kind of a monitor's snapshot.
 pub(super) const MONITOR: &snapshot::Kind = b"RONDELss";
 /// Version of the saved form, incremented with every change of the saved state.
-pub(super) const VERSION: u32 = 27;
+pub(super) const VERSION: u32 = 28;
 
 impl Monitor {
     /// Serialises the state of the monitor. A monitor [restored](Monitor::restore) from it emits the same reports from

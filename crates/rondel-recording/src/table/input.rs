@@ -1,9 +1,8 @@
 //! Files of tables: bytes, separators and rows.
 
 use std::cell::Cell;
-use std::collections::HashMap;
 use std::fs::File;
-use std::io::{self, Read, Seek as _, SeekFrom};
+use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -11,7 +10,7 @@ use std::sync::atomic::AtomicU64;
 use csv::ByteRecord;
 
 use super::TableOptions;
-use super::columns::{TimeColumns, time_column};
+use super::columns::time_column;
 use super::influx::{self, InfluxRows};
 use super::long::{Form, InvalidRow, LongRows};
 use crate::compressed;
@@ -22,12 +21,6 @@ use crate::recording::RecordingError;
 const STEP: usize = 256 << 10;
 /// Number of bytes searched for the separator.
 const BEGINNING: usize = 64 << 10;
-/// Number of rows used to find columns with values in the same rows.
-const SAMPLE: usize = 2048;
-/// Number of bytes at the end of a file searched for the last time.
-const END: u64 = 64 << 10;
-/// Maximum number of topics of a table.
-const TOPICS: usize = 1 << 16;
 
 /// Whether a file is a table, by its name.
 pub fn is_table(path: &Path) -> bool {
@@ -206,7 +199,7 @@ impl Rows {
     }
 
     /// Restricts reading to this column.
-    fn only(&mut self, column: usize) {
+    pub(super) fn only(&mut self, column: usize) {
         match self {
             Rows::Separated(..) | Rows::Long(_) | Rows::Influx(_) => _ = column,
             #[cfg(feature = "parquet")]
@@ -375,130 +368,4 @@ fn failed(path: &Path, offset: u64, error: csv::Error) -> RecordingError {
         csv::ErrorKind::Io(source) => RecordingError::Read { path, offset, source },
         other => RecordingError::Form { path, reason: format!("it cannot be read as a table: {other:?}") },
     }
-}
-
-/// Reason why the topics of a table cannot be found.
-pub(super) enum Unread {
-    Failed(RecordingError),
-    TooMany(usize),
-}
-
-/// Returns the names in a column, in the order of their first rows, with their numbers of rows.
-pub(super) fn names(source: Source<'_>, column: usize) -> Result<Vec<(String, Option<u64>)>, Unread> {
-    let mut rows = source.open().map_err(Unread::Failed)?.rows;
-    let mut row = ByteRecord::new();
-    let mut places: HashMap<Vec<u8>, usize> = HashMap::new();
-    let mut names: Vec<(String, Option<u64>)> = Vec::new();
-    let mut width = None;
-    let mut last = usize::MAX;
-    rows.only(column);
-    #[cfg(feature = "parquet")]
-    if let Rows::Parquet(rows) = &mut rows {
-        rows.take_names(column);
-    }
-    // Errors are reported when the messages are read.
-    loop {
-        match rows.read(&mut row) {
-            Ok(true) => {}
-            #[cfg(feature = "parquet")]
-            Err(Unreadable::Part(_)) => continue,
-            Err(Unreadable::Row(..)) => continue,
-            Ok(false) | Err(Unreadable::Text(_)) => break,
-        }
-        if rows.is_open() {
-            break;
-        }
-        if width.replace(width.unwrap_or(row.len())).is_none_or(|width| width != row.len()) {
-            // The names of the columns, or an unusable row.
-            continue;
-        }
-        // Some programs write a space behind each comma.
-        let name = row.get(column).map(<[u8]>::trim_ascii).filter(|name| !name.is_empty());
-        // A row without a name is reported when the messages are read.
-        let Some(name) = name else { continue };
-        if names.get(last).is_none_or(|(own, _)| own.as_bytes() != name) {
-            last = match places.get(name) {
-                Some(place) => *place,
-                None if names.len() >= TOPICS => return Err(Unread::TooMany(TOPICS)),
-                None => {
-                    let Ok(text) = std::str::from_utf8(name) else { continue };
-                    places.insert(name.to_vec(), names.len());
-                    names.push((text.to_owned(), Some(0)));
-                    names.len() - 1
-                }
-            };
-        }
-        if let Some((_, Some(count))) = names.get_mut(last) {
-            *count += 1;
-        }
-    }
-    Ok(names)
-}
-
-/// Returns the first rows.
-pub(super) fn sample(source: Source<'_>) -> Result<Vec<ByteRecord>, RecordingError> {
-    let mut rows = source.open()?.rows;
-    let (mut found, mut row, mut size) = (Vec::new(), ByteRecord::new(), 0);
-    while found.len() <= SAMPLE && size < MAX_LINE && matches!(rows.read(&mut row), Ok(true)) {
-        size += row.as_slice().len() + 8 * row.len();
-        found.push(row.clone());
-    }
-    found.drain(..found.len().min(1));
-    Ok(found)
-}
-
-/// Cells with times of the first and of the last row.
-#[derive(Default)]
-pub(super) struct Ends {
-    pub(super) first: Option<Vec<u8>>,
-    pub(super) last: Option<Vec<u8>>,
-}
-
-/// Finds the first and the last time of a table; the last one only if that needs no other rows.
-pub(super) fn ends(source: Source<'_>, columns: Option<TimeColumns>) -> Result<Ends, RecordingError> {
-    let Some(columns) = columns else { return Ok(Ends::default()) };
-    let Opened { mut rows, separator, size, .. } = source.open()?;
-    let mut row = ByteRecord::new();
-    let (mut first, mut joined) = (None, Vec::new());
-    let mut is_header = true;
-    if columns.date.is_none() {
-        rows.only(columns.time);
-    }
-    #[cfg(feature = "parquet")]
-    if let Rows::Parquet(rows) = &mut rows {
-        rows.take_times(columns.time);
-    }
-    while first.is_none() && matches!(rows.read(&mut row), Ok(true)) {
-        let cell = columns.cell(&row, &mut joined);
-        first = (!is_header && !cell.is_empty()).then(|| cell.to_vec());
-        is_header = false;
-    }
-    let is_packed = compressed::is_packed(source.path);
-    let last = match &mut rows {
-        #[cfg(feature = "parquet")]
-        Rows::Parquet(rows) => rows.last(columns.time),
-        Rows::Influx(rows) => rows.last().map(<[u8]>::to_vec),
-        _ if is_packed => None,
-        Rows::Long(rows) => {
-            let columns = TimeColumns { time: rows.form().time, date: None };
-            last(source.path, separator, columns, size)
-        }
-        Rows::Separated(..) => last(source.path, separator, columns, size),
-    };
-    Ok(Ends { first, last })
-}
-
-/// Returns the cell in the last row, if it can be found without reading all rows.
-fn last(path: &Path, separator: u8, columns: TimeColumns, size: u64) -> Option<Vec<u8>> {
-    let mut file = File::open(path).ok()?;
-    file.seek(SeekFrom::Start(size.saturating_sub(END))).ok()?;
-    let mut end = Vec::new();
-    file.take(END).read_to_end(&mut end).ok()?;
-    let line = end.trim_ascii_end().rsplit(|byte| matches!(byte, b'\n' | b'\r')).next()?;
-    let mut rows =
-        csv::ReaderBuilder::new().has_headers(false).flexible(true).delimiter(separator).from_reader(line);
-    let mut row = ByteRecord::new();
-    rows.read_byte_record(&mut row).ok()?;
-    row.get(columns.time)?;
-    Some(columns.cell(&row, &mut Vec::new()).to_vec())
 }

@@ -64,7 +64,6 @@ impl Session {
             self.shared.counts.undecodable += 1;
             self.shared.accounts.undecodable(topic);
             let reason = match error {
-                _ if error.is_about_time() => Reason::RefusedTime,
                 DecodeError::NoType(_) => Reason::OtherType,
                 _ => Reason::Undecodable,
             };

@@ -20,7 +20,7 @@ use crate::text::counted;
 pub enum Reason {
     /// It is missing according to the sequence numbers of its publisher.
     Lost,
-    /// Its payload cannot be decoded.
+    /// Its payload cannot be decoded, or the time in it.
     Undecodable,
     /// Its type or its encoding is not the one that the topic is read with.
     OtherType,
@@ -28,7 +28,7 @@ pub enum Reason {
     OtherFieldType,
     /// A number that is read is NaN.
     NotANumber,
-    /// Its time cannot be used, or is too far from the clock.
+    /// Its time is too far from the clock.
     RefusedTime,
     /// It is larger than the limit.
     TooLarge,

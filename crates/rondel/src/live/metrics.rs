@@ -3,7 +3,7 @@
 //! | module | contents |
 //! |---|---|
 //! | [`histogram`], [`meter`] | measurements that the evaluating thread makes, as plain integers |
-//! | [`state`] | a copy of all counts for a scrape; liveness and readiness |
+//! | [`state`], [`figures`] | a copy of all counts for a scrape; liveness and readiness |
 //! | `families`, `exposition` | metric families, as text or as readings |
 //! | `server` | the routes of the HTTP server |
 //! | `push`, `pushes` | the thread that pushes readings to a collector of OpenTelemetry, and its account |
@@ -15,6 +15,7 @@
 mod exposition;
 #[cfg(feature = "metrics")]
 mod families;
+mod figures;
 mod histogram;
 mod meter;
 #[cfg(all(feature = "metrics", feature = "otlp"))]

@@ -65,6 +65,38 @@ fn a_changed_byte_in_a_short_compressed_table_is_found() {
 }
 
 #[test]
+fn damage_of_compressed_data_is_named_beside_the_line_that_it_makes_wrong() {
+    let folder = Folder::new();
+    for (name, text, place) in [
+        ("changed.jsonl.gz", "{\"v\":1}\n{\"v\":90}\n{\"v\":2}\n", ":2:"),
+        ("changed.csv.gz", "time,v\n1,1\n2,90\n3,1\n", ":3: "),
+        ("changed.xml.gz", "<a>\n<m><v>1</v></m>\n<m><v>90</v></m>\n<m><v>2</v></m>\n</a>\n", "from byte "),
+    ] {
+        let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::none());
+        gz.write_all(text.as_bytes()).unwrap();
+        let whole = gz.finish().unwrap();
+        let mut changed = whole.clone();
+        let at = whole.windows(2).position(|two| two == b"90").unwrap();
+        // An unexpected character, a further cell, or the begin of a tag.
+        changed[at] = if name.contains("xml") { b'<' } else { b',' };
+        let file = folder.file(name, &changed);
+        let checked = rondel(["check", "-f", "v < 50", &file]);
+        checked.expect_status(3).expect_stderr(&[
+            &format!("{file}"),
+            place,
+            "the compressed data is damaged",
+        ]);
+        assert_eq!(checked.stderr.matches("damaged").count(), 1, "{}", checked.stderr);
+        // A wrong line in sound data is only that.
+        let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::none());
+        gz.write_all(text.replace("90", if name.contains("xml") { "<0" } else { ",0" }).as_bytes()).unwrap();
+        let sound = folder.file(name, gz.finish().unwrap());
+        let checked = rondel(["check", "-f", "v < 50", &sound]);
+        assert!(checked.status == Some(3) && !checked.stderr.contains("damaged"), "{}", checked.stderr);
+    }
+}
+
+#[test]
 fn several_traces_are_checked_each_from_its_beginning() {
     let folder = Folder::new();
     let (a, b) = (folder.file("a.jsonl", "{\"v\":true}\n{}\n"), folder.file("b.jsonl", "{\"w\":1}\n"));

@@ -34,6 +34,9 @@ fn messages_are_chosen_repeated_and_counted() {
         broken.to_owned(),
         line("d", 1.2, 4),
         event.to_owned(),
+        event.replace("deadline", "dedline"),
+        event.replace("\"missed_deadline\"", "3"),
+        event.replace("missed_deadline", "owner"),
         line("a", 1.3, 5),
         line("a", 99.0, 6),
     ]
@@ -48,11 +51,16 @@ fn messages_are_chosen_repeated_and_counted() {
     let own =
         ["--to", "zenoh:new/x/", "--until", "+2", "--rate", "4", "--loop", "2", "--map", "d=zenoh:new/d"];
     let twice = replay(&own);
-    twice.expect_status(3).expect_stderr(&["lines.jsonl: line 4: byte 10: the text ends inside a value"]);
+    twice.expect_status(3).expect_stderr(&[
+        "lines.jsonl: line 4: byte 10: the text ends inside a value",
+        "lines.jsonl: line 7: 'missed_dedline' is no event of a topic",
+        "lines.jsonl: line 8: `event` is no text",
+        "lines.jsonl: line 9: the event 'owner' needs a text `publisher`",
+    ]);
     let said = summary(&twice);
     let counts = ["published", "failed", "passes", "unordered", "unreadable_parts", "events", "left_out"];
     let counts = counts.map(|name| said[name].clone());
-    assert_eq!(counts, [10.into(), 0.into(), 2.into(), 2.into(), 2.into(), 1.into(), Value::Array(vec![])]);
+    assert_eq!(counts, [10.into(), 0.into(), 2.into(), 2.into(), 8.into(), 1.into(), Value::Array(vec![])]);
     let to: Vec<&str> =
         said["topics"].as_array().unwrap().iter().map(|to| to["to"].as_str().unwrap()).collect();
     assert_eq!(to, ["zenoh:new/x/a", "zenoh:new/x/b/c", "zenoh:new/d"]);

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use rondel_decode::cdr::WideForm;
 use rondel_decode::sparkplug::Address;
 use rondel_decode::{
-    DecodeError, Decoder, DecoderError, Encoding, LeftOut, MessageType, NoNumber, TooManyElements,
+    DecodeError, Decoder, DecoderError, Encoding, FirstMistyped, LeftOut, MessageType, NoNumber,
+    TooManyElements,
 };
 use rondel_event::{Block, Field, Projection, Slot, Timestamp, TopicId, TypeIndex};
 
@@ -201,8 +202,8 @@ impl TopicDecoder {
         self.all().find_map(|of| of.decoder.no_number())
     }
 
-    /// Returns the slot of the first value of another type so far, where it is known.
-    pub(in crate::session) fn first_mistyped(&self) -> Option<Slot> {
+    /// Returns the first value of another type so far, where it is known.
+    pub(in crate::session) fn first_mistyped(&self) -> Option<FirstMistyped> {
         self.all().find_map(|of| of.decoder.first_mistyped())
     }
 

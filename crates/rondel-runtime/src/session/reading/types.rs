@@ -94,7 +94,7 @@ fn first_misread<'p>(decoder: &TopicDecoder, projection: Option<&'p Projection>)
         Some(Misread::Text(&field_of(text.slot())?.path, text))
     };
     let element = || Some(Misread::Element(field_of(decoder.mistyped_member()?.0)?));
-    let field = || Some(Misread::Field(field_of(decoder.first_mistyped()?)?));
+    let field = || Some(Misread::Field(field_of(decoder.first_mistyped()?.slot)?));
     large.or_else(text).or_else(element).or_else(field)
 }
 

@@ -1,14 +1,15 @@
 //! Messages and values of a session that were not evaluated.
 
-use rondel_decode::TooManyElements;
+use rondel_decode::{FirstMistyped, TooManyElements};
 use rondel_engine::Monitor;
-use rondel_event::{Projection, TopicId};
+use rondel_event::{Projection, Slot, TopicId};
 
 use crate::report::notice::{INEXACT, field_in, no_number, no_value_of};
 use crate::session::reading::decoders::TopicDecoder;
 use crate::session::{Route, Session};
 use crate::statistics::omission::{FirstOmission, Omissions, Reason};
 use crate::text::grouped;
+use crate::time::clock::NO_TIME;
 
 /// Messages and values that were not evaluated, except those that decoders, accounts and monitors count.
 #[derive(Debug)]
@@ -16,13 +17,15 @@ pub(in crate::session) struct Omitted {
     messages: Omissions,
     /// The first value of another type on a topic in lines, whose number the decoder counts.
     first_mistyped: Vec<(TopicId, FirstOmission)>,
+    /// Places in their recordings of the first values of another type in messages.
+    places: Vec<(TopicId, String)>,
     /// For each topic the elements of arrays in lines that were left out, as they are null.
     left_out: Vec<u64>,
 }
 
 impl Omitted {
     pub(in crate::session) fn new(messages: Omissions, topics: usize) -> Omitted {
-        Omitted { messages, first_mistyped: Vec::new(), left_out: vec![0; topics] }
+        Omitted { messages, first_mistyped: Vec::new(), places: Vec::new(), left_out: vec![0; topics] }
     }
 
     /// Adds `count` messages; `first` describes the first one, and is called only for that.
@@ -56,6 +59,7 @@ impl Omitted {
     /// Begins a lap with the counts of a fresh session.
     pub(in crate::session) fn begin_lap(&mut self, fresh: Omitted) {
         self.messages = fresh.messages;
+        self.places = fresh.places;
         self.left_out = fresh.left_out;
     }
 
@@ -66,6 +70,18 @@ impl Omitted {
 }
 
 impl Session {
+    /// Returns the first value of another type in a message on a topic, where it is known: see
+    /// [`Session::place_mistyped`].
+    #[inline]
+    pub fn first_mistyped(&self, topic: TopicId) -> Option<FirstMistyped> {
+        self.route.decoders().get(topic.index())?.first_mistyped()
+    }
+
+    /// Keeps the place in a recording of the first value of another type in a message on a topic.
+    pub fn place_mistyped(&mut self, topic: TopicId, place: String) {
+        self.shared.omitted.places.push((topic, place));
+    }
+
     /// The messages that were not evaluated, also those that other parts count.
     pub(in crate::session) fn omissions(&self) -> Omissions {
         self.omissions_of(self.route.whole().as_deref())
@@ -92,11 +108,12 @@ impl Session {
     }
 
     fn own_omissions_of(&self, whole: Option<&Monitor>) -> Omissions {
-        let Omitted { messages, first_mistyped, .. } = &self.shared.omitted;
+        let Omitted { messages, first_mistyped, places, .. } = &self.shared.omitted;
         let mut omissions = messages.clone();
         let decoders = (0..).map(TopicId).zip(self.route.decoders()).zip(self.route.projections());
         for ((topic, decoder), projection) in decoders {
-            add_decoded(&mut omissions, topic, decoder, projection);
+            let place = places.iter().find(|(of, _)| *of == topic).map(|(_, place)| &**place);
+            add_decoded(&mut omissions, topic, decoder, projection, place);
         }
         match (&self.route, whole) {
             (Route::Direct(direct), Some(whole)) => direct.add_omissions(&mut omissions, whole),
@@ -111,9 +128,27 @@ impl Session {
     }
 }
 
-/// Adds the values of a topic that its decoder could not read.
-fn add_decoded(omissions: &mut Omissions, topic: TopicId, decoder: &TopicDecoder, projection: &Projection) {
-    let first = || Some(FirstOmission { time: None, detail: misread_detail(decoder, projection)? });
+/// Adds the values of a topic that its decoder could not read; `place` is that of the first one in a recording.
+fn add_decoded(
+    omissions: &mut Omissions,
+    topic: TopicId,
+    decoder: &TopicDecoder,
+    projection: &Projection,
+    place: Option<&str>,
+) {
+    let first = || {
+        let (slot, detail) = misread_detail(decoder, projection)?;
+        let known = decoder.first_mistyped().filter(|first| first.slot == slot);
+        let Some(FirstMistyped { time, offset, .. }) = known else {
+            return Some(FirstOmission { time: None, detail });
+        };
+        let detail = match (place, offset) {
+            (Some(place), _) => format!("{detail} ({place})"),
+            (None, Some(offset)) => format!("{detail} (byte {offset} of the message)"),
+            (None, None) => detail,
+        };
+        Some(FirstOmission { time: Some(time).filter(|time| *time > NO_TIME), detail })
+    };
     omissions.add(Reason::OtherFieldType, Some(topic), decoder.mistyped(), first);
     omissions.add(Reason::NotANumber, Some(topic), decoder.not_numbers(), || None);
     if let Some(TooManyElements { slot, messages, first, limit }) = decoder.too_many_elements() {
@@ -126,23 +161,27 @@ fn add_decoded(omissions: &mut Omissions, topic: TopicId, decoder: &TopicDecoder
     }
 }
 
-/// Description of the first value that a decoder could not read.
-fn misread_detail(decoder: &TopicDecoder, projection: &Projection) -> Option<String> {
+/// Slot and description of the first value that a decoder could not read.
+fn misread_detail(decoder: &TopicDecoder, projection: &Projection) -> Option<(Slot, String)> {
     let path = |slot| decoder.misread_field(projection, slot);
     Some(match (decoder.too_large(), decoder.other_type()) {
         (None, None) if decoder.no_number().is_none() => {
             let slot = decoder.mistyped_member().map(|(slot, _)| slot);
-            no_value_of(path(slot.or_else(|| decoder.first_mistyped())?)?)
+            let slot = slot.or_else(|| Some(decoder.first_mistyped()?.slot))?;
+            (slot, no_value_of(path(slot)?))
         }
         (None, None) if decoder.no_number().is_some() => {
             let text = decoder.no_number()?;
-            format!("`{}` {}", path(text.slot())?.path, no_number(&text))
+            (text.slot(), format!("`{}` {}", path(text.slot())?.path, no_number(&text)))
         }
         (Some(slot), _) => {
             let field = path(slot)?;
             let why = if field.exact { INEXACT } else { "has an integer beyond 64 bits with a sign" };
-            format!("`{}` {why}", field.path)
+            (slot, format!("`{}` {why}", field.path))
         }
-        (None, slot) => format!("`{}` has another type in messages of one publisher", path(slot?)?.path),
+        (None, slot) => {
+            let slot = slot?;
+            (slot, format!("`{}` has another type in messages of one publisher", path(slot)?.path))
+        }
     })
 }

@@ -52,7 +52,10 @@ impl Session {
         saved.known.statistics = statistics.iter().map(|statistics| statistics.saved()).collect();
         saved.known.lap = self.shared.lap;
         saved.known.latest = self.shared.laps.saved();
-        saved.known.omissions = self.omissions().saved(&saved.known.topics);
+        // Those of earlier laps are kept with them.
+        let mut omissions = self.before.as_ref().map(|laps| laps.not_evaluated.clone()).unwrap_or_default();
+        omissions.merge(&self.omissions());
+        saved.known.omissions = omissions.saved(&saved.known.topics);
         saved.known.missing = missing.saved();
         saved.known.numbers = self.shared.accounts.saved();
         saved.known.attachment = self.shared.resumption.attachment().to_vec();

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rondel_event::Verdict;
-use rondel_recording::{OpenError, Opened, RecordingError, SplitPart};
+use rondel_recording::{OpenError, Opened, RecordingError, SplitPart, shown};
 use rondel_report::Signal;
 use rondel_runtime::text::counted;
 use rondel_runtime::{Emit, Session, SessionPlan};
@@ -42,6 +42,18 @@ impl Stopped {
 
     pub(super) fn misused(reason: &str) -> Stopped {
         Stopped { is_misuse: true, ..Stopped::because(reason) }
+    }
+
+    /// Adds the damage of a compressed file, which may have caused what is wrong in its content.
+    fn with_damage(self, file: &Path) -> Stopped {
+        if self.is_misuse {
+            return self;
+        }
+        let damage = rondel_recording::damage(file).map(|error| error.to_string());
+        let Some(damage) = damage.filter(|damage| !self.reason.contains(damage)) else { return self };
+        let damage = format!("{}: {damage}; lines and rows may differ from what was written", shown(file));
+        complain(&damage);
+        Stopped { reason: format!("{}; {damage}", self.reason), ..self }
     }
 }
 
@@ -197,7 +209,9 @@ impl<'a> Checking<'a> {
         if let Some(feed) = self.feed.take() {
             feed.end(if read.is_ok() { "finished" } else { "unread" });
         }
-        read
+        let Check { traces, merge, .. } = self.options;
+        let files = traces.iter().filter(|file| *merge || file.as_path() == path);
+        files.fold(read, |read, file| read.map_err(|stopped| stopped.with_damage(file)))
     }
 
     /// Evaluates the rest of a recording, or writes the snapshot.

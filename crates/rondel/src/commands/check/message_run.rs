@@ -32,6 +32,8 @@ pub(super) struct MessageRun {
     pub(super) bar: Option<ProgressBar>,
     /// Number of messages pushed.
     pub(super) count: u64,
+    /// Topic of the last message and the offset in it, if it has the first value of another type on this topic.
+    pub(super) mistyped: Option<(TopicId, Option<usize>)>,
     pub(super) outcome: Result<(), Stopped>,
 }
 
@@ -54,7 +56,12 @@ impl MessageRun {
         };
         self.cut_offs.pass(log_time, &self.clock, &mut self.session);
         self.clock.set(log_time);
-        route.push(&mut self.session, stamp, payload);
+        let (target, session) = (route.target, &mut self.session);
+        let may_be_first = route.is_text && session.first_mistyped(target).is_none();
+        route.push(session, stamp, payload);
+        if may_be_first {
+            self.mistyped = session.first_mistyped(target).map(|first| (target, first.offset));
+        }
         self.count += 1;
         true
     }
@@ -106,6 +113,8 @@ pub(super) struct Route {
     name: Option<NameId>,
     /// Whether the messages may lack a time, which no field of theirs has.
     may_lack_times: bool,
+    /// Whether the messages are in a file of text.
+    is_text: bool,
     numbers: Numbers,
     /// The reason why the messages cannot be decoded, if they cannot.
     undecodable: Option<String>,
@@ -127,6 +136,7 @@ impl Route {
                 of_type: of_types[i],
                 name: plan.names(target).and_then(|names| names.number(&topic.name)),
                 may_lack_times: topic.may_lack_times && lacks_field,
+                is_text: topic.may_lack_times,
                 numbers: Numbers::default(),
                 undecodable: undecodable.remove(&i),
             })

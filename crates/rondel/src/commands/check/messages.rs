@@ -155,6 +155,7 @@ impl Checking<'_> {
             session,
             clock,
             count: 0,
+            mistyped: None,
             outcome: Ok(()),
         })
     }
@@ -167,6 +168,11 @@ impl Checking<'_> {
                     let log_time = message.log_time;
                     if !run.push(message) {
                         continue;
+                    }
+                    if let Some((topic, offset)) = run.mistyped.take()
+                        && let Some(place) = recording.place(offset)
+                    {
+                        run.session.place_mistyped(topic, place);
                     }
                     if run.count.is_multiple_of(STEP) {
                         if run.is_aligned {

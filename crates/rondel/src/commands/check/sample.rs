@@ -196,9 +196,13 @@ fn lines(
             let message = match published(line, TimeUnit::default(), false) {
                 Ok(PublishedLine::Message(message)) => message,
                 Ok(PublishedLine::Event | PublishedLine::Empty) => continue,
-                Err((at, kind)) => {
+                other => {
                     if unreadable == 0 {
-                        first = format!("byte {} of a line: {kind}", at + 1);
+                        first = match other {
+                            Err((at, kind)) => format!("byte {} of a line: {kind}", at + 1),
+                            Ok(PublishedLine::WrongEvent(reason)) => reason,
+                            Ok(_) => String::new(),
+                        };
                     }
                     unreadable += 1;
                     continue;

@@ -57,6 +57,9 @@ impl Survey {
                     Ok(PublishedLine::Event) => survey.events += 1,
                     Ok(PublishedLine::Message(message)) => survey.add(message, path)?,
                     Ok(PublishedLine::Empty) => {}
+                    Ok(PublishedLine::WrongEvent(reason)) => {
+                        survey.wrong.get_or_insert((number, reason));
+                    }
                     Err((at, kind)) => {
                         survey.wrong.get_or_insert_with(|| (number, format!("byte {}: {kind}", at + 1)));
                     }
@@ -195,6 +198,7 @@ impl Recording for LineRecording {
                     }
                 }
                 Ok(PublishedLine::Empty | PublishedLine::Event) => Ok(None),
+                Ok(PublishedLine::WrongEvent(reason)) => Err(reason),
                 Err((at, kind)) => Err(format!("byte {}: {kind}", at + 1)),
             };
             self.reader.used(start + length);

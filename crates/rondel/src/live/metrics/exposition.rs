@@ -12,8 +12,8 @@ use rondel_net::adapter::{PartitionStatus, now};
 use rondel_runtime::WorkerStatistics;
 
 use super::families::{Families, Labels, alone, labelled};
+use super::figures::{RunSnapshot, Snapshot};
 use super::meter::VERDICTS;
-use super::state::{RunSnapshot, Snapshot};
 use crate::live::gate::GateFigures;
 use crate::live::pipeline::Observation;
 use crate::live::standby::election::Role;

@@ -13,8 +13,9 @@ use rondel_sinks::otlp::{Metric, MetricsClient, Origin, Reading};
 
 use super::exposition;
 use super::families::{FamilyReading, ReadingValue};
+use super::figures::Snapshot;
 use super::pushes::PushFigures;
-use super::state::{RunState, Snapshot};
+use super::state::RunState;
 use crate::deployment::PushSettings;
 use crate::sinks::driven::random_key;
 use crate::sinks::origin::host;

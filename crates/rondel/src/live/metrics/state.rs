@@ -1,23 +1,24 @@
 //! The state of a run for scrapes, probes and the service manager.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
 use rondel_event::TopicId;
-use rondel_net::adapter::{PartitionStatus, Problems, Publisher};
+use rondel_net::adapter::Publisher;
 use rondel_runtime::text::counted;
 
 use super::Meter;
+use super::figures::{NetworkFigures, RunSnapshot, Snapshot, matched, queue_figures};
 use super::pushes::{PushFigures, Pushes};
 use crate::live::losses::Undelivered;
 use crate::live::networks::Networks;
 use crate::live::pipeline::{Observation, Pipeline, Unresponsive};
 use crate::live::reload::Reloads;
-use crate::live::standby::state::{GroupHandle, GroupState};
+use crate::live::standby::state::GroupHandle;
 use crate::live::subscriptions::Subscriptions;
 use crate::live::watchdog::Stall;
-use crate::sinks::audit::{Audit, AuditCounts};
-use crate::sinks::driven::{DestinationHandle, DestinationState};
+use crate::sinks::audit::Audit;
+use crate::sinks::driven::DestinationHandle;
 use crate::sinks::queue::Queue;
 use crate::sinks::spool::Spools;
 
@@ -100,82 +101,6 @@ pub struct PropertyLabels {
 pub struct Shown {
     in_violation: Vec<u64>,
     undelivered: Vec<u64>,
-}
-
-/// A copy of everything that a scrape shows.
-#[derive(Debug)]
-pub struct Snapshot {
-    /// Start of the run.
-    pub began: SystemTime,
-    /// Whether the run is ready.
-    pub is_ready: bool,
-    /// Duration of the stall of the evaluating thread.
-    pub stalled: Duration,
-    /// Numbers of pushes by their results, where metrics are pushed.
-    pub pushes: Option<[(&'static str, u64); 2]>,
-    /// Figures of the run, while it is running.
-    pub run: Option<RunSnapshot>,
-}
-
-/// The figures of a run.
-#[derive(Debug)]
-pub struct RunSnapshot {
-    /// The names of the topics.
-    pub topics: Vec<String>,
-    /// The labels of the properties.
-    pub properties: Arc<[PropertyLabels]>,
-    /// The numbers of reloads that were done and refused.
-    pub reloads: [(&'static str, u64); 2],
-    /// Counts and measurements; `None` while the evaluating thread is stalled.
-    pub observation: Option<Observation>,
-    /// Nanoseconds that each property was violated; `None` where that is not measured.
-    pub in_violation: Vec<Option<u64>>,
-    /// Problems of all subscriptions.
-    pub problems: Problems,
-    /// Messages that were missed and fetched again, by topic.
-    pub recovered: Vec<u64>,
-    /// The networks.
-    pub networks: Vec<NetworkFigures>,
-    /// Messages that networks refused after they had accepted them.
-    pub refused: u64,
-    /// The partitions that a member of a consumer group has.
-    pub partitions: Vec<PartitionStatus>,
-    /// The queues of sinks.
-    pub queues: Vec<QueueFigures>,
-    /// Whether each sink has a subscriber; on MQTT, whether it is connected.
-    pub matched: Vec<(String, bool)>,
-    /// Messages of each sink that its consumers did not accept.
-    pub undelivered: Vec<(String, u64)>,
-    /// Messages of each sink that wait in a file.
-    pub spooled: Vec<(String, u64)>,
-    /// The states of the store and other sinks beside networks.
-    pub driven: Vec<DestinationState>,
-    /// The counts of the audit file, if there is one.
-    pub audit: Option<AuditCounts>,
-    /// The state of the member of a group, if the run is one.
-    pub standby: Option<GroupState>,
-}
-
-/// The figures of a network.
-#[derive(Clone, Copy, Debug)]
-pub struct NetworkFigures {
-    /// Its name: `zenoh`, `dds` or `mqtt`.
-    pub name: &'static str,
-    /// Whether it is connected.
-    pub is_connected: bool,
-    /// Number of connections lost so far.
-    pub outages: u64,
-}
-
-/// The figures of the queue of a sink.
-#[derive(Clone, Debug)]
-pub struct QueueFigures {
-    /// The sink.
-    pub sink: String,
-    /// Number of messages that wait in memory.
-    pub waiting: u64,
-    /// Time that the first of them has waited.
-    pub age: Duration,
 }
 
 impl RunState {
@@ -416,36 +341,6 @@ impl Observed {
     }
 }
 
-/// The figures of each sink: one that a reload has removed and added again has several queues.
-fn queue_figures(queues: &[Arc<Queue>]) -> Vec<QueueFigures> {
-    let now = Instant::now();
-    let mut all: Vec<QueueFigures> = Vec::new();
-    for queue in queues {
-        let (waiting, since) = queue.waiting();
-        let age = since.map_or(Duration::ZERO, |since| now.saturating_duration_since(since));
-        let waiting = waiting as u64;
-        match all.iter_mut().find(|known| known.sink == queue.sink()) {
-            Some(known) => (known.waiting, known.age) = (known.waiting + waiting, known.age.max(age)),
-            None => all.push(QueueFigures { sink: queue.sink().to_owned(), waiting, age }),
-        }
-    }
-    all
-}
-
-/// Whether each sink has a subscriber. Verdicts and actions on one address have a publisher each.
-fn matched(publishers: &[(String, Weak<dyn Publisher>)]) -> Vec<(String, bool)> {
-    let mut all: Vec<(String, bool)> = Vec::new();
-    for (sink, publisher) in publishers {
-        let Some(publisher) = publisher.upgrade() else { continue };
-        let is_matched = publisher.is_matched();
-        match all.iter_mut().find(|(known, _)| known == sink) {
-            Some((_, known)) => *known |= is_matched,
-            None => all.push((sink.clone(), is_matched)),
-        }
-    }
-    all
-}
-
 impl Shown {
     /// Forgets the values of properties, which have other positions.
     pub fn forget_properties(&mut self) {
@@ -477,14 +372,6 @@ impl Shown {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sinks::queue::NETWORK;
-
-    #[test]
-    fn queues_of_one_sink_have_one_sample() {
-        let queue = |sink: &str| Queue::new(sink.to_owned(), NETWORK, Duration::from_secs(1), None);
-        let all = queue_figures(&["mqtt:a", "mqtt:b", "mqtt:a"].map(queue));
-        assert_eq!(all.iter().map(|queue| queue.sink.as_str()).collect::<Vec<_>>(), ["mqtt:a", "mqtt:b"]);
-    }
 
     #[test]
     fn counters_do_not_fall() {
