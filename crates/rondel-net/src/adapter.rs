@@ -178,6 +178,13 @@ pub trait Receiver: Send + Sync + 'static {
         None
     }
 
+    /// Takes a sample whose topic has no [name](Receiver::number), for the reason in `why`. Returns whether it was counted as
+    /// undecodable; otherwise the subscription counts it as [malformed](Problems::malformed), as by default. Only Kafka calls
+    /// it, for records without a key or header that is a parameter.
+    fn receive_unnamed(&self, _topic: TopicId, _sample: Sample<'_>, _why: &str) -> bool {
+        false
+    }
+
     /// Whether to call [`idle`](Receiver::idle). Queried once for each subscription, since detecting idleness has a
     /// cost on Zenoh.
     fn wants_idle(&self) -> bool {
@@ -339,8 +346,9 @@ impl Drops {
 /// ones are only counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Problems {
-    /// Samples that do not have the topic's type, so that no payload could be extracted; on Kafka records without the key
-    /// that the address reads.
+    /// Samples that do not have the topic's type, so that no payload could be extracted; on Kafka attempts to fetch records that
+    /// cannot be read, and records without the key that the address reads, unless the receiver
+    /// [counts](Receiver::receive_unnamed) them.
     pub malformed: u64,
     /// Samples without a payload: a deletion on Zenoh, a message without content on MQTT, a tombstone on Kafka.
     pub empty: u64,

@@ -15,12 +15,9 @@ use super::client::Watched;
 use super::dead_letters::DeadLetters;
 use super::partitions::{self, Begin, First, Partitions, Unknown};
 use super::positions::{self, Mark, Marks};
-use super::routes::{Partition, Route, Routes, Topic};
+use super::routes::{NO_NAME, Partition, Route, Routes, Topic};
 use crate::adapter::{PartitionStates, Sample, now, trace_message};
 use crate::attempts::lock_until;
-
-/// Cause of a record without a name.
-const NO_NAME: &str = "the key or a header that supplies a parameter is missing, empty or not UTF-8";
 
 /// Time limit of a query for the oldest record of a partition.
 const QUERY: Duration = Duration::from_secs(1);

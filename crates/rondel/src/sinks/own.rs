@@ -63,6 +63,10 @@ impl<R: Receiver> Receiver for Others<R> {
         self.receiver.refusal(topic)
     }
 
+    fn receive_unnamed(&self, topic: TopicId, sample: Sample<'_>, why: &str) -> bool {
+        self.receiver.receive_unnamed(topic, sample, why)
+    }
+
     fn idle(&self) {
         self.receiver.idle();
     }

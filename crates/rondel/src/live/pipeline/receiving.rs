@@ -43,6 +43,17 @@ impl Receiver for Pipeline {
         refused.map(|(_, error)| error.to_string().into())
     }
 
+    fn receive_unnamed(&self, slot: TopicId, sample: Sample<'_>, why: &str) -> bool {
+        if self.ending.load(Ordering::Relaxed) {
+            return true;
+        }
+        let mut state = self.state();
+        let before = state.traffic.received;
+        state.receive_unnamed(slot, &sample, why);
+        self.stop_at_count(before, &mut state);
+        true
+    }
+
     fn idle(&self) {
         let mut state = self.state();
         self.flush(&mut state);
@@ -181,6 +192,28 @@ impl State {
             // The clock is not read again before the end: that costs more than a step.
             self.traffic.first = samples.first().map(Sample::arrival);
         }
+    }
+
+    /// Counts a sample of a subscription without a name as undecodable.
+    #[cold]
+    fn receive_unnamed(&mut self, slot: TopicId, sample: &Sample<'_>, why: &str) {
+        let Some(topic) = self.slots.topic(slot) else {
+            return self.slots.drop_awaited(slot, sample.arrival());
+        };
+        if let Some(partition) = sample.partition
+            && !self.turn_to(partition)
+        {
+            return;
+        }
+        self.traffic.received += 1;
+        if let Some(meter) = &mut self.meter {
+            meter.receive(topic, std::slice::from_ref(sample));
+        }
+        let arrival = if self.is_simulated() { None } else { sample.known_arrival() };
+        let stamp = Stamp { source: sample.source_time, arrival, origin: sample.origin, ..Stamp::default() };
+        self.session.push_unnamed(topic, stamp, sample.payload.len(), why);
+        self.emit();
+        self.traffic.first.get_or_insert_with(|| sample.arrival());
     }
 
     /// Warns of the first message that cannot be decoded.

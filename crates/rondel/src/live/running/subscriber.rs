@@ -87,6 +87,10 @@ impl Receiver for Port {
         self.pipeline.refusal(slot)
     }
 
+    fn receive_unnamed(&self, slot: TopicId, sample: Sample<'_>, why: &str) -> bool {
+        self.pipeline.receive_unnamed(slot, sample, why)
+    }
+
     fn idle(&self) {
         self.pipeline.idle();
     }
