@@ -3,6 +3,7 @@
 //! time if a limit is set, and then counts dropped messages.
 
 mod change;
+mod dead_letters;
 mod partitions;
 mod publisher_id;
 
@@ -15,6 +16,7 @@ use rondel_decode::schema::Schema;
 use rondel_event::{NameId, Origin, Timestamp, TopicId, TypeIndex};
 
 pub use change::{Change, Instance};
+pub use dead_letters::DeadLetterCounts;
 pub use partitions::{PartitionMark, PartitionStates, PartitionStatus};
 pub use publisher_id::PublisherId;
 

@@ -14,7 +14,7 @@ use rondel_event::TopicId;
 
 pub use self::joining::Joining;
 pub use self::settings::{Mqtt, NetworkSettings};
-use crate::adapter::{Listener, Outage, PartitionStates, PartitionStatus, Recovered};
+use crate::adapter::{DeadLetterCounts, Listener, Outage, PartitionStates, PartitionStatus, Recovered};
 use crate::address::Address;
 use crate::{dds, kafka, mqtt, zenoh};
 
@@ -171,10 +171,10 @@ impl Networks {
         self.kafka.as_ref().is_none_or(kafka::Session::is_settled)
     }
 
-    /// Waits up to `limit` until records of Kafka that cannot be decoded are written to their topic. Returns it, and the
-    /// number of records that are not acknowledged.
-    pub fn unwritten(&self, limit: Duration) -> Option<(String, u64)> {
-        self.kafka.as_ref()?.unwritten(limit)
+    /// Waits up to `limit` until records of Kafka that cannot be decoded are written to their topic. Returns their numbers;
+    /// `None` if they are not kept.
+    pub fn dead_letters(&self, limit: Duration) -> Option<DeadLetterCounts> {
+        self.kafka.as_ref()?.dead_letters(limit)
     }
 
     /// Sends acknowledgements that were held back, and waits up to `limit` until they are read.

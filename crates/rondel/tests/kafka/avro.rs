@@ -96,6 +96,7 @@ fn records_are_read_by_the_schemas_of_a_registry() {
     assert_eq!((all.len(), violated), (5, 2), "{all:?}");
     let summary = summary(&finished);
     assert_eq!(summary["undecodable"], 3, "{summary}");
+    assert_eq!(summary["dead_letters"]["written"], 3, "{summary}");
     // Each of two schemas and the unknown one.
     assert_eq!(requests.load(Ordering::SeqCst), 3);
     assert!(finished.stderr.contains("gives no schema with the id 9"), "{}", finished.stderr);

@@ -84,6 +84,8 @@ fn dead_letters_wait_for_room_in_the_queue() {
     let summary = summary(&finished);
     assert_eq!((&summary["undecodable"], &summary["dropped"]), (&json!(count), &json!(0)), "{summary}");
     assert_eq!(broker.records("dead").len(), count, "{}", finished.stderr);
+    let written = json!({"sink": "kafka:dead", "written": count, "waiting": 0, "refused": 0});
+    assert_eq!(summary["dead_letters"], written);
 }
 
 #[test]
@@ -107,9 +109,19 @@ fn refused_dead_letters_are_counted() {
         let (mut stream, mut text) = (TcpStream::connect(&address).unwrap(), String::new());
         stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").unwrap();
         stream.read_to_string(&mut text).unwrap();
-        let value = text.lines().find_map(|line| line.strip_prefix("rondel_unpublished_messages_total "));
-        value.and_then(|value| value.parse::<f64>().ok()) == Some(1.0)
+        let value = |name: &str| {
+            let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+            value.and_then(|value| value.parse::<f64>().ok())
+        };
+        let of_letters = |result: &str| {
+            value(&format!(r#"rondel_dead_letters_total{{sink="kafka:missing",result="{result}"}}"#))
+        };
+        let waiting = value(r#"rondel_waiting_dead_letters{sink="kafka:missing"}"#);
+        (of_letters("written"), of_letters("refused"), waiting) == (Some(0.0), Some(1.0), Some(0.0))
+            && value("rondel_unpublished_messages_total") == Some(1.0)
     });
     run.terminate();
-    assert_eq!(summary(&run.finish())["dropped"], 1);
+    let summary = summary(&run.finish());
+    let refused = json!({"sink": "kafka:missing", "written": 0, "waiting": 0, "refused": 1});
+    assert_eq!((&summary["dropped"], &summary["dead_letters"]), (&json!(1), &refused));
 }

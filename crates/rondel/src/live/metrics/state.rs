@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant, SystemTime};
 
 use rondel_event::TopicId;
-use rondel_net::adapter::{PartitionStatus, Problems, Publisher};
+use rondel_net::adapter::{DeadLetterCounts, PartitionStatus, Problems, Publisher};
 use rondel_runtime::text::counted;
 
 use super::Meter;
@@ -140,6 +140,8 @@ pub struct RunSnapshot {
     pub refused: u64,
     /// The partitions that a member of a consumer group has.
     pub partitions: Vec<PartitionStatus>,
+    /// The records of Kafka that cannot be decoded, where they are written to a topic.
+    pub dead_letters: Option<DeadLetterCounts>,
     /// The queues of sinks.
     pub queues: Vec<QueueFigures>,
     /// Whether each sink has a subscriber; on MQTT, whether it is connected.
@@ -376,7 +378,7 @@ impl Observed {
         };
         let problems = self.subscriptions.problems();
         let mut recovered = vec![0; self.topics.len()];
-        let (mut networks, mut partitions, mut refused) = (Vec::new(), Vec::new(), 0);
+        let (mut networks, mut partitions, mut refused, mut dead_letters) = (Vec::new(), Vec::new(), 0, None);
         if let Some(joined) = self.networks.upgrade() {
             for (slot, of_topic) in joined.recovered() {
                 let topic = self.slots.iter().position(|own| *own == slot);
@@ -393,6 +395,7 @@ impl Observed {
             networks = joined.connected().into_iter().map(figures).collect();
             partitions = joined.partitions();
             refused = joined.refused();
+            dead_letters = joined.dead_letters(Duration::ZERO);
         }
         RunSnapshot {
             topics: self.topics.clone(),
@@ -405,6 +408,7 @@ impl Observed {
             networks,
             refused,
             partitions,
+            dead_letters,
             queues: queue_figures(&self.queues),
             matched: matched(&self.publishers),
             undelivered: self.shown.undelivered(self.undelivered.counts()),
