@@ -15,7 +15,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use rondel_decode::schema::Schema;
 use rondel_event::{NameId, Origin, Timestamp, TopicId, TypeIndex};
 
-pub use change::{Change, Instance};
+pub use change::{Change, ChangeTime, Instance};
 pub use dead_letters::DeadLetterCounts;
 pub use partitions::{PartitionMark, PartitionStates, PartitionStatus};
 pub use publisher_id::PublisherId;
@@ -137,7 +137,7 @@ pub trait Receiver: Send + Sync + 'static {
     }
 
     /// Called for a change of a topic other than a sample, in order with its samples. Only DDS calls it.
-    fn changed(&self, _topic: TopicId, _change: Change<'_>, _time: Timestamp) {}
+    fn changed(&self, _topic: TopicId, _change: Change<'_>, _time: ChangeTime) {}
 
     /// Whether to report the [owners](Change::Owner) of instances of a topic with exclusive ownership. Queried for each
     /// batch of its samples.

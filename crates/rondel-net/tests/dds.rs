@@ -341,27 +341,37 @@ struct Lives(Mutex<Vec<bool>>);
 impl Receiver for Lives {
     fn receive(&self, _: TopicId, _: &[Sample<'_>]) {}
 
-    fn changed(&self, _: TopicId, change: adapter::Change<'_>, _: Timestamp) {
+    fn changed(&self, _: TopicId, change: adapter::Change<'_>, _: adapter::ChangeTime) {
         if let adapter::Change::Alive(is_alive) = change {
             self.0.lock().unwrap().push(is_alive);
         }
     }
 }
 
-/// Records the owners of its topic: whether one owns it, and who.
+/// The source time of a new owner, and of the first sample that follows.
+type Begin = (Option<Timestamp>, Option<Timestamp>);
+
+/// Records the owners of its topic: whether one owns it, who, and since when.
 #[derive(Default)]
-struct Owners(Mutex<Vec<Option<adapter::PublisherId>>>);
+struct Owners(Mutex<Vec<Option<adapter::PublisherId>>>, Mutex<Vec<Begin>>);
 
 impl Receiver for Owners {
-    fn receive(&self, _: TopicId, _: &[Sample<'_>]) {}
+    fn receive(&self, _: TopicId, samples: &[Sample<'_>]) {
+        if let Some((_, first @ None)) = self.1.lock().unwrap().last_mut() {
+            *first = samples[0].source_time;
+        }
+    }
 
     fn wants_owner(&self, topic: TopicId) -> bool {
         topic == TOPIC
     }
 
-    fn changed(&self, _: TopicId, change: adapter::Change<'_>, _: Timestamp) {
+    fn changed(&self, _: TopicId, change: adapter::Change<'_>, time: adapter::ChangeTime) {
         if let adapter::Change::Owner(instance, publisher) = change {
             assert_eq!(instance, adapter::Instance::Unnamed);
+            if publisher.is_some() {
+                self.1.lock().unwrap().push((time.source, None));
+            }
             self.0.lock().unwrap().push(publisher);
         }
     }
@@ -406,6 +416,8 @@ fn the_owner_of_a_topic_is_reported() {
     wait_until("the topic has no owner", || seen().last() == Some(&None));
     let seen = seen();
     assert!(seen[0].is_some() && seen[1].is_some() && seen[0] != seen[1], "{seen:?}");
+    let begins = owners.1.lock().unwrap().clone();
+    assert!(begins.iter().all(|(event, first)| event.is_some() && event == first), "{begins:?}");
     // A message of the weaker one may come before the end of the stronger one is known.
     let weak = seen[0];
     assert!(seen[2..] == [None, weak, None] || seen[2..] == [weak, None], "{seen:?}");

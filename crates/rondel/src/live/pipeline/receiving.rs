@@ -6,7 +6,7 @@ use rondel_decode::avro::unframe;
 use rondel_decode::cdr;
 use rondel_decode::schema::Schema;
 use rondel_event::{Timestamp, TopicId, TypeIndex, terminal};
-use rondel_net::adapter::{Change, Receiver, Sample, now};
+use rondel_net::adapter::{Change, ChangeTime, Receiver, Sample, now};
 use rondel_runtime::{DecodeError, Stamp};
 
 use super::{PROGRESS, Pipeline, State, Stop};
@@ -69,14 +69,17 @@ impl Receiver for Pipeline {
         self.cut_off(&[slot], from, until);
     }
 
-    fn changed(&self, slot: TopicId, change: Change<'_>, time: Timestamp) {
+    fn changed(&self, slot: TopicId, change: Change<'_>, time: ChangeTime) {
         let (event, holds) = change.event();
         if self.ending.load(Ordering::Relaxed) {
             return;
         }
         let mut state = self.known_slot(slot);
         let Some(topic) = state.slots.topic(slot) else { return };
-        let time = if state.is_simulated() { self.clock.now() } else { time };
+        let time = match state.is_simulated() {
+            true => self.clock.now(),
+            false => time.among(state.session.has_source_times(topic)),
+        };
         // An event is evaluated at once, since no message need follow.
         let instance = change.instance().and_then(|instance| instance.payload());
         let is_read = match (change.owner(), instance) {

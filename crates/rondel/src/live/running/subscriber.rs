@@ -7,7 +7,7 @@ use rondel_decode::MessageType;
 use rondel_decode::avro::{SchemaSource, unframe};
 use rondel_decode::schema::Schema;
 use rondel_event::{NameId, Timestamp, TopicId, TypeIndex};
-use rondel_net::adapter::{Change, Receiver, Sample};
+use rondel_net::adapter::{Change, ChangeTime, Receiver, Sample};
 use rondel_runtime::TopicNames;
 use rondel_runtime::ros2::DIAGNOSTICS;
 
@@ -99,7 +99,7 @@ impl Receiver for Port {
         self.pipeline.missed(slot, from, until);
     }
 
-    fn changed(&self, slot: TopicId, change: Change<'_>, time: Timestamp) {
+    fn changed(&self, slot: TopicId, change: Change<'_>, time: ChangeTime) {
         self.pipeline.changed(slot, change, time);
     }
 
