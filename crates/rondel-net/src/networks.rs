@@ -37,6 +37,17 @@ enum Ros2 {
     Dds,
 }
 
+/// A [pause](Networks::pause), which ends when it is dropped.
+pub struct Paused<'n>(&'n Networks);
+
+impl Drop for Paused<'_> {
+    fn drop(&mut self) {
+        if let Some(session) = &self.0.kafka {
+            session.resume();
+        }
+    }
+}
+
 /// Reason why the networks were not joined.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum JoinError {
@@ -116,6 +127,15 @@ impl Networks {
         if let Some(session) = &self.kafka {
             session.begin();
         }
+    }
+
+    /// Delivers no further record of Kafka until the result is dropped: they stay with the brokers. Other networks go on.
+    #[must_use]
+    pub fn pause(&self) -> Paused<'_> {
+        if let Some(session) = &self.kafka {
+            session.pause();
+        }
+        Paused(self)
     }
 
     /// Sets the states of the partitions that a member of a consumer group of Kafka receives, before

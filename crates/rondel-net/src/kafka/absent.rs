@@ -101,6 +101,16 @@ impl Session {
         match *self {}
     }
 
+    /// Delivers nothing.
+    pub fn pause(&self) {
+        match *self {}
+    }
+
+    /// Ends a pause.
+    pub fn resume(&self) {
+        match *self {}
+    }
+
     /// Sets the states of partitions.
     pub fn divide(&self, _states: Arc<dyn PartitionStates>) {
         match *self {}

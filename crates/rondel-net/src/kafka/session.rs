@@ -206,6 +206,16 @@ impl Session {
         self.incoming.begin();
     }
 
+    /// Delivers no further record until [`resume`](Session::resume): they stay with the brokers.
+    pub fn pause(&self) {
+        self.incoming.pause();
+    }
+
+    /// Ends a pause.
+    pub fn resume(&self) {
+        self.incoming.resume();
+    }
+
     /// Sets the states of the partitions that the member of a group receives, before [`begin`](Session::begin).
     pub fn divide(&self, states: Arc<dyn PartitionStates>) {
         self.incoming.divide(states);

@@ -3,9 +3,9 @@
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rondel_event::{Timestamp, TopicId};
@@ -216,4 +216,29 @@ fn a_record_without_a_name_is_counted_once() {
         assert_eq!((number(&counts.received), number(&counts.malformed)), expected);
         assert!(route.touched);
     }
+}
+
+#[test]
+fn nothing_is_delivered_during_a_pause() {
+    let incoming = incoming(Marks::new());
+    let (begin, is_delivering) = (Instant::now(), AtomicBool::new(false));
+    incoming.pause();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            drop(incoming.routes_to_deliver());
+            is_delivering.store(true, Ordering::SeqCst);
+        });
+        while !incoming.is_behind.load(Ordering::Relaxed) && begin.elapsed() < Duration::from_secs(30) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        // Subscriptions are made meanwhile.
+        drop(incoming.routes_soon());
+        assert!(incoming.is_behind.load(Ordering::Relaxed) && !is_delivering.load(Ordering::SeqCst));
+        incoming.resume();
+    });
+    assert!(is_delivering.load(Ordering::SeqCst));
+    // The end does not wait for the end of a pause.
+    incoming.pause();
+    incoming.close(Duration::ZERO);
+    drop(incoming.routes_to_deliver());
 }

@@ -1,5 +1,6 @@
 //! Reception: samples of the networks into the session, and the first message that cannot be decoded.
 
+use std::fmt;
 use std::sync::atomic::Ordering;
 
 use rondel_decode::avro::unframe;
@@ -7,10 +8,28 @@ use rondel_decode::cdr;
 use rondel_decode::schema::Schema;
 use rondel_event::{Timestamp, TopicId, TypeIndex, terminal};
 use rondel_net::adapter::{Change, ChangeTime, Receiver, Sample, now};
+use rondel_runtime::text::size;
 use rondel_runtime::{DecodeError, Stamp};
 
 use super::{PROGRESS, Pipeline, State, Stop};
 use crate::warn;
+
+/// Reason why a record of Kafka was not evaluated.
+pub(super) enum Refusal {
+    /// It cannot be decoded.
+    Undecodable(DecodeError),
+    /// It is larger than this limit in bytes.
+    TooLarge(usize),
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Refusal::Undecodable(error) => error.fmt(f),
+            Refusal::TooLarge(limit) => write!(f, "larger than the limit of {}", size(*limit)),
+        }
+    }
+}
 
 impl Receiver for Pipeline {
     fn receive(&self, slot: TopicId, samples: &[Sample<'_>]) {
@@ -40,7 +59,7 @@ impl Receiver for Pipeline {
         let mut state = self.state();
         let refused = state.refusal.take_if(|(refused, _)| *refused == slot);
         self.has_refusal.store(state.refusal.is_some(), Ordering::Relaxed);
-        refused.map(|(_, error)| error.to_string().into())
+        refused.map(|(_, why)| why.to_string().into())
     }
 
     fn receive_unnamed(&self, slot: TopicId, sample: Sample<'_>, why: &str) -> bool {
@@ -170,11 +189,18 @@ impl State {
                 of_type: sample.of_type,
             };
             let before = if is_gated { self.session.events() } else { 0 };
-            if let Err(error) = self.session.push(topic, stamp, sample.payload) {
-                self.undecodable(topic, sample, &error);
-                if sample.partition.is_some() {
-                    self.refusal = Some((slot, error));
+            let is_record = sample.partition.is_some();
+            match self.session.push(topic, stamp, sample.payload) {
+                Err(error) => {
+                    self.undecodable(topic, sample, &error);
+                    if is_record {
+                        self.refusal = Some((slot, Refusal::Undecodable(error)));
+                    }
                 }
+                Ok(()) if is_record && sample.payload.len() > self.session.largest_message() => {
+                    self.refusal = Some((slot, Refusal::TooLarge(self.session.largest_message())));
+                }
+                Ok(()) => {}
             }
             if is_gated {
                 self.decide(topic, sample.payload, before);
