@@ -90,6 +90,37 @@ fn the_owner_is_a_state_of_its_topic() {
 }
 
 #[test]
+fn vacuous_states_of_a_topic_have_their_own_reasons() {
+    let text = "topic gear { report: int }
+        property owned = owner(gear) != \"\"
+        property lives = alive(gear)";
+    let spec = rondel_spec::parse(text).spec.unwrap();
+    let mut session = Session::new(&spec, Options::default()).unwrap();
+    let reasons = |session: &Session| {
+        let summary = session.summary();
+        [0, 1].map(|property| {
+            summary.vacuous(property).into_iter().map(|reason| reason.text).collect::<Vec<_>>().join("; ")
+        })
+    };
+    gear(&mut session, 0);
+    session.flush();
+    assert_eq!(reasons(&session), ["no event came on `gear`"; 2]);
+    // An event about neither.
+    assert!(session.event(GEAR, TopicEvent::Disposed, true, at(1)));
+    session.flush();
+    assert_eq!(
+        reasons(&session),
+        [
+            "no event on `gear` said which publisher owns the topic",
+            "no event on `gear` said whether a publisher is alive"
+        ]
+    );
+    assert!(session.owner(GEAR, "a", None, at(2)));
+    session.flush();
+    assert_eq!(reasons(&session), ["", "no event on `gear` said whether a publisher is alive"]);
+}
+
+#[test]
 fn an_owner_has_the_time_of_its_first_message() {
     let field = TimeSource::Field(Path::keys(["report"]));
     for (time, is_source) in [(TimeSource::Source, true), (TimeSource::Arrival, false), (field, false)] {
