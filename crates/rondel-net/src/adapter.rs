@@ -174,8 +174,8 @@ pub trait Receiver: Send + Sync + 'static {
         None
     }
 
-    /// Returns why the last sample of a topic could not be decoded or was too large, once. Only Kafka calls it, after each sample, where such
-    /// records are written to a topic.
+    /// Returns why the last sample of a topic could not be decoded or was too large, once. Only Kafka calls it, after each
+    /// sample, where such records are written to a topic.
     fn refusal(&self, _topic: TopicId) -> Option<Box<str>> {
         None
     }
