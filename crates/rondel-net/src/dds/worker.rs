@@ -41,8 +41,6 @@ pub(super) struct Worker {
     due: Instant,
     is_alive: bool,
     is_raw: bool,
-    /// Whether a status has changed that was not looked at.
-    is_status_new: bool,
 }
 
 /// A publisher that was lost and has returned, for a reader that gets its kept samples again.
@@ -72,7 +70,6 @@ impl Worker {
             due: Instant::now(),
             is_alive: false,
             is_raw,
-            is_status_new: false,
         }
     }
 
@@ -102,10 +99,8 @@ impl Worker {
             if taken > 0 {
                 delivery.receiver.idle();
             }
-            if stopping || self.is_status_new {
-                self.look_at_status(None, delivery);
-            }
             if stopping {
+                self.look_at_status(None, delivery);
                 let received = self.base.state.received.load(Ordering::Relaxed);
                 tracing::info!(topic = %self.base.name, received, "closed the subscription");
                 return;
@@ -137,8 +132,9 @@ impl Worker {
             PUBLISHERS => publishers = true,
             _ => {}
         });
-        // Looked at with the samples that have come, which show its time.
-        self.is_status_new |= status;
+        if status {
+            self.look_at_status(None, delivery);
+        }
         if publishers {
             self.base.publishers.look();
         }
@@ -157,7 +153,7 @@ impl Worker {
     fn take_into<R: Receiver + ?Sized>(&mut self, buffer: &mut SampleBuffer, delivery: &Delivery<R>) -> u32 {
         let Some(taken) = buffer.take(&self.opened.reader) else { return 0 };
         // A publisher may have returned after a loss, with its handle or another: missed samples are delivered first.
-        let mut is_looked_at = self.is_status_new || self.opened.has_new_matches();
+        let mut is_looked_at = self.opened.has_new_matches();
         let first = |from: usize| taken.samples().skip(from).find_map(|(_, info)| source_time(info));
         if is_looked_at {
             self.look_at_status(first(0), delivery);
@@ -342,9 +338,8 @@ impl Worker {
     }
 
     /// Handles lost samples and changed matches, and fetches missed samples of publishers that were lost and have
-    /// returned. `first` is the source time of the first sample that is delivered next, if one is there.
+    /// returned. `first` is the source time of the first sample that was taken and is delivered next, if one was.
     fn look_at_status<R: Receiver + ?Sized>(&mut self, first: Option<Timestamp>, delivery: &Delivery<R>) {
-        self.is_status_new = false;
         // SAFETY: plain numbers, for which all zero is a value.
         let mut matched: cyclors::dds_subscription_matched_status_t = unsafe { std::mem::zeroed() };
         let reader = self.opened.reader.handle();
@@ -353,7 +348,8 @@ impl Worker {
         if code >= 0 && (matched.total_count_change != 0 || matched.current_count_change != 0) {
             let publishers = matched.current_count;
             tracing::debug!(topic = %self.base.name, publishers, "the number of matching publishers changed");
-            self.owners.look(&self.opened, ChangeTime::before(adapter::now(), first), delivery);
+            let time = self.change_time(first);
+            self.owners.look(&self.opened, time, delivery);
             let writers = matches::writers(&self.opened.reader);
             writers.iter().for_each(|writer| self.judge(writer.handle, delivery));
             let counted = Counted { total: matched.total_count, last: matched.last_publication_handle };
@@ -413,7 +409,6 @@ impl Worker {
 
     /// Checks the promises of publishers: samples within the deadline, and signs of life.
     fn look_at_promises<R: Receiver + ?Sized>(&mut self, first: Option<Timestamp>, delivery: &Delivery<R>) {
-        let now = ChangeTime::before(adapter::now(), first);
         let reader = self.opened.reader.handle();
         // SAFETY: plain numbers, for which all zero is a value.
         let mut missed: cyclors::dds_requested_deadline_missed_status_t = unsafe { std::mem::zeroed() };
@@ -429,15 +424,32 @@ impl Worker {
         let is_alive = lives.alive_count > 0;
         match is_alive {
             true => self.unregistered.clear(),
-            false if code >= 0 => self.unregister(now, delivery),
+            false if code >= 0 && !self.missed.is_empty() => {
+                let time = self.change_time(first);
+                self.unregister(time, delivery);
+            }
             false => {}
         }
         if code >= 0
             && std::mem::replace(&mut self.is_alive, is_alive) != is_alive
             && delivery.part.note_alive(is_alive)
         {
-            delivery.receiver.changed(delivery.part.topic, Change::Alive(is_alive), now);
+            let time = self.change_time(first);
+            delivery.receiver.changed(delivery.part.topic, Change::Alive(is_alive), time);
         }
+    }
+
+    /// Time of a change that is reported now, before the taken samples, of which the first has this source time, or before
+    /// those that wait in the cache.
+    #[cold]
+    fn change_time(&mut self, first: Option<Timestamp>) -> ChangeTime {
+        ChangeTime::before(adapter::now(), first.or_else(|| self.first_waiting()))
+    }
+
+    /// Source time of the first sample that waits in the cache, if one does.
+    fn first_waiting(&mut self) -> Option<Timestamp> {
+        let waiting = self.buffer.peek(&self.opened.reader)?;
+        waiting.samples().find_map(|(_, info)| source_time(info))
     }
 
     /// Reports that the instances that have missed a deadline have no publisher any more: the library has forgotten
@@ -454,6 +466,7 @@ impl Worker {
     /// Reports the instances that missed their deadline, each by its key, or once if there is only one instance.
     #[cold]
     fn missed_deadline<R: Receiver + ?Sized>(&mut self, first: Option<Timestamp>, delivery: &Delivery<R>) {
+        let first = first.or_else(|| self.first_waiting());
         let report = |of: Instance<'_>, time: Timestamp| {
             let time = ChangeTime::before(time, first);
             delivery.receiver.changed(delivery.part.topic, Change::MissedDeadline(of), time);
