@@ -3,6 +3,7 @@
 //! time if a limit is set, and then counts dropped messages.
 
 mod change;
+mod dead_letters;
 mod partitions;
 mod publisher_id;
 
@@ -14,7 +15,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use rondel_decode::schema::Schema;
 use rondel_event::{NameId, Origin, Timestamp, TopicId, TypeIndex};
 
-pub use change::{Change, Instance};
+pub use change::{Change, ChangeTime, Instance};
+pub use dead_letters::DeadLetterCounts;
 pub use partitions::{PartitionMark, PartitionStates, PartitionStatus};
 pub use publisher_id::PublisherId;
 
@@ -135,7 +137,7 @@ pub trait Receiver: Send + Sync + 'static {
     }
 
     /// Called for a change of a topic other than a sample, in order with its samples. Only DDS calls it.
-    fn changed(&self, _topic: TopicId, _change: Change<'_>, _time: Timestamp) {}
+    fn changed(&self, _topic: TopicId, _change: Change<'_>, _time: ChangeTime) {}
 
     /// Whether to report the [owners](Change::Owner) of instances of a topic with exclusive ownership. Queried for each
     /// batch of its samples.
@@ -172,10 +174,17 @@ pub trait Receiver: Send + Sync + 'static {
         None
     }
 
-    /// Returns why the last sample of a topic could not be decoded, once. Only Kafka calls it, after each sample, where such
-    /// records are written to a topic.
+    /// Returns why the last sample of a topic could not be decoded or was too large, once. Only Kafka calls it, after each
+    /// sample, where such records are written to a topic.
     fn refusal(&self, _topic: TopicId) -> Option<Box<str>> {
         None
+    }
+
+    /// Takes a sample whose topic has no [name](Receiver::number), for the reason in `why`. Returns whether it was counted as
+    /// undecodable; otherwise the subscription counts it as [malformed](Problems::malformed), as by default. Only Kafka calls
+    /// it, for records without a key or header that is a parameter.
+    fn receive_unnamed(&self, _topic: TopicId, _sample: Sample<'_>, _why: &str) -> bool {
+        false
     }
 
     /// Whether to call [`idle`](Receiver::idle). Queried once for each subscription, since detecting idleness has a
@@ -339,8 +348,9 @@ impl Drops {
 /// ones are only counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Problems {
-    /// Samples that do not have the topic's type, so that no payload could be extracted; on Kafka records without the key
-    /// that the address reads.
+    /// Samples that do not have the topic's type, so that no payload could be extracted; on Kafka attempts to fetch records that
+    /// cannot be read, and records without the key that the address reads, unless the receiver
+    /// [counts](Receiver::receive_unnamed) them.
     pub malformed: u64,
     /// Samples without a payload: a deletion on Zenoh, a message without content on MQTT, a tombstone on Kafka.
     pub empty: u64,

@@ -81,6 +81,10 @@ impl<R: Receiver + ?Sized> Receiver for Unwrapping<R> {
         self.receiver.refusal(topic)
     }
 
+    fn receive_unnamed(&self, topic: TopicId, sample: Sample<'_>, why: &str) -> bool {
+        self.receiver.receive_unnamed(topic, sample, why)
+    }
+
     fn missed(&self, topic: TopicId, from: Timestamp, until: Option<Timestamp>) {
         self.receiver.missed(topic, from, until);
     }

@@ -14,7 +14,7 @@ use rondel_event::TopicId;
 
 pub use self::joining::Joining;
 pub use self::settings::{Mqtt, NetworkSettings};
-use crate::adapter::{Listener, Outage, PartitionStates, PartitionStatus, Recovered};
+use crate::adapter::{DeadLetterCounts, Listener, Outage, PartitionStates, PartitionStatus, Recovered};
 use crate::address::Address;
 use crate::{dds, kafka, mqtt, zenoh};
 
@@ -35,6 +35,17 @@ pub struct Networks {
 enum Ros2 {
     Zenoh(zenoh::Ros2Node),
     Dds,
+}
+
+/// A [pause](Networks::pause), which ends when it is dropped.
+pub struct Paused<'n>(&'n Networks);
+
+impl Drop for Paused<'_> {
+    fn drop(&mut self) {
+        if let Some(session) = &self.0.kafka {
+            session.resume();
+        }
+    }
 }
 
 /// Reason why the networks were not joined.
@@ -118,6 +129,15 @@ impl Networks {
         }
     }
 
+    /// Delivers no further record of Kafka until the result is dropped: they stay with the brokers. Other networks go on.
+    #[must_use]
+    pub fn pause(&self) -> Paused<'_> {
+        if let Some(session) = &self.kafka {
+            session.pause();
+        }
+        Paused(self)
+    }
+
     /// Sets the states of the partitions that a member of a consumer group of Kafka receives, before
     /// [`begin`](Networks::begin).
     pub fn divide(&self, states: Arc<dyn PartitionStates>) {
@@ -171,10 +191,10 @@ impl Networks {
         self.kafka.as_ref().is_none_or(kafka::Session::is_settled)
     }
 
-    /// Waits up to `limit` until records of Kafka that cannot be decoded are written to their topic. Returns it, and the
-    /// number of records that are not acknowledged.
-    pub fn unwritten(&self, limit: Duration) -> Option<(String, u64)> {
-        self.kafka.as_ref()?.unwritten(limit)
+    /// Waits up to `limit` until records of Kafka that cannot be decoded are written to their topic. Returns their numbers;
+    /// `None` if they are not kept.
+    pub fn dead_letters(&self, limit: Duration) -> Option<DeadLetterCounts> {
+        self.kafka.as_ref()?.dead_letters(limit)
     }
 
     /// Sends acknowledgements that were held back, and waits up to `limit` until they are read.

@@ -334,34 +334,52 @@ fn the_strongest_publisher_owns_an_instance() {
     assert_eq!(subscription.problems().lost, 0);
 }
 
-/// Records whether its topic has a live publisher.
+/// The source time of an event, and of the first sample that follows.
+type Begin = (Option<Timestamp>, Option<Timestamp>);
+
+/// Sets the time of the first sample after an event.
+fn begin(all: &Mutex<Vec<Begin>>, samples: &[Sample<'_>]) {
+    if let Some((_, first @ None)) = all.lock().unwrap().last_mut() {
+        *first = samples[0].source_time;
+    }
+}
+
+/// Records whether its topic has a live publisher, and since when.
 #[derive(Default)]
-struct Lives(Mutex<Vec<bool>>);
+struct Lives(Mutex<Vec<bool>>, Mutex<Vec<Begin>>);
 
 impl Receiver for Lives {
-    fn receive(&self, _: TopicId, _: &[Sample<'_>]) {}
+    fn receive(&self, _: TopicId, samples: &[Sample<'_>]) {
+        begin(&self.1, samples);
+    }
 
-    fn changed(&self, _: TopicId, change: adapter::Change<'_>, _: Timestamp) {
+    fn changed(&self, _: TopicId, change: adapter::Change<'_>, time: adapter::ChangeTime) {
         if let adapter::Change::Alive(is_alive) = change {
+            self.1.lock().unwrap().push((time.source, None));
             self.0.lock().unwrap().push(is_alive);
         }
     }
 }
 
-/// Records the owners of its topic: whether one owns it, and who.
+/// Records the owners of its topic: whether one owns it, who, and since when.
 #[derive(Default)]
-struct Owners(Mutex<Vec<Option<adapter::PublisherId>>>);
+struct Owners(Mutex<Vec<Option<adapter::PublisherId>>>, Mutex<Vec<Begin>>);
 
 impl Receiver for Owners {
-    fn receive(&self, _: TopicId, _: &[Sample<'_>]) {}
+    fn receive(&self, _: TopicId, samples: &[Sample<'_>]) {
+        begin(&self.1, samples);
+    }
 
     fn wants_owner(&self, topic: TopicId) -> bool {
         topic == TOPIC
     }
 
-    fn changed(&self, _: TopicId, change: adapter::Change<'_>, _: Timestamp) {
+    fn changed(&self, _: TopicId, change: adapter::Change<'_>, time: adapter::ChangeTime) {
         if let adapter::Change::Owner(instance, publisher) = change {
             assert_eq!(instance, adapter::Instance::Unnamed);
+            if publisher.is_some() {
+                self.1.lock().unwrap().push((time.source, None));
+            }
             self.0.lock().unwrap().push(publisher);
         }
     }
@@ -406,6 +424,8 @@ fn the_owner_of_a_topic_is_reported() {
     wait_until("the topic has no owner", || seen().last() == Some(&None));
     let seen = seen();
     assert!(seen[0].is_some() && seen[1].is_some() && seen[0] != seen[1], "{seen:?}");
+    let begins = owners.1.lock().unwrap().clone();
+    assert!(begins.iter().all(|(event, first)| event.is_some() && event == first), "{begins:?}");
     // A message of the weaker one may come before the end of the stronger one is known.
     let weak = seen[0];
     assert!(seen[2..] == [None, weak, None] || seen[2..] == [weak, None], "{seen:?}");
@@ -448,6 +468,10 @@ fn a_silent_publisher_of_manual_liveliness_is_not_alive() {
         publisher.publish(b"2").unwrap();
         is_now(true)
     });
+    // An event that comes with samples is not after these.
+    let begins = lives.1.lock().unwrap().clone();
+    let is_in_order = |(event, first): &Begin| event.is_none() || first.is_none() || event <= first;
+    assert!(begins.iter().all(is_in_order), "{begins:?}");
 }
 
 /// Topics published before and after the subscription, one with another type, one with another name.

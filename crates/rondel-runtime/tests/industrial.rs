@@ -48,6 +48,18 @@ impl Live {
         let name = self.names.as_ref().and_then(|names| names.number(name));
         let stamp = Stamp { arrival: Some(at(seconds)), name, ..Stamp::default() };
         _ = self.session.push(TOPIC, stamp, payload);
+        self.reports()
+    }
+
+    /// Takes a message without a name that comes at this time. Returns the verdicts as [`Live::push`] does.
+    fn push_unnamed(&mut self, seconds: i64) -> Vec<(Verdict, i64)> {
+        self.clock.set(at(seconds));
+        let stamp = Stamp { arrival: Some(at(seconds)), ..Stamp::default() };
+        self.session.push_unnamed(TOPIC, stamp, 8, "the key is missing");
+        self.reports()
+    }
+
+    fn reports(&mut self) -> Vec<(Verdict, i64)> {
         self.session.flush();
         let reports = self.session.reports();
         reports.map(|report| (report.verdict(), report.time().as_nanos() / 1_000_000_000)).collect()
@@ -222,6 +234,34 @@ fn an_unreadable_message_withholds_verdicts_at_once() {
             assert_eq!(verdicts(live.push(DATA, 4, &good)), [Verdict::Satisfied], "{case}");
             assert_eq!(live.session.summary().counts.undecodable, 2, "{case}");
         }
+    }
+}
+
+#[test]
+fn a_message_without_a_name_is_undecodable() {
+    for model in ["steps", "points", "dense"] {
+        let text = format!("topic t \"cars/{{k}}\" @time({model}) property low = t.v < 90");
+        let run = |is_named: bool| {
+            let mut live = Live::new(&text, input(Encoding::Json, TimeSource::Arrival), Policy::Arrival);
+            let mut all = live.push("cars/a", 1, br#"{"v": 1}"#);
+            for seconds in [2, 3] {
+                all.extend(if is_named {
+                    live.push("cars/a", seconds, br#"{"v": "#)
+                } else {
+                    live.push_unnamed(seconds)
+                });
+            }
+            all.extend(live.push("cars/a", 4, br#"{"v": 1}"#));
+            let summary = live.session.summary();
+            assert_eq!((summary.counts.received, summary.counts.undecodable), (4, 2), "{model}");
+            assert_eq!(summary.accounts[0].undecodable, 2, "{model}");
+            let first = live.session.notices().find(|notice| notice.kind == "undecodable");
+            assert!(first.is_some(), "{model}");
+            all
+        };
+        let unnamed = run(false);
+        assert_eq!(unnamed, run(true), "{model}");
+        assert!(unnamed.iter().any(|report| report.0 == Verdict::Inconclusive), "{model}: {unnamed:?}");
     }
 }
 

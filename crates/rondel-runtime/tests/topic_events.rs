@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use rondel_decode::schema::Library;
 use rondel_decode::{Encoding, MessageType};
-use rondel_event::{Timestamp, TopicEvent, TopicId, Value, Verdict};
+use rondel_event::{Path, Timestamp, TopicEvent, TopicId, Value, Verdict};
 use rondel_runtime::alignment::Policy;
-use rondel_runtime::{Alignment, Input, ManualClock, Options, Session, SessionPlan, Stamp};
+use rondel_runtime::{Alignment, Input, ManualClock, Options, Session, SessionPlan, Stamp, TimeSource};
 
 const GEAR: TopicId = TopicId(0);
 const TEXT: &str = "topic gear { report: int } topic speed { v: float }
@@ -87,6 +87,57 @@ fn the_owner_is_a_state_of_its_topic() {
     assert_eq!(lives(&mut session), [Inconclusive, Satisfied, Violated, Satisfied]);
     let other = plan(Alignment::new(Policy::Arrival)).start().unwrap();
     assert!(!other.reads_owner());
+}
+
+#[test]
+fn vacuous_states_of_a_topic_have_their_own_reasons() {
+    let text = "topic gear { report: int }
+        property owned = owner(gear) != \"\"
+        property lives = alive(gear)";
+    let spec = rondel_spec::parse(text).spec.unwrap();
+    let mut session = Session::new(&spec, Options::default()).unwrap();
+    let reasons = |session: &Session| {
+        let summary = session.summary();
+        [0, 1].map(|property| {
+            summary.vacuous(property).into_iter().map(|reason| reason.text).collect::<Vec<_>>().join("; ")
+        })
+    };
+    gear(&mut session, 0);
+    session.flush();
+    assert_eq!(reasons(&session), ["no event came on `gear`"; 2]);
+    // An event about neither.
+    assert!(session.event(GEAR, TopicEvent::Disposed, true, at(1)));
+    session.flush();
+    assert_eq!(
+        reasons(&session),
+        [
+            "no event on `gear` said which publisher owns the topic",
+            "no event on `gear` said whether a publisher is alive"
+        ]
+    );
+    assert!(session.owner(GEAR, "a", None, at(2)));
+    session.flush();
+    assert_eq!(reasons(&session), ["", "no event on `gear` said whether a publisher is alive"]);
+}
+
+#[test]
+fn an_owner_has_the_time_of_its_first_message() {
+    let field = TimeSource::Field(Path::keys(["report"]));
+    for (time, is_source) in [(TimeSource::Source, true), (TimeSource::Arrival, false), (field, false)] {
+        let spec = rondel_spec::parse(TEXT).spec.unwrap();
+        let inputs = vec![Input { time, ..Input::default() }];
+        let session = Session::new(&spec, Options { inputs, ..Options::default() }).unwrap();
+        assert_eq!(session.has_source_times(GEAR), is_source);
+    }
+    let text = "topic gear { report: int } property owned = owner(gear) == \"a\"";
+    let spec = rondel_spec::parse(text).spec.unwrap();
+    let mut session = Session::new(&spec, Options { live: true, ..Options::default() }).unwrap();
+    for seconds in [2, 4] {
+        assert!(session.owner(GEAR, "a", None, at(seconds)));
+        gear(&mut session, seconds);
+    }
+    session.flush();
+    assert_eq!(session.summary().backwards, 0);
 }
 
 #[test]

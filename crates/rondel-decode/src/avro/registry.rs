@@ -16,12 +16,23 @@ pub trait SchemaSource: fmt::Debug + Send + Sync {
     /// Returns where the schemas come from, for messages.
     fn place(&self) -> &str;
 
-    /// Returns the schema with an id, and may wait for it within a time limit. A source returns a limited number of schemas
-    /// that are found, and always the same one for an id.
+    /// Returns the schema with an id, and may wait for it within a time limit, unless schemas are requested
+    /// [ahead](SchemaSource::request). A source returns a limited number of schemas that are found, and always the same one
+    /// for an id.
     ///
     /// # Errors
     /// The reason why there is none now.
     fn schema(&self, id: u32) -> Result<AvroType, SchemaFault>;
+
+    /// Requests the schema with an id ahead of a message that names it, and waits for it within a time limit. From the first
+    /// call on, [`schema`](SchemaSource::schema) never waits: it returns the schemas that were found, so that a decoder may be
+    /// called under a lock. By default the same as `schema`.
+    ///
+    /// # Errors
+    /// The reason why there is none now.
+    fn request(&self, id: u32) -> Result<AvroType, SchemaFault> {
+        self.schema(id)
+    }
 }
 
 /// Reason why there is no schema for an id.

@@ -1,6 +1,6 @@
 //! Changes of a topic that a network reports beside its samples.
 
-use rondel_event::TopicEvent;
+use rondel_event::{Timestamp, TopicEvent};
 
 use super::PublisherId;
 
@@ -17,6 +17,28 @@ pub enum Change<'a> {
     Alive(bool),
     /// A publisher owns an instance, or none does.
     Owner(Instance<'a>, Option<PublisherId>),
+}
+
+/// Time of a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChangeTime {
+    /// Time of the day at which the network reported it; of a disposal, that of its publication.
+    pub reported: Timestamp,
+    /// Time of the change among the source times of samples, where one of them shows it or follows it.
+    pub source: Option<Timestamp>,
+}
+
+impl ChangeTime {
+    /// Time of a change that is reported at a time, before samples of which the first has a source time. In their time it is
+    /// not after that sample.
+    pub fn before(reported: Timestamp, first: Option<Timestamp>) -> ChangeTime {
+        ChangeTime { reported, source: first.map(|first| first.min(reported)) }
+    }
+
+    /// Returns the time on a topic whose times are source times or not.
+    pub fn among(self, are_source_times: bool) -> Timestamp {
+        self.source.filter(|_| are_source_times).unwrap_or(self.reported)
+    }
 }
 
 impl Change<'_> {
@@ -75,4 +97,18 @@ pub enum Instance<'a> {
     Key(&'a [u8]),
     /// By its last sample.
     Sample(&'a [u8]),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_is_not_after_the_sample_that_follows_it() {
+        let at = Timestamp::from_nanos;
+        for (first, among_source_times) in [(Some(5), 5), (Some(9), 7), (None, 7)] {
+            let time = ChangeTime::before(at(7), first.map(at));
+            assert_eq!((time.among(true), time.among(false)), (at(among_source_times), at(7)));
+        }
+    }
 }

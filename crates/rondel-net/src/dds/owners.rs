@@ -6,14 +6,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use cyclors::{dds_instance_handle_t, dds_sample_info_t};
-use rondel_event::Timestamp;
 
 use super::Ownership;
 use super::base::Opened;
 use super::entity::Entity;
 use super::further::Delivery;
 use super::missed;
-use crate::adapter::{self, Change, Instance, PublisherId, Receiver};
+use crate::adapter::{Change, ChangeTime, Instance, PublisherId, Receiver};
 
 /// Limit of instances whose owner is remembered. Owners of others are not reported.
 const LIMIT: usize = 65_536;
@@ -57,7 +56,7 @@ impl Owners {
         &mut self,
         opened: &Opened,
         info: &dds_sample_info_t,
-        time: Timestamp,
+        time: ChangeTime,
         delivery: &Delivery<R>,
     ) {
         let reader = &opened.reader;
@@ -70,9 +69,14 @@ impl Owners {
     }
 
     /// Reports that no publisher owns the instances of owners that have left.
-    pub(super) fn look<R: Receiver + ?Sized>(&mut self, opened: &Opened, delivery: &Delivery<R>) {
+    pub(super) fn look<R: Receiver + ?Sized>(
+        &mut self,
+        opened: &Opened,
+        time: ChangeTime,
+        delivery: &Delivery<R>,
+    ) {
         for key in self.leave(|publisher| id(&opened.reader, publisher).is_some()) {
-            disown(key.as_deref(), delivery);
+            disown(key.as_deref(), time, delivery);
         }
     }
 
@@ -80,10 +84,11 @@ impl Owners {
     pub(super) fn end<R: Receiver + ?Sized>(
         &mut self,
         instance: dds_instance_handle_t,
+        time: ChangeTime,
         delivery: &Delivery<R>,
     ) {
         if let Some(owned) = self.unregister(instance) {
-            disown(owned.key.as_deref(), delivery);
+            disown(owned.key.as_deref(), time, delivery);
         }
     }
 
@@ -152,9 +157,9 @@ fn id(reader: &Entity, publisher: dds_instance_handle_t) -> Option<PublisherId> 
 }
 
 /// Reports that no publisher owns an instance, given with its serialised key if it has one.
-fn disown<R: Receiver + ?Sized>(key: Option<&[u8]>, delivery: &Delivery<R>) {
+fn disown<R: Receiver + ?Sized>(key: Option<&[u8]>, time: ChangeTime, delivery: &Delivery<R>) {
     let of = key.map_or(Instance::Unnamed, Instance::Key);
-    delivery.receiver.changed(delivery.part.topic, Change::Owner(of, None), adapter::now());
+    delivery.receiver.changed(delivery.part.topic, Change::Owner(of, None), time);
 }
 
 #[cfg(test)]

@@ -63,6 +63,11 @@ impl SampleBuffer {
         self.get(reader, cyclors::dds_readcdr, states)
     }
 
+    /// Like [`SampleBuffer::take`], but for samples that stay in the cache as they are.
+    pub(super) fn peek(&mut self, reader: &Entity) -> Option<TakenSamples<'_>> {
+        self.get(reader, cyclors::dds_peekcdr, cyclors::DDS_ANY_STATE)
+    }
+
     fn get(&mut self, reader: &Entity, get: Get, states: u32) -> Option<TakenSamples<'_>> {
         // SAFETY: a live handle, and room for the stated number of samples. The library leaves a
         // reference to each with us.

@@ -17,7 +17,7 @@ use super::owners::Owners;
 use super::publishers::type_of_match;
 use super::taken::{BATCH, SampleBuffer};
 use super::{Durability, Ownership};
-use crate::adapter::{self, Change, Instance, Receiver, Sample};
+use crate::adapter::{self, Change, ChangeTime, Instance, Receiver, Sample};
 
 /// Number of takes without a pause after which the receiver's `idle` is called nevertheless.
 const ROUNDS: u32 = 64;
@@ -90,7 +90,7 @@ impl Worker {
                 if rounds % ROUNDS == 0 {
                     // Under continuous load, buffered verdicts must leave before it ends.
                     delivery.receiver.idle();
-                    self.look_at_status(delivery);
+                    self.look_at_status(None, delivery);
                 }
                 if !stopping && self.base.state.is_stopping() {
                     break;
@@ -100,7 +100,7 @@ impl Worker {
                 delivery.receiver.idle();
             }
             if stopping {
-                self.look_at_status(delivery);
+                self.look_at_status(None, delivery);
                 let received = self.base.state.received.load(Ordering::Relaxed);
                 tracing::info!(topic = %self.base.name, received, "closed the subscription");
                 return;
@@ -133,7 +133,7 @@ impl Worker {
             _ => {}
         });
         if status {
-            self.look_at_status(delivery);
+            self.look_at_status(None, delivery);
         }
         if publishers {
             self.base.publishers.look();
@@ -154,13 +154,14 @@ impl Worker {
         let Some(taken) = buffer.take(&self.opened.reader) else { return 0 };
         // A publisher may have returned after a loss, with its handle or another: missed samples are delivered first.
         let mut is_looked_at = self.opened.has_new_matches();
+        let first = |from: usize| taken.samples().skip(from).find_map(|(_, info)| source_time(info));
         if is_looked_at {
-            self.look_at_status(delivery);
+            self.look_at_status(first(0), delivery);
         }
         for (_, info) in taken.samples() {
             if info.valid_data && !self.sources.knows(info.publication_handle) {
                 if !std::mem::replace(&mut is_looked_at, true) {
-                    self.look_at_status(delivery);
+                    self.look_at_status(first(0), delivery);
                 }
                 self.judge(info.publication_handle, delivery);
             }
@@ -171,23 +172,22 @@ impl Worker {
         let mut samples = [Sample::new(&[], None, arrival); BATCH];
         let mut count = 0;
         self.instances.begin();
-        for (data, info) in taken.samples() {
+        for (at, (data, info)) in taken.samples().enumerate() {
             let is_new =
                 info.valid_data && self.sources.admit(info.publication_handle, info.source_timestamp);
             let concerns = Instances::concerns(info);
             if concerns && let Some(change) = self.instances.before(info, data, self.opened.has_keys) {
                 self.deliver(&mut count, &samples, delivery);
-                self.changed(change, info, delivery);
+                self.changed(change, info, first(at), delivery);
             }
             if is_new && let Some(payload) = self.base.state.payload(&self.base.name, data, self.is_raw) {
                 if reports_owner && self.owners.change(info.instance_handle, info.publication_handle) {
                     self.deliver(&mut count, &samples, delivery);
-                    self.owners.report(&self.opened, info, now, delivery);
+                    let time = ChangeTime { reported: now, source: source_time(info) };
+                    self.owners.report(&self.opened, info, time, delivery);
                 }
-                let source_time =
-                    (info.source_timestamp > 0).then(|| Timestamp::from_nanos(info.source_timestamp));
                 adapter::trace_message("received", &self.base.name, payload);
-                samples[count] = Sample::new(payload, source_time, arrival)
+                samples[count] = Sample::new(payload, source_time(info), arrival)
                     .with_name(delivery.part.name)
                     .with_type(self.sources.of_type());
                 count += 1;
@@ -208,7 +208,7 @@ impl Worker {
                 self.deliver(&mut count, &samples, delivery);
             }
             if let Some(change) = change {
-                self.changed(change, info, delivery);
+                self.changed(change, info, first(at + 1), delivery);
             }
         }
         self.deliver(&mut count, &samples, delivery);
@@ -233,16 +233,19 @@ impl Worker {
         }
     }
 
+    /// Reports a change that an entry of the cache shows, before samples of which the first has this source time.
     #[cold]
     fn changed<R: Receiver + ?Sized>(
         &mut self,
         change: Change<'_>,
         info: &dds_sample_info_t,
+        first: Option<Timestamp>,
         delivery: &Delivery<R>,
     ) {
         self.missed.remove(&info.instance_handle);
+        let now = ChangeTime::before(adapter::now(), first);
         if matches!(change, Change::Unregistered(_)) {
-            self.owners.end(info.instance_handle, delivery);
+            self.owners.end(info.instance_handle, now, delivery);
         }
         // If the instance has several publishers, the library may report it, too.
         if matches!(change, Change::Unregistered(_)) && self.unregistered.remove(&info.instance_handle) {
@@ -253,7 +256,10 @@ impl Worker {
         let has_own_time = !info.valid_data
             && matches!(change, Change::Disposed(_))
             && self.sources.last(info.publication_handle).is_none_or(|last| last < info.source_timestamp);
-        let time = if has_own_time { Timestamp::from_nanos(info.source_timestamp) } else { adapter::now() };
+        let time = match has_own_time {
+            true => ChangeTime::before(Timestamp::from_nanos(info.source_timestamp), None),
+            false => now,
+        };
         delivery.receiver.changed(delivery.part.topic, change, time);
     }
 
@@ -332,8 +338,8 @@ impl Worker {
     }
 
     /// Handles lost samples and changed matches, and fetches missed samples of publishers that were lost and have
-    /// returned.
-    fn look_at_status<R: Receiver + ?Sized>(&mut self, delivery: &Delivery<R>) {
+    /// returned. `first` is the source time of the first sample that was taken and is delivered next, if one was.
+    fn look_at_status<R: Receiver + ?Sized>(&mut self, first: Option<Timestamp>, delivery: &Delivery<R>) {
         // SAFETY: plain numbers, for which all zero is a value.
         let mut matched: cyclors::dds_subscription_matched_status_t = unsafe { std::mem::zeroed() };
         let reader = self.opened.reader.handle();
@@ -342,7 +348,8 @@ impl Worker {
         if code >= 0 && (matched.total_count_change != 0 || matched.current_count_change != 0) {
             let publishers = matched.current_count;
             tracing::debug!(topic = %self.base.name, publishers, "the number of matching publishers changed");
-            self.owners.look(&self.opened, delivery);
+            let time = self.change_time(first);
+            self.owners.look(&self.opened, time, delivery);
             let writers = matches::writers(&self.opened.reader);
             writers.iter().for_each(|writer| self.judge(writer.handle, delivery));
             let counted = Counted { total: matched.total_count, last: matched.last_publication_handle };
@@ -377,7 +384,7 @@ impl Worker {
                 );
             }
         }
-        self.look_at_promises(delivery);
+        self.look_at_promises(first, delivery);
     }
 
     /// Compares the type of a publisher with the declared one at its first sample. Samples of another type are read by
@@ -401,14 +408,14 @@ impl Worker {
     }
 
     /// Checks the promises of publishers: samples within the deadline, and signs of life.
-    fn look_at_promises<R: Receiver + ?Sized>(&mut self, delivery: &Delivery<R>) {
+    fn look_at_promises<R: Receiver + ?Sized>(&mut self, first: Option<Timestamp>, delivery: &Delivery<R>) {
         let reader = self.opened.reader.handle();
         // SAFETY: plain numbers, for which all zero is a value.
         let mut missed: cyclors::dds_requested_deadline_missed_status_t = unsafe { std::mem::zeroed() };
         // SAFETY: a live handle and a place for the status. Reading it resets its change counters.
         let code = unsafe { cyclors::dds_get_requested_deadline_missed_status(reader, &mut missed) };
         if code >= 0 && missed.total_count_change > 0 {
-            self.missed_deadline(delivery);
+            self.missed_deadline(first, delivery);
         }
         // SAFETY: plain numbers, for which all zero is a value.
         let mut lives: cyclors::dds_liveliness_changed_status_t = unsafe { std::mem::zeroed() };
@@ -417,55 +424,65 @@ impl Worker {
         let is_alive = lives.alive_count > 0;
         match is_alive {
             true => self.unregistered.clear(),
-            false if code >= 0 => self.unregister(delivery),
+            false if code >= 0 && !self.missed.is_empty() => {
+                let time = self.change_time(first);
+                self.unregister(time, delivery);
+            }
             false => {}
         }
         if code >= 0
             && std::mem::replace(&mut self.is_alive, is_alive) != is_alive
             && delivery.part.note_alive(is_alive)
         {
-            delivery.receiver.changed(delivery.part.topic, Change::Alive(is_alive), adapter::now());
+            let time = self.change_time(first);
+            delivery.receiver.changed(delivery.part.topic, Change::Alive(is_alive), time);
         }
+    }
+
+    /// Time of a change that is reported now, before the taken samples, of which the first has this source time, or before
+    /// those that wait in the cache.
+    #[cold]
+    fn change_time(&mut self, first: Option<Timestamp>) -> ChangeTime {
+        ChangeTime::before(adapter::now(), first.or_else(|| self.first_waiting()))
+    }
+
+    /// Source time of the first sample that waits in the cache, if one does.
+    fn first_waiting(&mut self) -> Option<Timestamp> {
+        let waiting = self.buffer.peek(&self.opened.reader)?;
+        waiting.samples().find_map(|(_, info)| source_time(info))
     }
 
     /// Reports that the instances that have missed a deadline have no publisher any more: the library has forgotten
     /// their publisher by then, and does not report it (CycloneDDS 0.11).
     #[cold]
-    fn unregister<R: Receiver + ?Sized>(&mut self, delivery: &Delivery<R>) {
+    fn unregister<R: Receiver + ?Sized>(&mut self, time: ChangeTime, delivery: &Delivery<R>) {
         for (instance, key) in std::mem::take(&mut self.missed) {
             let change = Change::Unregistered(Instance::Key(&key));
-            delivery.receiver.changed(delivery.part.topic, change, adapter::now());
+            delivery.receiver.changed(delivery.part.topic, change, time);
             self.unregistered.insert(instance);
         }
     }
 
     /// Reports the instances that missed their deadline, each by its key, or once if there is only one instance.
     #[cold]
-    fn missed_deadline<R: Receiver + ?Sized>(&mut self, delivery: &Delivery<R>) {
-        let Some(missed) = &self.opened.missed else {
-            delivery.receiver.changed(
-                delivery.part.topic,
-                Change::MissedDeadline(Instance::Unnamed),
-                adapter::now(),
-            );
-            return;
+    fn missed_deadline<R: Receiver + ?Sized>(&mut self, first: Option<Timestamp>, delivery: &Delivery<R>) {
+        let first = first.or_else(|| self.first_waiting());
+        let report = |of: Instance<'_>, time: Timestamp| {
+            let time = ChangeTime::before(time, first);
+            delivery.receiver.changed(delivery.part.topic, Change::MissedDeadline(of), time);
         };
+        let Some(missed) = &self.opened.missed else { return report(Instance::Unnamed, adapter::now()) };
         let (missed, dropped) = missed.take();
         for (instance, time) in missed {
             let key = missed::key(&self.opened.reader, instance);
-            let of = key.as_deref().map_or(Instance::Unnamed, Instance::Key);
-            delivery.receiver.changed(delivery.part.topic, Change::MissedDeadline(of), time);
+            report(key.as_deref().map_or(Instance::Unnamed, Instance::Key), time);
             if let Some(key) = key.filter(|_| self.missed.len() < missed::LIMIT) {
                 self.missed.insert(instance, key);
             }
         }
         if dropped > 0 {
             tracing::warn!(topic = %self.base.name, dropped, "too many deadlines were missed at once: some are not reported");
-            delivery.receiver.changed(
-                delivery.part.topic,
-                Change::MissedDeadline(Instance::Unnamed),
-                adapter::now(),
-            );
+            report(Instance::Unnamed, adapter::now());
         }
     }
 
@@ -478,4 +495,9 @@ impl Worker {
             self.returning = Some(Returning { publisher: publisher.handle, after, until, from });
         }
     }
+}
+
+/// Source time of a sample, if it has one.
+fn source_time(info: &dds_sample_info_t) -> Option<Timestamp> {
+    (info.valid_data && info.source_timestamp > 0).then(|| Timestamp::from_nanos(info.source_timestamp))
 }

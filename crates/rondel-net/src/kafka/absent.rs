@@ -7,7 +7,9 @@ use std::time::Duration;
 use rondel_event::TopicId;
 
 use super::{DeclareError, OpenError, SelectedRecord, Selection, SelectionCounts, Settings, UNAVAILABLE};
-use crate::adapter::{self, Outage, PartitionMark, PartitionStates, PartitionStatus, Receiver};
+use crate::adapter::{
+    self, DeadLetterCounts, Outage, PartitionMark, PartitionStates, PartitionStatus, Receiver,
+};
 
 /// Returns the error that there is no Kafka.
 ///
@@ -99,6 +101,16 @@ impl Session {
         match *self {}
     }
 
+    /// Delivers nothing.
+    pub fn pause(&self) {
+        match *self {}
+    }
+
+    /// Ends a pause.
+    pub fn resume(&self) {
+        match *self {}
+    }
+
     /// Sets the states of partitions.
     pub fn divide(&self, _states: Arc<dyn PartitionStates>) {
         match *self {}
@@ -119,8 +131,8 @@ impl Session {
         match *self {}
     }
 
-    /// Returns the number of records that are not written.
-    pub fn unwritten(&self, _limit: Duration) -> Option<(String, u64)> {
+    /// Returns the numbers of records that cannot be decoded.
+    pub fn dead_letters(&self, _limit: Duration) -> Option<DeadLetterCounts> {
         match *self {}
     }
 

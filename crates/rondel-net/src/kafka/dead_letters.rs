@@ -6,7 +6,7 @@
 //! read them again, so that each is written at least once. Without the acknowledgements there is no snapshot.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use rdkafka::Message as _;
@@ -16,6 +16,7 @@ use rdkafka::producer::{BaseRecord, Producer as _};
 
 use super::flight::Flight;
 use super::outgoing::Outgoing;
+use crate::adapter::DeadLetterCounts;
 
 /// Time limit of the wait for acknowledgements before a snapshot.
 const ACKNOWLEDGED: Duration = Duration::from_secs(5);
@@ -84,7 +85,7 @@ impl DeadLetters {
         if let Err(error) = self.send(letter, is_behind) {
             self.flight.remove(number);
             // Counted beside those that the brokers refuse.
-            self.outgoing.flights.refused.fetch_add(1, Ordering::Relaxed);
+            self.outgoing.flights.count_refused(&self.flight);
             if !self.is_logged.swap(true, Ordering::Relaxed) {
                 tracing::warn!(
                     "a record that cannot be decoded is not written to the topic `{}`: {error}; further ones are only \
@@ -146,10 +147,14 @@ impl DeadLetters {
         is_settled && !self.is_given_up.load(Ordering::Relaxed)
     }
 
-    /// Waits up to `limit` for the acknowledgements. Returns the topic, and the number of records without one.
-    pub(super) fn unwritten(&self, limit: Duration) -> (String, u64) {
-        let is_settled = self.flight.settle(limit);
-        (self.topic.clone(), if is_settled { 0 } else { self.flight.len() as u64 })
+    /// Waits up to `limit` for the acknowledgements, and returns the numbers of records.
+    pub(super) fn counts(&self, limit: Duration) -> DeadLetterCounts {
+        self.flight.settle(limit);
+        // First: a record that is acknowledged meanwhile counts twice rather than not at all.
+        let waiting = self.flight.len() as u64;
+        let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        let (written, refused) = (count(&self.flight.acknowledged), count(&self.flight.refused));
+        DeadLetterCounts { topic: self.topic.clone(), written, waiting, refused }
     }
 }
 
@@ -166,7 +171,7 @@ mod tests {
         let letters = DeadLetters::new(Arc::clone(&outgoing), "dead");
         assert!(letters.settle());
         let number = letters.flight.add(&[]);
-        assert_eq!(letters.unwritten(Duration::ZERO), ("dead".to_owned(), 1));
+        assert_eq!(letters.counts(Duration::ZERO).waiting, 1);
         // The end of a session does not wait.
         outgoing.wake();
         assert!(!letters.settle());
@@ -174,5 +179,32 @@ mod tests {
         assert!(letters.settle());
         letters.is_given_up.store(true, Ordering::Relaxed);
         assert!(!letters.settle());
+    }
+
+    #[test]
+    fn letters_are_counted_until_they_are_acknowledged_or_refused() {
+        let settings = Settings { brokers: vec!["127.0.0.1:1".to_owned()], ..Settings::default() };
+        let outgoing = Outgoing::open(&settings, &Arc::default()).unwrap();
+        let letters = DeadLetters::new(Arc::clone(&outgoing), "dead");
+        let (_, other) = outgoing.flights.add("verdicts");
+        let counts = |written, waiting, refused| DeadLetterCounts {
+            topic: "dead".to_owned(),
+            written,
+            waiting,
+            refused,
+        };
+        let now = || letters.counts(Duration::ZERO);
+        assert_eq!(now(), counts(0, 0, 0));
+        let numbers = [(); 3].map(|()| letters.flight.add(&[]));
+        assert_eq!(now(), counts(0, 3, 0));
+        letters.flight.acknowledged.fetch_add(1, Ordering::Relaxed);
+        letters.flight.remove(numbers[0]);
+        assert!(outgoing.flights.count_refused(&letters.flight), "the first one is logged");
+        letters.flight.remove(numbers[1]);
+        assert_eq!(now(), counts(1, 1, 1));
+        // Verdicts are counted apart, and both together.
+        assert!(!outgoing.flights.count_refused(&other));
+        assert_eq!((now(), outgoing.flights.refused.load(Ordering::Relaxed)), (counts(1, 1, 1), 2));
+        outgoing.wake();
     }
 }

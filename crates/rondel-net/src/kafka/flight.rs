@@ -20,6 +20,10 @@ pub(super) struct Flight {
     state: Mutex<InFlight>,
     /// Whether payloads are kept.
     pub(super) keeps: AtomicBool,
+    /// Number of acknowledged messages.
+    pub(super) acknowledged: AtomicU64,
+    /// Number of refused messages.
+    pub(super) refused: AtomicU64,
     changed: Condvar,
 }
 
@@ -138,9 +142,15 @@ impl Flights {
         all.iter().for_each(|flight| flight.changed.notify_all());
     }
 
-    /// Counts a refused message.
-    fn refuse(&self, topic: &str, code: RDKafkaErrorCode) {
-        if self.is_closing.load(Ordering::Relaxed) || self.refused.fetch_add(1, Ordering::Relaxed) > 0 {
+    /// Counts a refused message of a publisher. Returns whether it is the first of all publishers.
+    pub(super) fn count_refused(&self, flight: &Flight) -> bool {
+        flight.refused.fetch_add(1, Ordering::Relaxed);
+        self.refused.fetch_add(1, Ordering::Relaxed) == 0
+    }
+
+    /// Counts a message that the brokers refuse, and logs the first one.
+    fn refuse(&self, flight: &Flight, code: RDKafkaErrorCode) {
+        if self.is_closing.load(Ordering::Relaxed) || !self.count_refused(flight) {
             return;
         }
         let advice = match code {
@@ -155,8 +165,9 @@ impl Flights {
             _ => "see the log of the broker",
         };
         tracing::warn!(
-            "Kafka at {} refuses a message on the topic `{topic}`: {code}; {advice}; further ones are only counted",
-            self.place
+            "Kafka at {} refuses a message on the topic `{}`: {code}; {advice}; further ones are only counted",
+            self.place,
+            flight.topic
         );
     }
 }
@@ -181,9 +192,12 @@ impl ProducerContext for Reports {
     fn delivery(&self, result: &DeliveryResult<'_>, opaque: Box<(u32, u64)>) {
         let (index, number) = *opaque;
         let Some(flight) = self.0.get(index) else { return };
-        if let Err((error, _)) = result {
-            let code = error.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Unknown);
-            self.0.refuse(&flight.topic, code);
+        match result {
+            Ok(_) => _ = flight.acknowledged.fetch_add(1, Ordering::Relaxed),
+            Err((error, _)) => {
+                let code = error.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Unknown);
+                self.0.refuse(&flight, code);
+            }
         }
         flight.remove(number);
     }

@@ -15,13 +15,12 @@ use super::client::Watched;
 use super::dead_letters::DeadLetters;
 use super::partitions::{self, Begin, First, Partitions, Unknown};
 use super::positions::{self, Mark, Marks};
-use super::routes::{Partition, Route, Routes, Topic};
+use super::routes::{NO_NAME, Partition, Route, Routes, Topic};
 use crate::adapter::{PartitionStates, Sample, now, trace_message};
 use crate::attempts::lock_until;
 
-/// Cause of a record without a name.
-const NO_NAME: &str = "the key or a header that supplies a parameter is missing, empty or not UTF-8";
-
+/// Interval of looking whether a pause has ended.
+const PAUSE: Duration = Duration::from_millis(2);
 /// Time limit of a query for the oldest record of a partition.
 const QUERY: Duration = Duration::from_secs(1);
 
@@ -38,6 +37,8 @@ pub(super) struct Incoming {
     /// Taken shortly before `routes` by the reading thread, and by threads that need `routes` soon.
     pub(super) gate: Mutex<()>,
     closing: AtomicBool,
+    /// Whether no record is to be delivered now.
+    is_paused: AtomicBool,
     /// Whether the reading thread has ended.
     ended: Mutex<bool>,
     changed: Condvar,
@@ -77,6 +78,7 @@ impl Incoming {
             routes: Mutex::new(routes),
             gate: Mutex::default(),
             closing: AtomicBool::new(false),
+            is_paused: AtomicBool::new(false),
             ended: Mutex::new(false),
             changed: Condvar::new(),
             states: Mutex::new(None),
@@ -93,6 +95,32 @@ impl Incoming {
     pub(super) fn routes_soon(&self) -> (MutexGuard<'_, ()>, MutexGuard<'_, Routes>) {
         let gate = self.gate.lock().unwrap_or_else(PoisonError::into_inner);
         (gate, self.routes())
+    }
+
+    /// Takes the lock of the routes to deliver records, once no [pause](Incoming::pause) lasts.
+    pub(super) fn routes_to_deliver(&self) -> MutexGuard<'_, Routes> {
+        loop {
+            drop(self.gate.lock().unwrap_or_else(PoisonError::into_inner));
+            let routes = self.routes();
+            // Under the lock: a subscription that was made in the pause gets nothing before its end.
+            if !self.is_paused.load(Ordering::SeqCst) || self.is_closing() {
+                return routes;
+            }
+            drop(routes);
+            self.is_behind.store(true, Ordering::Relaxed);
+            std::thread::sleep(PAUSE);
+        }
+    }
+
+    /// Delivers no further record until [`resume`](Incoming::resume): they stay with the brokers and in the bounded buffers
+    /// of the client.
+    pub(super) fn pause(&self) {
+        self.is_paused.store(true, Ordering::SeqCst);
+    }
+
+    /// Ends a pause.
+    pub(super) fn resume(&self) {
+        self.is_paused.store(false, Ordering::SeqCst);
     }
 
     pub(super) fn is_closing(&self) -> bool {

@@ -1,6 +1,5 @@
 //! The reading thread: polls the consumer, and looks for topics, partitions and lost connections.
 
-use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -108,8 +107,7 @@ impl Incoming {
 
     /// Delivers a polled record, and all that wait behind it.
     fn take(&self, first: KafkaResult<BorrowedMessage<'_>>) {
-        drop(self.gate.lock().unwrap_or_else(PoisonError::into_inner));
-        let mut routes = self.routes();
+        let mut routes = self.routes_to_deliver();
         let (mut polled, mut left) = (Some(first), BATCH);
         while let Some(one) = polled.take() {
             match one {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use rdkafka::error::RDKafkaErrorCode;
@@ -14,6 +14,9 @@ use super::positions::{Mark, Marks};
 use super::subscription::{Counts, Deliver};
 use crate::adapter::{Sample, now};
 
+/// Cause of a record without a name.
+pub(super) const NO_NAME: &str =
+    "the key or a header that supplies a parameter is missing, empty or not UTF-8";
 /// Interval of queries for the oldest record of a partition whose offsets have gaps.
 const GAPS: Duration = Duration::from_secs(1);
 
@@ -47,12 +50,15 @@ pub(super) struct Route {
     pub(super) touched: bool,
     /// Whether the receiver knows that records could not be read.
     is_cut_off: bool,
+    /// Whether a record without a name was logged.
+    is_unnamed_logged: bool,
 }
 
 impl Route {
     pub(super) fn new(place: Place, topic: TopicId, deliver: Box<dyn Deliver>, counts: Arc<Counts>) -> Route {
-        let (key, touched, is_cut_off) = (0, false, false);
-        Route { key, filter: Filter::new(place), topic, deliver, counts, touched, is_cut_off }
+        let (key, touched, is_cut_off, is_unnamed_logged) = (0, false, false, false);
+        let filter = Filter::new(place);
+        Route { key, filter, topic, deliver, counts, touched, is_cut_off, is_unnamed_logged }
     }
 }
 
@@ -171,23 +177,23 @@ impl Routes {
 
 impl Route {
     /// Delivers a sample to the receiver, if its key and headers are those of the address; counts a tombstone, which has no
-    /// sample. Returns whether the record has a name. `header` returns the value of the header of the record with a name.
+    /// sample. A record without a name is undecodable. Returns whether it has one. `header` returns the value of the header of
+    /// the record with a name.
     pub(super) fn take<'m>(
         &mut self,
         sample: Option<Sample<'_>>,
         key: Option<&[u8]>,
         header: impl Fn(&str) -> Option<&'m [u8]>,
     ) -> bool {
-        let Route { filter, topic, deliver, counts, touched, .. } = self;
+        let Route { filter, topic, deliver, counts, touched, is_unnamed_logged, .. } = self;
         let part = filter.missing_part();
         let selected = filter.select(key, header);
         if selected == Selected::Other {
             return true;
         }
         // Only the first of each kind is logged.
-        let first = |count: &AtomicU64| count.fetch_add(1, Ordering::Relaxed) == 0;
         let Some(sample) = sample else {
-            if first(&counts.empty) {
+            if counts.empty.fetch_add(1, Ordering::Relaxed) == 0 {
                 tracing::warn!(
                     topic = %filter.place.topic,
                     "a record without a value (a tombstone) was received and is ignored; further ones are only counted"
@@ -196,12 +202,18 @@ impl Route {
             return true;
         };
         let Selected::Named(name) = selected else {
-            if first(&counts.malformed) {
+            if !std::mem::replace(is_unnamed_logged, true) {
                 tracing::warn!(
                     topic = %filter.place.topic,
-                    "a record without {part} in UTF-8, whose parts are parameters here, is ignored; further ones are \
+                    "a record without {part} in UTF-8, whose parts are parameters here, is undecodable; further ones are \
                      only counted"
                 );
+            }
+            if deliver.receive_unnamed(*topic, sample, NO_NAME) {
+                counts.received.fetch_add(1, Ordering::Relaxed);
+                *touched = true;
+            } else {
+                counts.malformed.fetch_add(1, Ordering::Relaxed);
             }
             return false;
         };

@@ -17,7 +17,7 @@ use super::routes::Route;
 use super::subscription::{Counts, Deliver, DeliverTo, Subscription};
 use super::watch::Breaks;
 use super::{DeclareError, OpenError, Place, Settings};
-use crate::adapter::{self, Outage, PartitionStates, PartitionStatus, Receiver};
+use crate::adapter::{self, DeadLetterCounts, Outage, PartitionStates, PartitionStatus, Receiver};
 use crate::attempts::open_reachable;
 
 /// Time limit of one attempt to reach a broker.
@@ -206,6 +206,16 @@ impl Session {
         self.incoming.begin();
     }
 
+    /// Delivers no further record until [`resume`](Session::resume): they stay with the brokers.
+    pub fn pause(&self) {
+        self.incoming.pause();
+    }
+
+    /// Ends a pause.
+    pub fn resume(&self) {
+        self.incoming.resume();
+    }
+
     /// Sets the states of the partitions that the member of a group receives, before [`begin`](Session::begin).
     pub fn divide(&self, states: Arc<dyn PartitionStates>) {
         self.incoming.divide(states);
@@ -231,10 +241,10 @@ impl Session {
         self.incoming.is_settled.load(Ordering::Relaxed)
     }
 
-    /// Waits up to `limit` until the records that cannot be decoded are written to their topic. Returns it, and the number
-    /// of records that are not acknowledged; `None` if they are not kept.
-    pub fn unwritten(&self, limit: Duration) -> Option<(String, u64)> {
-        self.incoming.dead_letters.as_ref().map(|letters| letters.unwritten(limit))
+    /// Waits up to `limit` until the records that cannot be decoded are written to their topic. Returns their numbers; `None`
+    /// if they are not kept.
+    pub fn dead_letters(&self, limit: Duration) -> Option<DeadLetterCounts> {
+        self.incoming.dead_letters.as_ref().map(|letters| letters.counts(limit))
     }
 
     /// Records that the result of the last [`freeze`](Session::freeze) is durable. If records wait for that, topics whose

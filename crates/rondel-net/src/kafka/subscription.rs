@@ -15,6 +15,10 @@ pub(super) trait Deliver: Send {
     /// Receives the sample of a record, and its name: the topic, with the key if the subscription has parameters.
     /// Returns whether it was wanted.
     fn receive(&self, topic: TopicId, name: &str, sample: Sample<'_>) -> bool;
+    /// Receives the sample of a record that has no name, for this reason. Returns whether the receiver counts it.
+    fn receive_unnamed(&self, _topic: TopicId, _sample: Sample<'_>, _why: &str) -> bool {
+        false
+    }
     /// Returns why the last record could not be decoded, once.
     fn refusal(&self, _topic: TopicId) -> Option<Box<str>> {
         None
@@ -46,6 +50,10 @@ impl<R: Receiver + ?Sized> Deliver for DeliverTo<R> {
         };
         self.receiver.receive(topic, &[sample]);
         true
+    }
+
+    fn receive_unnamed(&self, topic: TopicId, sample: Sample<'_>, why: &str) -> bool {
+        self.receiver.receive_unnamed(topic, sample, why)
     }
 
     fn refusal(&self, topic: TopicId) -> Option<Box<str>> {
@@ -86,7 +94,8 @@ pub(super) struct Counts {
     pub(super) received: AtomicU64,
     /// Tombstones.
     pub(super) empty: AtomicU64,
-    /// Records without a key that can be a parameter, and attempts to fetch records that cannot be read.
+    /// Attempts to fetch records that cannot be read, and records without a key that can be a parameter, unless the receiver
+    /// counts them.
     pub(super) malformed: AtomicU64,
     /// Expired records.
     pub(super) lost: AtomicU64,

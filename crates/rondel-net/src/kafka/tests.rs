@@ -3,9 +3,9 @@
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rondel_event::{Timestamp, TopicId};
@@ -14,7 +14,7 @@ use super::client::create_consumer;
 use super::incoming::Incoming;
 use super::partitions::{First, Partitions, Range};
 use super::positions::{self, Mark, Marks};
-use super::routes::{Partition, Route};
+use super::routes::{NO_NAME, Partition, Route};
 use super::subscription::{Counts, Deliver};
 use super::{Place, Settings};
 use crate::adapter::Sample;
@@ -172,4 +172,73 @@ fn unreadable_records_are_counted_and_cut_the_topics_off() {
     let (later, _) = subscribe(&incoming, "late");
     assert_eq!(fail(RDKafkaErrorCode::BadMessage), (6, 1));
     assert_eq!(later.lock().unwrap().len(), 1);
+}
+
+/// Counts the samples without a name, if it takes them.
+struct Unnamed {
+    takes: bool,
+    count: Arc<AtomicU64>,
+}
+
+impl Deliver for Unnamed {
+    fn receive(&self, _topic: TopicId, _name: &str, _sample: Sample<'_>) -> bool {
+        true
+    }
+
+    fn receive_unnamed(&self, _topic: TopicId, sample: Sample<'_>, why: &str) -> bool {
+        assert_eq!((sample.payload, why), (&b"1"[..], NO_NAME));
+        self.count.fetch_add(1, Ordering::Relaxed);
+        self.takes
+    }
+
+    fn idle(&self) {}
+
+    fn missed(&self, _topic: TopicId, _from: Timestamp, _until: Option<Timestamp>) {}
+}
+
+#[test]
+fn a_record_without_a_name_is_counted_once() {
+    for takes in [true, false] {
+        let (counts, count) = (Arc::<Counts>::default(), Arc::<AtomicU64>::default());
+        let deliver = Box::new(Unnamed { takes, count: Arc::clone(&count) });
+        let place = Place::parse("cars/{car}").unwrap();
+        let mut route = Route::new(place, TopicId(0), deliver, Arc::clone(&counts));
+        let mut take = |key: Option<&[u8]>, payload: Option<&[u8]>| {
+            let sample = payload.map(|payload| Sample::new(payload, None, None));
+            route.take(sample, key, |_| None)
+        };
+        assert!(!take(None, Some(b"1")) && !take(Some(b"\xff"), Some(b"1")) && !take(Some(b""), Some(b"1")));
+        assert!(take(Some(b"a"), Some(b"1")), "a record with a key");
+        assert!(take(None, None), "a tombstone is no message");
+        let number = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        assert_eq!((number(&count), number(&counts.empty)), (3, 1));
+        let expected = if takes { (4, 0) } else { (1, 3) };
+        assert_eq!((number(&counts.received), number(&counts.malformed)), expected);
+        assert!(route.touched);
+    }
+}
+
+#[test]
+fn nothing_is_delivered_during_a_pause() {
+    let incoming = incoming(Marks::new());
+    let (begin, is_delivering) = (Instant::now(), AtomicBool::new(false));
+    incoming.pause();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            drop(incoming.routes_to_deliver());
+            is_delivering.store(true, Ordering::SeqCst);
+        });
+        while !incoming.is_behind.load(Ordering::Relaxed) && begin.elapsed() < Duration::from_secs(30) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        // Subscriptions are made meanwhile.
+        drop(incoming.routes_soon());
+        assert!(incoming.is_behind.load(Ordering::Relaxed) && !is_delivering.load(Ordering::SeqCst));
+        incoming.resume();
+    });
+    assert!(is_delivering.load(Ordering::SeqCst));
+    // The end does not wait for the end of a pause.
+    incoming.pause();
+    incoming.close(Duration::ZERO);
+    drop(incoming.routes_to_deliver());
 }

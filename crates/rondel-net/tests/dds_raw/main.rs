@@ -15,8 +15,8 @@ use std::time::Duration;
 
 use peer::{Peer, python};
 use rondel_decode::schema::Schema;
-use rondel_event::{Timestamp, TopicId};
-use rondel_net::adapter::{Change, Instance, Receiver, Sample};
+use rondel_event::TopicId;
+use rondel_net::adapter::{Change, ChangeTime, Instance, Receiver, Sample};
 use rondel_net::dds::{DeclaredTopic, Participant, RawType, Settings, Subscription, TopicQos, TopicType};
 
 const LIMIT: Duration = Duration::from_secs(30);
@@ -51,7 +51,7 @@ impl Receiver for Log {
         true
     }
 
-    fn changed(&self, topic: TopicId, change: Change<'_>, _: Timestamp) {
+    fn changed(&self, topic: TopicId, change: Change<'_>, _: ChangeTime) {
         assert_eq!(topic, TOPIC);
         // The id is first, after the length of the structure.
         let id = |instance| match instance {

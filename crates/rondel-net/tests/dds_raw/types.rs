@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use rondel_decode::schema::{Library, Schema};
-use rondel_event::{Timestamp, TopicId, TypeIndex};
-use rondel_net::adapter::{Change, Publisher as _, Receiver, Sample, Subscription as _};
+use rondel_event::{TopicId, TypeIndex};
+use rondel_net::adapter::{Change, ChangeTime, Publisher as _, Receiver, Sample, Subscription as _};
 use rondel_net::dds::{DeclaredTopic, Participant, PublisherSettings, RawType, TopicQos, TopicType};
 use rondel_testkit::wait_until;
 
@@ -116,7 +116,7 @@ impl Receiver for Typed {
         self.log.receive(topic, samples);
     }
 
-    fn changed(&self, topic: TopicId, change: Change<'_>, time: Timestamp) {
+    fn changed(&self, topic: TopicId, change: Change<'_>, time: ChangeTime) {
         self.log.changed(topic, change, time);
     }
 

@@ -9,9 +9,9 @@ use rondel_spec::{Property, Spec};
 
 use super::reading::types::key_writer;
 use super::{Session, SessionPlan, Stamp};
-use crate::Summary;
 use crate::statistics::{Cause, Pause};
 use crate::text::counted;
+use crate::{Summary, TimeSource};
 
 /// The limit of the key of an instance as JSON, in bytes.
 const LARGEST_KEY: usize = 64 << 10;
@@ -162,6 +162,11 @@ impl Session {
         let key = instance.and_then(|instance| self.key_of(topic, instance));
         let message = TopicEvent::owner_message(&quoted(publisher), key.as_deref());
         self.take_event(topic, TopicEvent::Owner, &message, time)
+    }
+
+    /// Whether the messages of a declared topic have the times at which they were sent.
+    pub fn has_source_times(&self, topic: TopicId) -> bool {
+        self.plan.input(topic).is_some_and(|input| input.time == TimeSource::Source)
     }
 
     /// Whether a property reads the owner of some topic.

@@ -61,22 +61,13 @@ impl Session {
             {
                 return taken;
             }
-            self.shared.counts.undecodable += 1;
-            self.shared.accounts.undecodable(topic);
             let reason = match error {
                 DecodeError::NoType(_) => Reason::OtherType,
                 _ => Reason::Undecodable,
             };
-            let time = stamp.source.or(stamp.arrival);
             let is_plain = matches!(error, DecodeError::Json(_)) && plain::is_plain(payload);
             let advice = if is_plain { "; a topic of plain values needs `encoding: plain`" } else { "" };
-            let why = format!("{error}{advice}");
-            self.shared.omit(reason, Some(topic), time, || {
-                format!("of {} bytes: {why}", grouped(payload.len() as u64))
-            });
-            self.shared.notice(Notice::undecodable(topic, payload.len(), &why));
-            self.shared.missing.unread(topic);
-            self.unread(topic, stamp.origin);
+            self.undecodable(topic, &stamp, payload.len(), (reason, &format!("{error}{advice}")));
         } else if self.sharing.is_some() && stamp.of_type == TypeIndex::default() {
             self.share(topic, payload);
         }
@@ -84,6 +75,29 @@ impl Session {
             self.settle_lap(decision);
         }
         taken
+    }
+
+    /// Takes a message whose name does not give the parameters of its topic, such as a record of Kafka without a key: it is
+    /// undecodable. `bytes` is the size of its payload, and `why` the reason.
+    #[cold]
+    pub fn push_unnamed(&mut self, topic: TopicId, stamp: Stamp, bytes: usize, why: &str) {
+        let count = self.shared.counted() + 1;
+        self.shared.accounts.receive_at(topic, stamp.origin, count, &*self.shared.clock);
+        self.shared.counts.received += 1;
+        self.undecodable(topic, &stamp, bytes, (Reason::Undecodable, why));
+    }
+
+    /// Counts and reports an undecodable message of this size, with the reason also in words. Verdicts that depend on it are
+    /// inconclusive.
+    #[cold]
+    fn undecodable(&mut self, topic: TopicId, stamp: &Stamp, bytes: usize, (reason, why): (Reason, &str)) {
+        self.shared.counts.undecodable += 1;
+        self.shared.accounts.undecodable(topic);
+        let time = stamp.source.or(stamp.arrival);
+        self.shared.omit(reason, Some(topic), time, || format!("of {} bytes: {why}", grouped(bytes as u64)));
+        self.shared.notice(Notice::undecodable(topic, bytes, why));
+        self.shared.missing.unread(topic);
+        self.unread(topic, stamp.origin);
     }
 
     /// Takes a message that holds several events, one after another; `None` if these cannot be separated.

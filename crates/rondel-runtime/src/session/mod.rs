@@ -101,6 +101,12 @@ impl Session {
         self.plan.options.explain
     }
 
+    /// Returns the size in bytes above which messages are refused.
+    #[inline]
+    pub fn largest_message(&self) -> usize {
+        self.shared.largest_message
+    }
+
     /// Whether verdicts that depend on missed messages are inconclusive.
     fn withholds(&self) -> bool {
         self.plan.withholds()

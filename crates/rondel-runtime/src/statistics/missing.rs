@@ -399,7 +399,12 @@ impl Missing {
         let fields = needs.fields.iter().filter(is_missing).map(|field| {
             let (topic, path) = (name(field.topic), field.path.as_listed().to_string());
             if needed.is_of_events(field.topic) {
-                let text = format!("no event{} said whether a publisher is alive", on(&topic));
+                let what = match &field.path {
+                    path if *path == TopicEvent::Owner.path() => "said which publisher owns the topic",
+                    path if *path == TopicEvent::Alive.path() => "said whether a publisher is alive",
+                    _ => "named its instance",
+                };
+                let text = format!("no event{} {what}", on(&topic));
                 return (field.topic, Vacuous { kind: VacuousKind::Event, text, topic, field: None });
             }
             let has_come = self.fields.iter().any(|missing| missing.needed == *field && missing.has_come);

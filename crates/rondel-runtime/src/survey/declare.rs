@@ -161,6 +161,13 @@ fn unusable(topic: &Topic, knows: impl Fn(&str) -> bool) -> Option<String> {
                 "the definition of its type {message_type} is not known; name its file with --schemas"
             ))
         }
+        (Some(PayloadKind::Registered), _) => {
+            let ids = topic.schemas().unwrap_or_default();
+            Some(format!(
+                "its messages are Avro of a schema registry ({ids}), which has the fields: write the topic by hand, with \
+                 `encoding: avro, registry: \"http://HOST:8081\"` in the deployment"
+            ))
+        }
         (Some(kind @ (PayloadKind::Text | PayloadKind::Other | PayloadKind::Empty)), _) => {
             Some(format!("its payloads ({}) cannot be decoded", kind.name()))
         }

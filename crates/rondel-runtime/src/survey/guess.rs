@@ -1,5 +1,6 @@
 //! Guessing the encoding of a payload.
 
+use rondel_decode::avro::unframe;
 use rondel_decode::json::JsonForm;
 use rondel_decode::{Encoding, MessageWriter, plain, senml, xml};
 use serde_json::{Value, json};
@@ -27,6 +28,8 @@ pub enum PayloadKind {
     Cbor,
     /// MessagePack.
     Msgpack,
+    /// Avro in the framing of the schema registries, of types that are not known here.
+    Registered,
     /// One value as text.
     Plain,
     /// Metrics by Sparkplug B, which the name of the topic says.
@@ -57,6 +60,7 @@ impl PayloadKind {
             PayloadKind::Ros1 => Encoding::Ros1,
             PayloadKind::Cbor => Encoding::Cbor,
             PayloadKind::Msgpack => Encoding::Msgpack,
+            PayloadKind::Registered => Encoding::Avro,
             PayloadKind::Plain => Encoding::Plain,
             PayloadKind::SparkplugB => Encoding::SparkplugB,
             PayloadKind::Senml => Encoding::Senml,
@@ -116,6 +120,14 @@ fn without_infinite(text: &[u8]) -> Option<Vec<u8>> {
         out.extend_from_slice(&text[copied..]);
         out
     })
+}
+
+/// Returns the id of the schema of a payload that is probably Avro in the framing of the schema registries. Ids that fill four
+/// bytes are rather a header of CDR, and JSON has the same framing.
+pub(super) fn registered(payload: &[u8]) -> Option<u32> {
+    let (id, datum) = unframe(payload).filter(|(id, _)| id >> 24 == 0)?;
+    let is_json = datum.first() == Some(&b'{') && json(datum).is_ok();
+    (!is_json).then_some(id)
 }
 
 /// Returns what a payload looks like, and its value where it describes itself.

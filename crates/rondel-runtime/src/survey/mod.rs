@@ -18,7 +18,7 @@ mod rules;
 mod series;
 mod table;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use rondel_decode::json::JsonForm;
@@ -84,6 +84,10 @@ pub struct Topic {
     writer: Option<MessageWriter>,
     /// The encoding, where it is known and need not be guessed.
     known: Option<PayloadKind>,
+    /// Whether its messages may have the framing of the schema registries.
+    may_be_framed: bool,
+    /// The first ids of schemas in this framing.
+    schema_ids: BTreeSet<u32>,
     /// The constants of its message type.
     constants: Vec<NamedConstant>,
     unreadable: u64,
@@ -94,6 +98,8 @@ const LARGEST: usize = 1 << 20;
 /// In a survey a number beyond all bounds has none.
 const FORM: JsonForm = JsonForm { names: false, infinite: false };
 
+/// Maximum number of ids of schemas of a topic.
+const SCHEMAS: usize = 8;
 /// Maximum number of publishers of a topic distinguished by their messages.
 const ORIGINS: usize = 256;
 
@@ -122,7 +128,8 @@ impl Survey {
             if self.topics.len() >= self.limit {
                 return None;
             }
-            let topic = if of_node.is_some() { Topic::of_sparkplug() } else { Topic::default() };
+            let mut topic = if of_node.is_some() { Topic::of_sparkplug() } else { Topic::default() };
+            topic.may_be_framed = address.starts_with("kafka:");
             self.topics.insert(address.to_owned(), topic);
         }
         self.topics.get_mut(address)
@@ -292,6 +299,36 @@ impl Topic {
         self.writer = MessageWriter::new(Encoding::Xml, None, FORM).ok();
     }
 
+    /// Sets that its messages are Avro without a type: they may have the framing of the schema registries, as those on Kafka.
+    pub fn expect_framing(&mut self) {
+        self.may_be_framed = true;
+    }
+
+    /// Returns the ids of schemas in the framing of the schema registries, at most 8.
+    pub fn schema_ids(&self) -> impl Iterator<Item = u32> {
+        self.schema_ids.iter().copied()
+    }
+
+    /// Returns these ids in words; `None` without any.
+    pub(crate) fn schemas(&self) -> Option<String> {
+        let ids: Vec<String> = self.schema_ids().map(|id| id.to_string()).collect();
+        let more = if ids.len() == SCHEMAS { " and perhaps others" } else { "" };
+        let noun = if ids.len() == 1 { "id" } else { "ids" };
+        (!ids.is_empty()).then(|| format!("schema {noun} {}{more}", ids.join(", ")))
+    }
+
+    /// Whether a message has the framing of the schema registries. Records the id of its schema.
+    fn is_registered(&mut self, payload: &[u8]) -> bool {
+        if !self.may_be_framed || self.writer.is_some() {
+            return false;
+        }
+        let id = guess::registered(payload);
+        if self.schema_ids.len() < SCHEMAS {
+            self.schema_ids.extend(id);
+        }
+        id.is_some()
+    }
+
     /// Sets the encoding of its messages, where a guess may be wrong.
     pub fn set_kind(&mut self, kind: PayloadKind) {
         self.known = Some(kind);
@@ -308,7 +345,12 @@ impl Topic {
     }
 
     fn read(&mut self, payload: &[u8]) -> (PayloadKind, Option<serde_json::Value>) {
-        let (kind, value) = self.known.map_or_else(|| guess::read(payload), |kind| (kind, None));
+        let known = self.known;
+        let (kind, value) = match known {
+            Some(kind) => (kind, None),
+            None if self.is_registered(payload) => (PayloadKind::Registered, None),
+            None => guess::read(payload),
+        };
         let Some(writer) = self.writer.as_ref().filter(|_| value.is_none() && payload.len() <= LARGEST)
         else {
             return (kind, value);

@@ -3,7 +3,7 @@
 use rondel_event::terminal::escaped;
 use serde_json::{Value, json as object};
 
-use super::{Survey, Topic};
+use super::{PayloadKind, Survey, Topic};
 use crate::text::{counted, grouped};
 
 /// Returns a survey as a table for people: a header, and a line for each topic.
@@ -17,7 +17,9 @@ pub fn text(survey: &Survey) -> String {
             topic.kind().map_or("-".to_owned(), |kind| {
                 let others = if topic.is_uniform() { "" } else { ", others" };
                 let texts = if topic.fields.has_number_texts() { ", numbers as texts" } else { "" };
-                format!("{}{others}{texts}", kind.name())
+                let registry = topic.schemas().filter(|_| kind == PayloadKind::Registered);
+                let registry = registry.map_or_else(String::new, |ids| format!(" of a registry, {ids}"));
+                format!("{}{registry}{others}{texts}", kind.name())
             }),
             grouped(topic.messages),
             topic.pace.rate().map_or("-".to_owned(), |rate| format!("{rate:.1}/s")),
@@ -64,6 +66,7 @@ pub fn json(survey: &Survey) -> String {
                 "longest_gap": topic.pace.longest_gap().map(|nanos| nanos as f64 / 1e9),
                 "size": topic.sizes.map(|(least, most)| object!({"min": least, "mean": topic.mean_size(), "max": most})),
                 "encoding": topic.kind().map(|kind| kind.name()),
+                "schema_ids": topic.schemas().map(|_| topic.schema_ids().collect::<Vec<u32>>()),
                 "texts": topic.fields.has_number_texts().then_some("numbers"),
             })
         })

@@ -10,7 +10,7 @@ use rondel_event::terminal::escaped;
 use rondel_recording::shown;
 use rondel_report::{Judged, Outcome, Recording, Results};
 use rondel_runtime::Specification;
-use rondel_runtime::survey::{Draft, DraftOptions, draft};
+use rondel_runtime::survey::{DRAFT_TOPICS, Draft, DraftOptions, declarations, draft};
 use rondel_runtime::text::counted;
 use rondel_spec::{ParseOptions, Sources};
 
@@ -24,6 +24,8 @@ use crate::output::terminal;
 use crate::schemas::Schemas;
 use crate::{complain, exit, say, warn};
 
+/// Number of topics that are named if none can be written about.
+const REASONS: usize = 5;
 /// The file of the specification.
 const SPECIFICATION: &str = "first.rondel";
 /// The file of the deployment.
@@ -95,13 +97,13 @@ impl Init {
         let mut written = draft(&seen.survey, &options, knows).ok_or_else(|| {
             let topics = seen.survey.topics().len() as u64;
             let found = counted(topics, "topic was found", "topics were found");
-            (
-                exit::USAGE,
-                format!(
-                    "nothing to write about: {found}, none with messages that can be decoded, in {}",
-                    seen.origin
-                ),
-            )
+            let (_, omitted) = declarations(&seen.survey, DRAFT_TOPICS, knows);
+            let mut text = format!(
+                "nothing to write about: {found}, none with messages that can be decoded, in {}",
+                seen.origin
+            );
+            omitted.iter().take(REASONS).for_each(|reason| text += &format!("\n  {}", escaped(reason)));
+            (exit::USAGE, text)
         })?;
         compiles(&written)?;
         let failed = |file: &Path, error: std::io::Error| {

@@ -115,7 +115,7 @@ impl Typing<'_> {
                  specification{}",
                 encoding.name(),
                 if encoding == PayloadEncoding::Avro {
-                    "; or name a schema registry with `registry:`"
+                    "; or name a schema registry with `registry:` of the topic in a deployment"
                 } else {
                     ""
                 }

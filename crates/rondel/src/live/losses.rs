@@ -6,7 +6,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use rondel_event::{Timestamp, TopicId};
-use rondel_net::adapter::{Drops, Outage, Publisher, Recovered};
+use rondel_net::adapter::{DeadLetterCounts, Drops, Outage, Publisher, Recovered};
 use rondel_runtime::Notice;
 use rondel_runtime::text::grouped;
 use serde_json::{Value, json};
@@ -109,9 +109,9 @@ impl Unconfirmed {
     }
 
     /// Adds records that cannot be decoded, and are not written to their topic of Kafka.
-    pub fn add_unwritten(&mut self, (topic, count): (String, u64)) {
-        if count > 0 {
-            self.0.push((format!("kafka:{topic} (dead letters)"), count));
+    pub fn add_dead_letters(&mut self, counts: &DeadLetterCounts) {
+        if counts.waiting > 0 {
+            self.0.push((format!("kafka:{} (dead letters)", counts.topic), counts.waiting));
         }
     }
 

@@ -24,7 +24,7 @@ use rondel_decode::schema::Schema;
 use rondel_decode::{Encoding, MessageType};
 use rondel_event::{Timestamp, TopicId, TypeIndex};
 use rondel_net::adapter::{Publisher, now};
-use rondel_runtime::{Clock, DecodeError, Notice, PublisherType, Session, Ticks};
+use rondel_runtime::{Clock, Notice, PublisherType, Session, Ticks};
 
 use crate::live::foxglove::copies::Copies;
 use crate::live::gate::Gates;
@@ -43,6 +43,7 @@ pub use notices::sentence;
 #[cfg_attr(not(feature = "metrics"), allow(unused_imports))]
 pub use observing::Observation;
 pub use observing::Unresponsive;
+use receiving::Refusal;
 pub use simulated::{ClockReceiver, Simulated, clock};
 use slots::Slots;
 
@@ -144,8 +145,8 @@ struct State {
     ended: bool,
     traffic: Traffic,
     undecodable: u64,
-    /// The last record of Kafka that could not be decoded: its subscription and the reason.
-    refusal: Option<(TopicId, DecodeError)>,
+    /// The last record of Kafka that was not evaluated: its subscription and the reason.
+    refusal: Option<(TopicId, Refusal)>,
 }
 
 /// The parts of a [`Pipeline`].

@@ -2,12 +2,14 @@
 //! which others have too: `GET /schemas/ids/ID`.
 //!
 //! A schema is requested once, and kept: an id means one schema forever. Whoever needs an unknown one waits, at most
-//! [`LIMIT`]; on Kafka this is the thread that reads, so that records stay with the broker in their order. After a request
-//! without an answer, there is none for [`PAUSE`], nor after requests without a schema that have taken this time limit
-//! together: an outage or corrupt ids delay messages by one time limit in each pause, and messages whose schema is unknown
-//! are undecodable meanwhile.
+//! [`LIMIT`]; on Kafka this is the thread that reads, so that records stay with the broker in their order. In a run,
+//! schemas are requested ahead of decoding: nothing is requested under the lock of the pipeline. After a request without an
+//! answer, there is none for [`PAUSE`], nor after requests without a schema that have taken this time limit together: an
+//! outage or corrupt ids delay messages by one time limit in each pause, and messages whose schema is unknown are
+//! undecodable meanwhile.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
@@ -49,6 +51,8 @@ pub struct Registry {
     state: Mutex<State>,
     /// Held during a request.
     requesting: Mutex<()>,
+    /// Whether schemas are requested ahead of their messages, and by nothing else.
+    is_ahead: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -124,9 +128,9 @@ impl Registry {
             .http_status_as_error(false)
             .timeout_global(Some(LIMIT))
             .build();
-        let (state, requesting) = Default::default();
-        let registry =
-            Arc::new(Registry { url: url.to_owned(), user, agent: agent.into(), state, requesting });
+        let (state, requesting, is_ahead) = Default::default();
+        let (url, agent) = (url.to_owned(), agent.into());
+        let registry = Arc::new(Registry { url, user, agent, state, requesting, is_ahead });
         all.push(Arc::clone(&registry));
         registry
     }
@@ -155,8 +159,46 @@ impl Registry {
         failed.or(paused).map(Err)
     }
 
-    /// Requests a schema.
-    fn request(&self, id: u32) -> Result<AvroType, (SchemaFault, String)> {
+    /// Returns the schema with an id, or why the last request has given none. Requests nothing.
+    fn found(&self, id: u32) -> Result<AvroType, SchemaFault> {
+        self.known(id).unwrap_or_else(|| {
+            let state = self.state();
+            let failed = state.failed.get(&id).map(|(why, _)| *why);
+            // Ids that have failed are forgotten when there are too many.
+            Err(failed.or(state.paused.map(|(why, _)| why)).unwrap_or(SchemaFault::Paused))
+        })
+    }
+
+    /// Returns the schema with an id, which is requested unless it is known.
+    fn find(&self, id: u32) -> Result<AvroType, SchemaFault> {
+        if let Some(known) = self.known(id) {
+            return known;
+        }
+        let _requesting = self.requesting.lock().unwrap_or_else(PoisonError::into_inner);
+        // Another thread may have received it meanwhile.
+        if let Some(known) = self.known(id) {
+            return known;
+        }
+        let began = Instant::now();
+        let answer = self.get(id);
+        self.state().last = Some((Instant::now(), began.elapsed()));
+        match answer {
+            Ok(of) => {
+                tracing::info!(registry = %self.url, id, name = of.name(), "the registry has the schema");
+                let mut state = self.state();
+                state.failed.remove(&id);
+                state.schemas.insert(id, of.clone());
+                Ok(of)
+            }
+            Err((fault, why)) => {
+                self.fail(id, fault, &why, began);
+                Err(fault)
+            }
+        }
+    }
+
+    /// Queries the registry for a schema.
+    fn get(&self, id: u32) -> Result<AvroType, (SchemaFault, String)> {
         let mut request = self.agent.get(format!("{}/schemas/ids/{id}", self.url));
         if let Some(User { name, password_env }) = &self.user {
             let password = std::env::var(password_env).map_err(|_| {
@@ -254,30 +296,12 @@ impl SchemaSource for Registry {
     }
 
     fn schema(&self, id: u32) -> Result<AvroType, SchemaFault> {
-        if let Some(known) = self.known(id) {
-            return known;
-        }
-        let _requesting = self.requesting.lock().unwrap_or_else(PoisonError::into_inner);
-        // Another thread may have received it meanwhile.
-        if let Some(known) = self.known(id) {
-            return known;
-        }
-        let began = Instant::now();
-        let answer = self.request(id);
-        self.state().last = Some((Instant::now(), began.elapsed()));
-        match answer {
-            Ok(of) => {
-                tracing::info!(registry = %self.url, id, name = of.name(), "the registry has the schema");
-                let mut state = self.state();
-                state.failed.remove(&id);
-                state.schemas.insert(id, of.clone());
-                Ok(of)
-            }
-            Err((fault, why)) => {
-                self.fail(id, fault, &why, began);
-                Err(fault)
-            }
-        }
+        if self.is_ahead.load(Ordering::Relaxed) { self.found(id) } else { self.find(id) }
+    }
+
+    fn request(&self, id: u32) -> Result<AvroType, SchemaFault> {
+        self.is_ahead.store(true, Ordering::Relaxed);
+        self.find(id)
     }
 }
 
@@ -301,7 +325,7 @@ fn base64(bytes: &[u8]) -> String {
 mod tests {
     use std::io::{BufRead as _, BufReader, Write as _};
     use std::net::TcpListener;
-    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::atomic::AtomicUsize;
 
     use super::*;
 
@@ -402,6 +426,48 @@ mod tests {
         assert!(first >= LIMIT / 2 && first < LIMIT * 3, "{first:?}");
         assert_eq!(registry.schema(2).unwrap_err(), SchemaFault::Unanswered);
         assert!(begin.elapsed() < first + LIMIT / 2);
+    }
+
+    #[test]
+    fn decoding_requests_nothing_once_schemas_are_requested_ahead() {
+        let (address, count) = registry("");
+        let registry = Registry::at(&address, None);
+        assert_eq!(registry.request(5).unwrap_err(), SchemaFault::Unknown);
+        assert_eq!(registry.schema(5).unwrap_err(), SchemaFault::Unknown);
+        // The pause after the failure is over while the message waits for the lock.
+        registry.state().failed.values_mut().for_each(|(_, until)| *until = Instant::now());
+        assert_eq!(registry.schema(5).unwrap_err(), SchemaFault::Unknown);
+        registry.state().failed.clear();
+        assert_eq!(registry.schema(5).unwrap_err(), SchemaFault::Paused);
+        assert_eq!(registry.schema(1).unwrap_err(), SchemaFault::Paused);
+        assert_eq!(count.load(Ordering::SeqCst), 1);
+        assert_eq!(registry.request(1).unwrap().name(), "A");
+        assert_eq!(registry.schema(1).unwrap().name(), "A");
+        assert_eq!(count.load(Ordering::SeqCst), 2);
+    }
+
+    #[test]
+    fn decoding_does_not_wait_for_a_slow_registry() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let registry = Registry::at(&format!("http://{}", listener.local_addr().unwrap()), None);
+        let schema = |fault: SchemaFault| {
+            let begin = Instant::now();
+            assert_eq!(registry.schema(1).unwrap_err(), fault);
+            assert!(begin.elapsed() < LIMIT / 3, "{:?}", begin.elapsed());
+        };
+        std::thread::scope(|scope| {
+            let requesting = scope.spawn(|| registry.request(1));
+            let begin = Instant::now();
+            while !registry.is_awaited() {
+                assert!(begin.elapsed() < LIMIT / 3, "no request begins");
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            schema(SchemaFault::Paused);
+            assert_eq!(requesting.join().unwrap().unwrap_err(), SchemaFault::Unanswered);
+        });
+        registry.state().failed.values_mut().for_each(|(_, until)| *until = Instant::now());
+        registry.state().paused = None;
+        schema(SchemaFault::Unanswered);
     }
 
     #[test]

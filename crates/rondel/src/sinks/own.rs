@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rondel_decode::schema::Schema;
 use rondel_event::{NameId, Timestamp, TopicId, TypeIndex};
-use rondel_net::adapter::{Change, Receiver, Sample};
+use rondel_net::adapter::{Change, ChangeTime, Receiver, Sample};
 
 /// Number of remembered messages. A message that returns after more later ones counts as that of another publisher.
 const REMEMBERED: usize = 4_096;
@@ -63,6 +63,10 @@ impl<R: Receiver> Receiver for Others<R> {
         self.receiver.refusal(topic)
     }
 
+    fn receive_unnamed(&self, topic: TopicId, sample: Sample<'_>, why: &str) -> bool {
+        self.receiver.receive_unnamed(topic, sample, why)
+    }
+
     fn idle(&self) {
         self.receiver.idle();
     }
@@ -71,7 +75,7 @@ impl<R: Receiver> Receiver for Others<R> {
         self.receiver.missed(topic, from, until);
     }
 
-    fn changed(&self, topic: TopicId, change: Change<'_>, time: Timestamp) {
+    fn changed(&self, topic: TopicId, change: Change<'_>, time: ChangeTime) {
         self.receiver.changed(topic, change, time);
     }
 

@@ -96,6 +96,7 @@ fn records_are_read_by_the_schemas_of_a_registry() {
     assert_eq!((all.len(), violated), (5, 2), "{all:?}");
     let summary = summary(&finished);
     assert_eq!(summary["undecodable"], 3, "{summary}");
+    assert_eq!(summary["dead_letters"]["written"], 3, "{summary}");
     // Each of two schemas and the unknown one.
     assert_eq!(requests.load(Ordering::SeqCst), 3);
     assert!(finished.stderr.contains("gives no schema with the id 9"), "{}", finished.stderr);
@@ -109,6 +110,17 @@ fn records_are_read_by_the_schemas_of_a_registry() {
         dead[0]["headers"]["rondel-cause"].as_str().unwrap().contains("no schema with the id 9"),
         "{dead:?}"
     );
+    // Without a deployment.
+    let own = ["topics", "kafka:cars", "--for", "6", "--kafka-start", "earliest"];
+    let listed = rondel(arguments(&own, &joining(&broker)));
+    assert!(listed.stdout.contains("avro of a registry, schema ids 1, 9, 700, others"), "{}", listed.stdout);
+    let empty = folder.path("draft");
+    let own = ["init", "kafka:cars", "--for", "6", "--kafka-start", "earliest", "--folder", &empty];
+    rondel(arguments(&own, &joining(&broker))).expect_status(2).expect_stderr(&[
+        "nothing to write about",
+        "Avro of a schema registry (schema ids 1, 9, 700)",
+        "registry: ",
+    ]);
     // The same schemas for records that are checked later, with the encoding of the deployment or of the address.
     broker.create("later", &["partitions=1"]);
     broker.publish("later", &framed(&records[..3]));

@@ -50,11 +50,18 @@ fn mistakes_are_shown_before_a_broker_is_connected() {
     let misspelt = folder.file("p.rondel", "topic a { n: int }\nproperty p = a.m < 1\n");
     let deployment =
         folder.file("rondel.yaml", "specification: p.rondel\ntopics: { a: { source: kafka:a } }\n");
-    for (specification, mistake) in
-        [(["-f", "n <"], "error"), (["--quiet", &misspelt], "a.m"), (["--quiet", &deployment], "a.m")]
-    {
+    let right = folder.file("right.rondel", "topic a { n: int }\nproperty p = a.n < 1\n");
+    for (specification, recording, mistake) in [
+        (["-f", "n <"], "kafka:a", "error"),
+        (["--quiet", &misspelt], "kafka:a", "a.m"),
+        (["--quiet", &deployment], "kafka:a", "a.m"),
+        // An encoding that needs types, and none.
+        (["--quiet", &right], "kafka+avro:a", "give the file with --schemas; or check with a deployment"),
+        (["-f", "n < 1"], "kafka+avro:a", "`registry: http://HOST:8081`"),
+        (["-f", "n < 1"], "kafka+protobuf:a", "messages in protobuf can be read only with the definition"),
+    ] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_rondel"));
-        command.arg("check").args(specification).args(["kafka:a", "--kafka-broker", &address]);
+        command.arg("check").args(specification).args([recording, "--kafka-broker", &address]);
         command.env("TMPDIR", &temporary);
         Process::start(command).finish().expect_status(2).expect_stderr(&[mistake]);
         assert!(listener.accept().is_err(), "{specification:?}: a broker was connected");
@@ -104,7 +111,10 @@ fn keys_are_parameters(broker: &KafkaBroker) {
     assert_eq!(of(1), (&json!("b"), 1_700_000_002.0));
     run.terminate();
     let summary = summary(run.finish().expect_status(0));
-    assert_eq!((&summary["received"], &summary["undecodable"]), (&json!(3), &json!(1)), "{summary}");
+    // The record without a key is an undecodable message of the topic.
+    assert_eq!((&summary["received"], &summary["undecodable"]), (&json!(4), &json!(1)), "{summary}");
+    assert_eq!(summary["topics"][0]["undecodable"], 1, "{summary}");
+    assert_eq!(summary["not_evaluated"][0]["reason"], "undecodable", "{summary}");
 }
 
 fn headers_are_parameters(broker: &KafkaBroker) {

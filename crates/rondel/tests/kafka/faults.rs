@@ -84,6 +84,8 @@ fn dead_letters_wait_for_room_in_the_queue() {
     let summary = summary(&finished);
     assert_eq!((&summary["undecodable"], &summary["dropped"]), (&json!(count), &json!(0)), "{summary}");
     assert_eq!(broker.records("dead").len(), count, "{}", finished.stderr);
+    let written = json!({"sink": "kafka:dead", "written": count, "waiting": 0, "refused": 0});
+    assert_eq!(summary["dead_letters"], written);
 }
 
 #[test]
@@ -107,9 +109,65 @@ fn refused_dead_letters_are_counted() {
         let (mut stream, mut text) = (TcpStream::connect(&address).unwrap(), String::new());
         stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").unwrap();
         stream.read_to_string(&mut text).unwrap();
-        let value = text.lines().find_map(|line| line.strip_prefix("rondel_unpublished_messages_total "));
-        value.and_then(|value| value.parse::<f64>().ok()) == Some(1.0)
+        let value = |name: &str| {
+            let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+            value.and_then(|value| value.parse::<f64>().ok())
+        };
+        let of_letters = |result: &str| {
+            value(&format!(r#"rondel_dead_letters_total{{sink="kafka:missing",result="{result}"}}"#))
+        };
+        let waiting = value(r#"rondel_waiting_dead_letters{sink="kafka:missing"}"#);
+        (of_letters("written"), of_letters("refused"), waiting) == (Some(0.0), Some(1.0), Some(0.0))
+            && value("rondel_unpublished_messages_total") == Some(1.0)
     });
     run.terminate();
-    assert_eq!(summary(&run.finish())["dropped"], 1);
+    let summary = summary(&run.finish());
+    let refused = json!({"sink": "kafka:missing", "written": 0, "waiting": 0, "refused": 1});
+    assert_eq!((&summary["dropped"], &summary["dead_letters"]), (&json!(1), &refused));
+}
+
+#[test]
+fn dead_letters_of_new_topics_and_of_large_records_are_written() {
+    let test = "dead_letters_of_new_topics_and_of_large_records_are_written";
+    let Some(broker) = KafkaBroker::start(test, "") else { return };
+    for topic in ["state", "late", "dead"] {
+        broker.create(topic, &["partitions=1"]);
+    }
+    let folder = Folder::new();
+    let deployment = |specification: &str, topics: &str| {
+        folder.file("p.rondel", specification);
+        let text = format!(
+            "specification: p.rondel\nlimits: {{ message: 1 KiB }}\n\
+             kafka: {{ brokers: [\"{}\"], start: earliest, dead_letters: dead }}\n\
+             topics: {{ {topics} }}\nverdicts: {{ to: stdout }}\n",
+            broker.address()
+        );
+        folder.file("rondel.yaml", text)
+    };
+    let before = "topic state { n: int }\nproperty low = state.n < 10\n";
+    let file = deployment(before, "state: kafka:state");
+    let bad =
+        |count: usize| -> String { (0..count).map(|n| record(&format!("bad {n}"), None) + "\n").collect() };
+    let large = json!({"n": 1, "text": "x".repeat(2000)}).to_string();
+    broker.publish("state", &(bad(1) + &record(&large, Some("k")) + "\n"));
+    // They are read as soon as the topic is subscribed to, before the reload is complete.
+    broker.publish("late", &bad(200));
+    let mut run = start_rondel(["run", &file, "--summary", "json"]);
+    run.wait_stderr("ready");
+    wait_until("both records are written", || broker.records("dead").len() == 2);
+    let after = format!("{before}topic late {{ n: int }}\nproperty lower = late.n < 10\n");
+    deployment(&after, "state: kafka:state, late: kafka:late");
+    run.signal("HUP");
+    run.wait_stderr("reloaded within");
+    wait_until("all records are written", || broker.records("dead").len() == 202);
+    run.terminate();
+    let summary = summary(&run.finish());
+    let written = json!({"sink": "kafka:dead", "written": 202, "waiting": 0, "refused": 0});
+    assert_eq!(summary["dead_letters"], written, "{summary}");
+    assert_eq!((&summary["undecodable"], &summary["refused"]), (&json!(201), &json!(1)), "{summary}");
+    let dead: Vec<Value> =
+        broker.records("dead").iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(dead[1]["headers"]["rondel-cause"], "larger than the limit of 1 KiB");
+    assert_eq!((&dead[1]["data"], &dead[1]["key"]), (&json!(large), &json!("k")));
+    assert!(dead[2..].iter().all(|record| record["headers"]["rondel-topic"] == "late"), "{dead:?}");
 }

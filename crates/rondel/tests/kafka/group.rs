@@ -151,7 +151,11 @@ fn members_without_partitions_and_partitions_without_messages() {
     let finished: Vec<Finished> = members.into_iter().map(Process::finish).collect();
     let all: Vec<Value> = finished.iter().map(summary).collect();
     let sum = |name: &str| all.iter().map(|summary| summary[name].as_u64().unwrap()).sum::<u64>();
-    assert_eq!((sum("empty"), sum("undecodable")), (1, 2), "{all:?}");
+    assert_eq!(sum("empty"), 1, "{all:?}");
+    // The last member of the partition, or a further one that has taken it over at the end.
+    let undecodable = |summary: &Value| summary["topics"][0]["undecodable"].as_u64();
+    assert_eq!(all.iter().filter_map(undecodable).max(), Some(2), "{all:?}");
+    assert_eq!(all.iter().filter_map(|summary| summary["undecodable"].as_u64()).max(), Some(2), "{all:?}");
     let grown = finished.iter().any(|run| run.stderr.contains("has 4 partitions, and had 2"));
     assert!(grown, "{}", finished[0].stderr);
 }

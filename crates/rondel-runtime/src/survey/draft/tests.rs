@@ -141,3 +141,44 @@ fn nothing_to_write_about() {
     survey.message("zenoh:a", at(0), b"two\nlines", None);
     assert!(draft(&survey, &options(), |_| false).is_none());
 }
+
+#[test]
+fn avro_of_a_registry_is_named_and_left_out() {
+    let framed = |id: u32, datum: &[u8]| [&[0], &id.to_be_bytes()[..], datum].concat();
+    let mut survey = Survey::new(10);
+    for (source, id, datum) in [
+        ("kafka:cars", 7, &[2, 4][..]),
+        ("kafka:cars", 7, b"7"),
+        ("kafka:both", 700, &[2]),
+        ("kafka:both", 100_000, &[]),
+        // The same framing, and a header of CDR.
+        ("kafka:json", 7, b"{\"v\": 1}"),
+        ("kafka:cdr", 0x0100_0009, b"0123456789"),
+        ("mqtt:cars", 7, &[2, 4]),
+    ] {
+        survey.message(source, at(0), &framed(id, datum), None);
+    }
+    survey.message("kafka:rate", at(0), b"{\"v\": 1}", None);
+    survey.end();
+    let encoding = |source: &str| {
+        let text = crate::survey::text(&survey);
+        let line = text.lines().find(|line| line.starts_with(source)).unwrap().to_owned();
+        line.split("  ").filter(|cell| !cell.is_empty()).nth(2).unwrap().trim().to_owned()
+    };
+    assert_eq!(encoding("kafka:cars"), "avro of a registry, schema id 7");
+    assert_eq!(encoding("kafka:both"), "avro of a registry, schema ids 700, 100000");
+    assert_eq!(["kafka:json", "kafka:cdr", "mqtt:cars"].map(encoding), ["cdr"; 3]);
+    let json: serde_json::Value = serde_json::from_str(&crate::survey::json(&survey)).unwrap();
+    let of = |source: &str| {
+        let mut topics = json["topics"].as_array().unwrap().iter();
+        topics
+            .find(|topic| topic["address"] == source)
+            .map(|topic| [&topic["encoding"], &topic["schema_ids"]])
+    };
+    assert_eq!(of("kafka:cars"), Some([&"avro".into(), &serde_json::json!([7])]));
+    assert_eq!(of("kafka:rate"), Some([&"json".into(), &serde_json::Value::Null]));
+    let drafted = draft(&survey, &options(), |_| false).unwrap();
+    let reason = "kafka:cars: its messages are Avro of a schema registry (schema id 7)";
+    assert!(drafted.omitted.iter().any(|text| text.starts_with(reason)), "{:?}", drafted.omitted);
+    assert!(drafted.deployment.contains("registry: \"http://HOST:8081\""), "{}", drafted.deployment);
+}

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use clap::Args;
-use rondel_event::Timestamp;
+use rondel_event::{Timestamp, TopicId};
 use rondel_net::kafka;
 use rondel_recording::{McapWriter, MessageHead, Temporary, WriterOptions};
 use rondel_runtime::SessionPlan;
@@ -156,6 +156,12 @@ impl Check {
         };
         let is_stopped = || self.interrupted.load(Ordering::Relaxed);
         for recording in all {
+            if let Some(reason) = lacks_type(recording, plan) {
+                complain(&reason);
+                return Err(exit::USAGE);
+            }
+        }
+        for recording in all {
             fetch(settings, recording, selection, plan, &is_stopped).map_err(|reason| {
                 complain(&reason);
                 exit::TRACE
@@ -204,6 +210,30 @@ fn unkept(name: &str, error: &io::Error) -> String {
         _ => "",
     };
     format!("{name}: cannot keep its records in a temporary file: {error}{way_out}")
+}
+
+/// Returns the reason if the encoding in an address needs types, and nothing states one: records have none.
+fn lacks_type(Fetched { name, encoding, .. }: &Fetched, plan: &SessionPlan) -> Option<String> {
+    let Some(Encoding::Of(encoding)) = *encoding else { return None };
+    let of_deployment = |topic: TopicId| {
+        let message_type = plan.input(topic).and_then(|input| input.message_type.as_ref());
+        message_type.is_some_and(|of| of.encoding() == encoding)
+    };
+    let mut topics = (0..).map(TopicId).zip(plan.specification().spec.declared());
+    let is_stated = topics.any(|(id, topic)| topic.type_name.is_some() || of_deployment(id));
+    (encoding.needs_schema() && !is_stated).then(|| {
+        let registry = match encoding {
+            rondel_decode::Encoding::Avro => {
+                "; or check with a deployment whose topic has a schema registry: `encoding: avro` and `registry: \
+                 http://HOST:8081`"
+            }
+            _ => "",
+        };
+        format!(
+            "{name}: messages in {encoding} can be read only with the definition of their type: name it in the \
+             specification, `topic car: NAME`, and give the file with --schemas{registry}"
+        )
+    })
 }
 
 /// Reads records into their temporary file.

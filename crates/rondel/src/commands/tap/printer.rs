@@ -8,7 +8,7 @@ use rondel_decode::json::JsonForm;
 use rondel_decode::sparkplug::Address;
 use rondel_decode::{Decoder, DecoderError, Encoding, TopicWriter};
 use rondel_event::{AddressPattern, Block, Layout, NameId, Projection, Timestamp, TopicId};
-use rondel_net::adapter::{Change, Drops, PublishError, Publisher, Receiver, Sample, now};
+use rondel_net::adapter::{Change, ChangeTime, Drops, PublishError, Publisher, Receiver, Sample, now};
 use rondel_runtime::text::counted;
 use rondel_runtime::{Account, Accounts, Notice, SystemClock, TimeSource};
 
@@ -241,11 +241,12 @@ impl Printer {
     }
 
     /// Prints an event of a topic reported by a network, if events are printed. Events do not count as messages.
-    fn print_event(&self, topic: TopicId, name: &str, change: Change<'_>, time: Timestamp) {
+    fn print_event(&self, topic: TopicId, name: &str, change: Change<'_>, time: ChangeTime) {
         if !self.events {
             return;
         }
         let (event, holds) = change.event();
+        let time = time.among(self.times[topic.index()] == TimeSource::Source);
         let State { paper, readings, json, .. } = &mut *self.state();
         json.clear();
         if let Some((payload, is_message)) = change.instance().and_then(|instance| instance.payload())
@@ -402,7 +403,7 @@ impl Receiver for Printer {
         self.events
     }
 
-    fn changed(&self, topic: TopicId, change: Change<'_>, time: Timestamp) {
+    fn changed(&self, topic: TopicId, change: Change<'_>, time: ChangeTime) {
         self.print_event(topic, &self.topics[topic.index()], change, time);
     }
 }
@@ -422,7 +423,7 @@ impl Receiver for Named {
         self.printer.wants_owner(topic)
     }
 
-    fn changed(&self, topic: TopicId, change: Change<'_>, time: Timestamp) {
+    fn changed(&self, topic: TopicId, change: Change<'_>, time: ChangeTime) {
         self.printer.print_event(topic, &self.name, change, time);
     }
 }

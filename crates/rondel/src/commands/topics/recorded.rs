@@ -111,6 +111,7 @@ fn messages(
                 topic.set_kind(if is_ulog { PayloadKind::Ulog } else { PayloadKind::Ros1 });
             }
             Some(Encoding::Xml) => topic.set_xml(),
+            Some(Encoding::Avro) if recorded.schema.is_none() => topic.expect_framing(),
             _ => {}
         }
         let Some(schema) = recorded.schema.as_ref().filter(|_| !topic.is_of_node()) else { continue };

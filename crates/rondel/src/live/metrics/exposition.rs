@@ -8,7 +8,7 @@ use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, prometheus_text, text};
 use prometheus_client::registry::{Registry, Unit};
 use rondel_event::TopicId;
-use rondel_net::adapter::{PartitionStatus, now};
+use rondel_net::adapter::{DeadLetterCounts, PartitionStatus, now};
 use rondel_runtime::WorkerStatistics;
 
 use super::families::{Families, Labels, alone, labelled};
@@ -144,6 +144,7 @@ impl RunSnapshot {
         let lag = |status: &PartitionStatus| Some((labels(status), status.lag?));
         let help = "Records of a partition that wait at the broker.";
         families.gauge("rondel_partition_lag", None, help, self.partitions.iter().filter_map(lag))?;
+        self.encode_dead_letters(families)?;
         let problems = &self.problems;
         let help = "Samples that a network reported as lost or rejected.";
         families.counter("rondel_network_lost_samples", None, help, alone(problems.lost))?;
@@ -151,6 +152,22 @@ impl RunSnapshot {
         families.counter("rondel_network_malformed_samples", None, help, alone(problems.malformed))?;
         let help = "Publishers of another type or with a quality of service that does not match.";
         families.gauge("rondel_incompatible_publishers", None, help, alone(problems.incompatible))
+    }
+
+    /// Writes the numbers of records of Kafka that cannot be decoded, where they are written to a topic.
+    fn encode_dead_letters(&self, families: &mut Families<'_>) -> fmt::Result {
+        let sink = |counts: &DeadLetterCounts| ("sink", format!("kafka:{}", counts.topic));
+        let results = self.dead_letters.iter().flat_map(|counts| {
+            let sample = |(result, count): (&str, u64)| -> (Labels, u64) {
+                (vec![sink(counts), ("result", result.to_owned())], count)
+            };
+            [("written", counts.written), ("refused", counts.refused)].map(sample)
+        });
+        let help = "Records that cannot be decoded, and that the topic for them has accepted or refused.";
+        families.counter("rondel_dead_letters", None, help, results)?;
+        let waiting = self.dead_letters.iter().map(|counts| (vec![sink(counts)], counts.waiting));
+        let help = "Records that cannot be decoded, and wait for the acknowledgement of the topic for them.";
+        families.gauge("rondel_waiting_dead_letters", None, help, waiting)
     }
 
     fn encode_sinks(&self, families: &mut Families<'_>) -> fmt::Result {

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant, SystemTime};
 
-use rondel_net::adapter::{PartitionStatus, Problems, Publisher};
+use rondel_net::adapter::{DeadLetterCounts, PartitionStatus, Problems, Publisher};
 
 use super::state::PropertyLabels;
 use crate::live::pipeline::Observation;
@@ -50,6 +50,8 @@ pub struct RunSnapshot {
     pub refused: u64,
     /// The partitions that a member of a consumer group has.
     pub partitions: Vec<PartitionStatus>,
+    /// The records of Kafka that cannot be decoded, where they are written to a topic.
+    pub dead_letters: Option<DeadLetterCounts>,
     /// The queues of sinks.
     pub queues: Vec<QueueFigures>,
     /// Whether each sink has a subscriber; on MQTT, whether it is connected.

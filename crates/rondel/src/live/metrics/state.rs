@@ -301,7 +301,7 @@ impl Observed {
         };
         let problems = self.subscriptions.problems();
         let mut recovered = vec![0; self.topics.len()];
-        let (mut networks, mut partitions, mut refused) = (Vec::new(), Vec::new(), 0);
+        let (mut networks, mut partitions, mut refused, mut dead_letters) = (Vec::new(), Vec::new(), 0, None);
         if let Some(joined) = self.networks.upgrade() {
             for (slot, of_topic) in joined.recovered() {
                 let topic = self.slots.iter().position(|own| *own == slot);
@@ -318,6 +318,7 @@ impl Observed {
             networks = joined.connected().into_iter().map(figures).collect();
             partitions = joined.partitions();
             refused = joined.refused();
+            dead_letters = joined.dead_letters(Duration::ZERO);
         }
         RunSnapshot {
             topics: self.topics.clone(),
@@ -330,6 +331,7 @@ impl Observed {
             networks,
             refused,
             partitions,
+            dead_letters,
             queues: queue_figures(&self.queues),
             matched: matched(&self.publishers),
             undelivered: self.shown.undelivered(self.undelivered.counts()),

@@ -1,16 +1,35 @@
 //! Reception: samples of the networks into the session, and the first message that cannot be decoded.
 
+use std::fmt;
 use std::sync::atomic::Ordering;
 
 use rondel_decode::avro::unframe;
 use rondel_decode::cdr;
 use rondel_decode::schema::Schema;
 use rondel_event::{Timestamp, TopicId, TypeIndex, terminal};
-use rondel_net::adapter::{Change, Receiver, Sample, now};
+use rondel_net::adapter::{Change, ChangeTime, Receiver, Sample, now};
+use rondel_runtime::text::size;
 use rondel_runtime::{DecodeError, Stamp};
 
 use super::{PROGRESS, Pipeline, State, Stop};
 use crate::warn;
+
+/// Reason why a record of Kafka was not evaluated.
+pub(super) enum Refusal {
+    /// It cannot be decoded.
+    Undecodable(DecodeError),
+    /// It is larger than this limit in bytes.
+    TooLarge(usize),
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Refusal::Undecodable(error) => error.fmt(f),
+            Refusal::TooLarge(limit) => write!(f, "larger than the limit of {}", size(*limit)),
+        }
+    }
+}
 
 impl Receiver for Pipeline {
     fn receive(&self, slot: TopicId, samples: &[Sample<'_>]) {
@@ -40,7 +59,18 @@ impl Receiver for Pipeline {
         let mut state = self.state();
         let refused = state.refusal.take_if(|(refused, _)| *refused == slot);
         self.has_refusal.store(state.refusal.is_some(), Ordering::Relaxed);
-        refused.map(|(_, error)| error.to_string().into())
+        refused.map(|(_, why)| why.to_string().into())
+    }
+
+    fn receive_unnamed(&self, slot: TopicId, sample: Sample<'_>, why: &str) -> bool {
+        if self.ending.load(Ordering::Relaxed) {
+            return true;
+        }
+        let mut state = self.state();
+        let before = state.traffic.received;
+        state.receive_unnamed(slot, &sample, why);
+        self.stop_at_count(before, &mut state);
+        true
     }
 
     fn idle(&self) {
@@ -58,14 +88,17 @@ impl Receiver for Pipeline {
         self.cut_off(&[slot], from, until);
     }
 
-    fn changed(&self, slot: TopicId, change: Change<'_>, time: Timestamp) {
+    fn changed(&self, slot: TopicId, change: Change<'_>, time: ChangeTime) {
         let (event, holds) = change.event();
         if self.ending.load(Ordering::Relaxed) {
             return;
         }
         let mut state = self.known_slot(slot);
         let Some(topic) = state.slots.topic(slot) else { return };
-        let time = if state.is_simulated() { self.clock.now() } else { time };
+        let time = match state.is_simulated() {
+            true => self.clock.now(),
+            false => time.among(state.session.has_source_times(topic)),
+        };
         // An event is evaluated at once, since no message need follow.
         let instance = change.instance().and_then(|instance| instance.payload());
         let is_read = match (change.owner(), instance) {
@@ -156,11 +189,18 @@ impl State {
                 of_type: sample.of_type,
             };
             let before = if is_gated { self.session.events() } else { 0 };
-            if let Err(error) = self.session.push(topic, stamp, sample.payload) {
-                self.undecodable(topic, sample, &error);
-                if sample.partition.is_some() {
-                    self.refusal = Some((slot, error));
+            let is_record = sample.partition.is_some();
+            match self.session.push(topic, stamp, sample.payload) {
+                Err(error) => {
+                    self.undecodable(topic, sample, &error);
+                    if is_record {
+                        self.refusal = Some((slot, Refusal::Undecodable(error)));
+                    }
                 }
+                Ok(()) if is_record && sample.payload.len() > self.session.largest_message() => {
+                    self.refusal = Some((slot, Refusal::TooLarge(self.session.largest_message())));
+                }
+                Ok(()) => {}
             }
             if is_gated {
                 self.decide(topic, sample.payload, before);
@@ -186,6 +226,28 @@ impl State {
                 gates.note_first();
             }
         }
+    }
+
+    /// Counts a sample of a subscription without a name as undecodable.
+    #[cold]
+    fn receive_unnamed(&mut self, slot: TopicId, sample: &Sample<'_>, why: &str) {
+        let Some(topic) = self.slots.topic(slot) else {
+            return self.slots.drop_awaited(slot, sample.arrival());
+        };
+        if let Some(partition) = sample.partition
+            && !self.turn_to(partition)
+        {
+            return;
+        }
+        self.traffic.received += 1;
+        if let Some(meter) = &mut self.meter {
+            meter.receive(topic, std::slice::from_ref(sample));
+        }
+        let arrival = if self.is_simulated() { None } else { sample.known_arrival() };
+        let stamp = Stamp { source: sample.source_time, arrival, origin: sample.origin, ..Stamp::default() };
+        self.session.push_unnamed(topic, stamp, sample.payload.len(), why);
+        self.emit();
+        self.traffic.first.get_or_insert_with(|| sample.arrival());
     }
 
     /// Warns of the first message that cannot be decoded.

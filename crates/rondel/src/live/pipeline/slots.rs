@@ -147,6 +147,13 @@ impl Slots {
         }
     }
 
+    /// Counts a message without a name as dropped, if its topic is awaited: it cannot be kept.
+    pub(super) fn drop_awaited(&mut self, slot: TopicId, time: Timestamp) {
+        if self.is_awaited(slot) {
+            self.drop_early(slot, time);
+        }
+    }
+
     /// Whether the topic of a subscription is awaited.
     fn is_awaited(&self, slot: TopicId) -> bool {
         self.slots.get(slot.index()) == Some(&Slot::Awaited)

@@ -66,9 +66,8 @@ impl Running {
         // Afterwards: verdicts that were not delivered are not forgotten.
         let kept = self.snapshots.map_or(Ok(()), Snapshots::end);
         let driven = self.destinations.close(left(deadline).max(WAKE));
-        if let Some(unwritten) = closed.networks.unwritten(left(deadline).max(WAKE)) {
-            unconfirmed.add_unwritten(unwritten);
-        }
+        let dead_letters = closed.networks.dead_letters(left(deadline).max(WAKE));
+        dead_letters.iter().for_each(|counts| unconfirmed.add_dead_letters(counts));
         if let Some(metrics) = self.metrics {
             metrics.end();
         }
@@ -101,6 +100,7 @@ impl Running {
             spools: self.spools,
             recorded,
             partitions,
+            dead_letters,
             outages,
             is_joined,
             refused_participants,

@@ -115,6 +115,8 @@ impl Running {
         self.spools.add(after.spool.as_ref(), after.sink_addresses())?;
         let opened = Publishers::add(after, &networks, &self.spools, &self.undelivered, &self.publishing)?;
         let (next, added) = self.next_topics(before, Renewed { after, read: &read, plan });
+        // Records of new topics wait at their brokers: a dead letter is the whole record, of which the pipeline keeps a part.
+        let paused = (!added.is_empty()).then(|| networks.pause());
         if let Err(why) = self.subscribe(&networks, after, &next, &added) {
             self.give_up(&next, &added);
             return Err(why);
@@ -137,7 +139,9 @@ impl Running {
             origin: defined(after),
             batching: after.addresses().any(Address::holds_back),
         };
-        let exchanged = match self.exchange(exchange, after, plan, &opened, begin) {
+        let exchanged = self.exchange(exchange, after, plan, &opened, begin);
+        drop(paused);
+        let exchanged = match exchanged {
             Ok(exchanged) => exchanged,
             Err(why) => {
                 self.give_up(&next, &added);

@@ -7,7 +7,7 @@ use rondel_decode::MessageType;
 use rondel_decode::avro::{SchemaSource, unframe};
 use rondel_decode::schema::Schema;
 use rondel_event::{NameId, Timestamp, TopicId, TypeIndex};
-use rondel_net::adapter::{Change, Receiver, Sample};
+use rondel_net::adapter::{Change, ChangeTime, Receiver, Sample};
 use rondel_runtime::TopicNames;
 use rondel_runtime::ros2::DIAGNOSTICS;
 
@@ -67,8 +67,8 @@ impl AwaitedSchemas {
     fn await_all(&self, samples: &[Sample<'_>]) {
         for (id, _) in samples.iter().filter_map(|sample| unframe(sample.payload)) {
             let known = &self.known[id as usize % REMEMBERED];
-            // A fault is reported when the message is decoded.
-            if known.load(Ordering::Relaxed) != u64::from(id) && self.source.schema(id).is_ok() {
+            // A fault is reported when the message is decoded, which requests nothing.
+            if known.load(Ordering::Relaxed) != u64::from(id) && self.source.request(id).is_ok() {
                 known.store(id.into(), Ordering::Relaxed);
             }
         }
@@ -87,6 +87,10 @@ impl Receiver for Port {
         self.pipeline.refusal(slot)
     }
 
+    fn receive_unnamed(&self, slot: TopicId, sample: Sample<'_>, why: &str) -> bool {
+        self.pipeline.receive_unnamed(slot, sample, why)
+    }
+
     fn idle(&self) {
         self.pipeline.idle();
     }
@@ -95,7 +99,7 @@ impl Receiver for Port {
         self.pipeline.missed(slot, from, until);
     }
 
-    fn changed(&self, slot: TopicId, change: Change<'_>, time: Timestamp) {
+    fn changed(&self, slot: TopicId, change: Change<'_>, time: ChangeTime) {
         self.pipeline.changed(slot, change, time);
     }
 
@@ -169,4 +173,51 @@ impl Reader for Subscriber {
 pub(super) fn comes_back(deployment: &Deployment, address: &Address) -> bool {
     let mut sinks = deployment.sinks.iter().flatten();
     sinks.any(|sink| sink.ros2_type().as_deref() == Some(DIAGNOSTICS) && sink.meets(address))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::sync::atomic::AtomicU32;
+
+    use rondel_decode::avro::{AvroSchema, AvroType, SchemaFault};
+
+    use super::*;
+
+    /// A source that has the schema 1, and counts requests.
+    #[derive(Debug, Default)]
+    struct Source(AtomicU32);
+
+    impl SchemaSource for Source {
+        fn place(&self) -> &str {
+            "http://registry"
+        }
+
+        fn schema(&self, _id: u32) -> Result<AvroType, SchemaFault> {
+            Err(SchemaFault::Paused)
+        }
+
+        fn request(&self, id: u32) -> Result<AvroType, SchemaFault> {
+            self.0.fetch_add(1, Ordering::Relaxed);
+            let schema = br#"{"type": "record", "name": "A", "fields": []}"#;
+            if id == 1 {
+                Ok(AvroSchema::from_json(schema).unwrap().root())
+            } else {
+                Err(SchemaFault::Unknown)
+            }
+        }
+    }
+
+    #[test]
+    fn known_schemas_are_requested_once_and_others_for_each_message() {
+        let source = Arc::new(Source::default());
+        let schemas = AwaitedSchemas::new(&(Arc::clone(&source) as Arc<dyn SchemaSource>));
+        let requests = |payload: &[u8]| {
+            schemas.await_all(&[Sample::new(payload, None, None)]);
+            source.0.load(Ordering::Relaxed)
+        };
+        assert_eq!([requests(&[0, 0, 0, 0, 1]), requests(&[0, 0, 0, 0, 1, 5])], [1, 1]);
+        assert_eq!([requests(&[0, 0, 0, 0, 9]), requests(&[0, 0, 0, 0, 9])], [2, 3]);
+        assert_eq!(requests(b"{}"), 3, "it names no schema");
+    }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rondel_event::Verdict;
-use rondel_net::adapter::{Outage, PartitionStatus, Problems};
+use rondel_net::adapter::{DeadLetterCounts, Outage, PartitionStatus, Problems};
 use rondel_runtime::text::{counted, grouped};
 use rondel_runtime::{
     AlignmentStatistics, Cause, ChainStatistics, Omission, Pause, Summary, WorkerStatistics,
@@ -57,6 +57,8 @@ pub struct RunSummary {
     pub(super) recorded: Option<FlightSummary>,
     /// The partitions that a member of a consumer group has at the end.
     pub(super) partitions: Vec<PartitionStatus>,
+    /// The records that cannot be decoded, where they are written to a topic.
+    pub(super) dead_letters: Option<DeadLetterCounts>,
     /// The connections that were lost.
     pub(super) outages: Vec<Outage>,
     /// Whether every network was reached.
@@ -210,6 +212,7 @@ impl RunSummary {
             json!({"topic": topic, "partition": partition, "next": next, "lag": lag})
         };
         whole["partitions"] = self.partitions.iter().map(partition).collect();
+        whole["dead_letters"] = json!(self.dead_letters.as_ref().map(dead_letters_json));
         whole.to_string()
     }
 
@@ -312,6 +315,7 @@ impl RunSummary {
                 lag.map_or_else(String::new, |lag| format!(", {} waited", counted(lag, "record", "records")));
             format!("partition {partition} of {topic} up to offset {next}{lag}")
         }));
+        sentences.extend(self.dead_letters.as_ref().and_then(dead_letters_sentence));
         sentences.extend(self.reloads.sentence());
         sentences.extend(self.past.sentences());
         sentences.extend(self.standby.as_ref().map(GroupState::sentence));
@@ -352,6 +356,23 @@ impl RunSummary {
         }
         text
     }
+}
+
+/// The numbers of dead letters as JSON.
+fn dead_letters_json(counts: &DeadLetterCounts) -> serde_json::Value {
+    let DeadLetterCounts { topic, written, waiting, refused } = counts;
+    json!({"sink": format!("kafka:{topic}"), "written": written, "waiting": waiting, "refused": refused})
+}
+
+/// A sentence about dead letters, if there were any.
+fn dead_letters_sentence(counts: &DeadLetterCounts) -> Option<String> {
+    let DeadLetterCounts { topic, written, waiting, refused } = counts;
+    let further = [(waiting, "waited"), (refused, "refused")].into_iter().filter(|(count, _)| **count > 0);
+    let further: String = further.map(|(count, what)| format!(", {} {what}", grouped(*count))).collect();
+    (written + waiting + refused > 0).then(|| {
+        let records = counted(*written, "undecodable record", "undecodable records");
+        format!("kafka:{topic}: {records} written{further}")
+    })
 }
 
 /// The statistics of workers as JSON, with times in seconds.

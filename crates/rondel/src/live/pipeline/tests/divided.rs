@@ -51,3 +51,46 @@ fn each_partition_has_its_own_time_and_takes_its_state_along() {
     assert!(last.as_ref().is_some_and(|verdict| verdict.contains(r#""step":3"#)), "{last:?}");
     assert!(next.end(Some(true), Duration::ZERO).is_some());
 }
+
+#[test]
+fn a_record_without_a_name_is_counted_in_its_partition() {
+    let (pipeline, verdicts) = divided();
+    let unnamed = |partition: i32| {
+        let sample = Sample::new(b"{}", None, None).with_partition(Some(partition));
+        assert!(pipeline.receive_unnamed(TopicId(0), sample, "the key is missing"));
+        pipeline.idle();
+    };
+    unnamed(0);
+    assert_eq!(pipeline.received(), 0, "another member has the partition");
+    assert_eq!(pipeline.add_partition(0, None), Ok(None));
+    assert_eq!(pipeline.add_partition(1, None), Ok(None));
+    record(&pipeline, 1, r#"{"t": 5}"#);
+    assert_eq!(verdicts.try_recv(), Ok(ALIVE.into()));
+    unnamed(0);
+    let (summary, traffic) = pipeline.summary();
+    assert_eq!((traffic.received, summary.counts.received, summary.counts.undecodable), (2, 2, 1));
+    assert_eq!(summary.accounts[0].undecodable, 1);
+    let mark = PartitionMark { partition: 0, next: 1, last: Timestamp::ZERO };
+    assert!(pipeline.partition_snapshot(&mark, Vec::new()).is_some());
+}
+
+#[test]
+fn records_that_are_too_large_or_undecodable_are_refused_with_a_reason() {
+    let clock: Arc<dyn Clock> = Arc::new(ManualClock::default());
+    let options = Options { inputs: vec![input()], largest_message: 16, ..Options::default() };
+    let plan = SessionPlan::of(Specification::new(alive(TimeModel::Dense, 2000)).unwrap(), options);
+    let (pipeline, _verdicts) = pipeline_of(alive(TimeModel::Dense, 2000), clock);
+    pipeline.divide(plan);
+    assert_eq!(pipeline.add_partition(0, None), Ok(None));
+    let refusal = |payload: &str| {
+        record(&pipeline, 0, payload);
+        pipeline.refusal(TopicId(0))
+    };
+    assert_eq!(refusal(r#"{"t": 5}"#), None);
+    assert_eq!(refusal(r#"{"t": 6, "text": "long"}"#).as_deref(), Some("larger than the limit of 16 B"));
+    assert_eq!(pipeline.refusal(TopicId(0)), None, "it is given once");
+    assert!(refusal("{").is_some_and(|why| why.starts_with("byte ")));
+    assert_eq!(refusal(r#"{"t": 7}"#), None);
+    let counts = pipeline.summary().0.counts;
+    assert_eq!((counts.received, counts.refused, counts.undecodable), (4, 1, 1));
+}
