@@ -53,6 +53,11 @@ impl Sinks {
         }
     }
 
+    /// Whether verdicts are withheld, and none of them is about to be published.
+    pub fn stands_by(&self) -> bool {
+        self.withheld.as_ref().is_some_and(|withheld| withheld.stands_by())
+    }
+
     /// Forgets the withheld verdicts, unless they are about to be published.
     pub fn forget_withheld(&mut self) {
         if let Some(withheld) = &mut self.withheld {

@@ -93,6 +93,13 @@ impl Route {
         }
     }
 
+    /// Continues the clock of another route that has received the same messages.
+    pub(super) fn follow_clock(&mut self, before: &Route) {
+        if let (Route::Direct(own), Route::Direct(before)) = (self, before) {
+            own.follow_clock(before);
+        }
+    }
+
     /// Continues the line counts of another route.
     pub(super) fn continue_lines(&mut self, before: &Route) {
         match (self, before) {

@@ -12,7 +12,8 @@ use super::election::{Election, Member, MemberId, Nanos, Role, Sign};
 use super::member::{Event, Shared, Worker};
 use super::message::{About, Message};
 use super::state::{GroupHandle, GroupState};
-use super::surroundings::Surroundings;
+use super::surroundings::{Outcome, Surroundings};
+use super::transfer::{Answer, Request, Route};
 use crate::live::pipeline::Unresponsive;
 use crate::sinks::withheld::{Permit, Withheld};
 
@@ -130,6 +131,38 @@ impl Surroundings for Simulated {
     }
 
     fn began_late(&mut self, _: Timestamp, _: Timestamp) {}
+
+    fn request(&mut self, _: Route, _: &Request) {}
+
+    fn answer(&mut self, _: Route, _: &Answer) {}
+
+    fn note_identities(&mut self, _: Duration) -> bool {
+        true
+    }
+
+    fn end_noting(&mut self, _: Duration) {}
+
+    fn save(&mut self, _: u64) {}
+
+    fn begin_keeping(&mut self, _: Duration) -> bool {
+        true
+    }
+
+    fn copy_messages(&mut self, _: Duration) -> bool {
+        true
+    }
+
+    fn mark_requested(&mut self, _: Duration) -> bool {
+        true
+    }
+
+    fn end_keeping(&mut self, _: Duration) {}
+
+    fn join(&mut self, _: u64, _: Vec<u8>) {}
+
+    fn outcome(&mut self) -> Option<Outcome> {
+        None
+    }
 
     fn is_behind(&self) -> bool {
         false

@@ -3,6 +3,14 @@
 use super::Direct;
 
 impl Direct {
+    /// Continues the clock of another session that has received the same messages.
+    pub(in crate::session) fn follow_clock(&mut self, before: &Direct) {
+        if let (Some(clock), Some(known)) = (&mut self.clock, before.clock) {
+            *clock = known;
+        }
+        self.timing.is_by_arrival |= before.timing.is_by_arrival;
+    }
+
     /// Takes over the clock, the limits of times and missed time of another session, and, if the programs are equal, the
     /// histories of explanations. `origins` has for each topic its position there.
     pub(in crate::session) fn inherit(
