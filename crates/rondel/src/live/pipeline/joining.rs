@@ -7,8 +7,6 @@
 //! around the snapshot.
 
 mod contained;
-#[cfg(test)]
-mod tests;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -57,8 +55,8 @@ pub(super) struct Keeping {
     is_copying: bool,
     messages: Vec<KeptMessage>,
     bytes: usize,
-    /// Number of the copies from before the snapshot was requested.
-    requested: usize,
+    /// Number of the copies that the snapshot must contain.
+    due: usize,
     /// Number of pauses of the session at the beginning.
     pauses: usize,
     /// The reason why the state cannot be joined.
@@ -258,10 +256,10 @@ impl Pipeline {
         self.with_kept(limit, |keeping| keeping.is_copying = true)
     }
 
-    /// Records that the state is requested: it contains the messages so far, unless the other member lags behind. Returns as
-    /// [`Pipeline::note_identities`].
-    pub fn request_state(&self, limit: Duration) -> bool {
-        self.with_kept(limit, |keeping| keeping.requested = keeping.messages.len())
+    /// Records that the state must contain the messages so far, or the other member lags behind: it is requested after a
+    /// pause. Returns as [`Pipeline::note_identities`].
+    pub fn mark_copies(&self, limit: Duration) -> bool {
+        self.with_kept(limit, |keeping| keeping.due = keeping.messages.len())
     }
 
     fn with_kept(&self, limit: Duration, act: impl FnOnce(&mut Keeping)) -> bool {
@@ -331,7 +329,7 @@ impl Pipeline {
 impl State {
     /// Evaluates the kept messages that the session does not contain.
     fn evaluate_kept(&mut self, keeping: Keeping, identities: &[u64]) -> Joined {
-        let Keeping { names, seen, messages, requested, .. } = keeping;
+        let Keeping { names, seen, messages, due, .. } = keeping;
         let topics = names.len();
         let mut contained = Contained::new(&self.session, names, identities);
         let mut uncertain = vec![false; topics];
@@ -342,9 +340,9 @@ impl State {
                 Some(identity) => contained.has_identity(identity, is_single),
                 None => contained.has_number(message.topic, message.origin),
             };
-            // A message from before the request that is not contained shows that one member lags behind the other.
+            // A message from long before the snapshot that is not contained shows that one member lags behind the other.
             let is_behind =
-                found == Found::Not && at < requested && contained.should_have(message.topic, message.origin);
+                found == Found::Not && at < due && contained.should_have(message.topic, message.origin);
             if found == Found::Uncertain || is_behind {
                 uncertain[message.topic.index()] = true;
             }

@@ -152,7 +152,7 @@ impl Surroundings for Simulated {
         true
     }
 
-    fn mark_requested(&mut self, _: Duration) -> bool {
+    fn mark_copies(&mut self, _: Duration) -> bool {
         true
     }
 

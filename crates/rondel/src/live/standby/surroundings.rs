@@ -81,8 +81,8 @@ pub(super) trait Surroundings {
     /// Keeps copies of messages from here on. Returns as `begin_keeping`.
     fn copy_messages(&mut self, limit: Duration) -> bool;
 
-    /// Records that the state is about to be requested. Returns as `begin_keeping`.
-    fn mark_requested(&mut self, limit: Duration) -> bool;
+    /// Records that the state must contain the messages so far. Returns as `begin_keeping`.
+    fn mark_copies(&mut self, limit: Duration) -> bool;
 
     /// Forgets the copies.
     fn end_keeping(&mut self, limit: Duration);
@@ -238,8 +238,8 @@ impl Surroundings for Connected {
         self.is_done(|pipeline| pipeline.copy_messages(limit))
     }
 
-    fn mark_requested(&mut self, limit: Duration) -> bool {
-        self.is_done(|pipeline| pipeline.request_state(limit))
+    fn mark_copies(&mut self, limit: Duration) -> bool {
+        self.is_done(|pipeline| pipeline.mark_copies(limit))
     }
 
     fn end_keeping(&mut self, limit: Duration) {

@@ -81,7 +81,7 @@ impl Contained {
         }
     }
 
-    /// Whether a message that came before the state was requested must be contained. The gap before one with a known
+    /// Whether a message that came long before the snapshot must be contained. The gap before one with a known
     /// publisher shows without that.
     pub(super) fn should_have(&self, topic: TopicId, origin: Option<Origin>) -> bool {
         origin.is_none_or(|origin| !self.expected.contains_key(&(topic, origin.publisher)))

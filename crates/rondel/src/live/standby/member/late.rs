@@ -31,7 +31,7 @@ pub(super) struct Transfers {
     joining: Option<(Route, u64)>,
     /// Number of attempts so far.
     attempts: u32,
-    /// Number of the last transfer.
+    /// Number of transfers to this member so far.
     number: u64,
 }
 
@@ -69,7 +69,9 @@ impl<S: Surroundings> Worker<S> {
         }
         self.transfers.attempts += 1;
         self.transfers.number += 1;
-        let taking = Taking::new(self.now(), self.transfers.number, self.id, id);
+        // Other members have other ids, so that no two transfers have one number.
+        let number = self.id.0.wrapping_add(self.transfers.number);
+        let taking = Taking::new(self.now(), number, self.id, id);
         self.transfers.taking = Some(taking);
         let limit = self.patience();
         if self.outside.begin_keeping(limit) {
@@ -158,10 +160,8 @@ impl<S: Surroundings> Worker<S> {
                     self.fail_taking(BUSY, true);
                 }
             }
-            Step::RequestState => {
-                if self.outside.mark_requested(limit) {
-                    self.outside.request(route, &Request::State);
-                } else {
+            Step::Mark => {
+                if !self.outside.mark_copies(limit) {
                     self.fail_taking(BUSY, true);
                 }
             }

@@ -11,8 +11,8 @@ pub enum Step {
     Send(Request),
     /// Begins to keep copies of messages.
     Copy,
-    /// Notes the messages that came until now, and sends the request for the state.
-    RequestState,
+    /// Notes that the state must contain the messages so far.
+    Mark,
     /// Joins this state.
     Join(Vec<u8>, Head),
     /// Ends without a state, for this reason; `true` if a further attempt may succeed.
@@ -26,8 +26,10 @@ enum Stage {
     Record,
     /// Identities are noted, until copies are made.
     Noted { until: Nanos },
-    /// Copies are made, until the state is requested.
+    /// Copies are made, which the state must contain until then.
     Copying { until: Nanos },
+    /// Copies are made, until the state is requested.
+    Marked { until: Nanos },
     /// The state was requested.
     State,
     /// Parts are requested.
@@ -76,15 +78,21 @@ impl Taking {
         }
         let step = match &self.stage {
             Stage::Ended => return None,
-            Stage::Noted { until } | Stage::Copying { until } if now < *until => return None,
+            Stage::Noted { until } | Stage::Copying { until } | Stage::Marked { until } if now < *until => {
+                return None;
+            }
             Stage::Noted { .. } => {
-                self.stage = Stage::Copying { until: now + PAUSE };
+                self.stage = Stage::Copying { until: now + PAUSE / 2 };
                 return Some(Step::Copy);
             }
             Stage::Copying { .. } => {
+                self.stage = Stage::Marked { until: now + PAUSE / 2 };
+                return Some(Step::Mark);
+            }
+            Stage::Marked { .. } => {
                 self.stage = Stage::State;
-                (self.requested, self.answered) = (now, now);
-                return Some(Step::RequestState);
+                self.answered = now;
+                Step::Send(Request::State)
             }
             _ if now - self.answered >= SILENT => {
                 return Some(self.fail("it does not answer".to_owned(), true));
@@ -105,11 +113,14 @@ impl Taking {
         }
         self.answered = now;
         match answer {
-            Answer::Refused(why, true) if matches!(self.stage, Stage::Record) => {
-                self.waits_for = Some(why);
+            Answer::Refused(why, true) => {
+                // A later answer may have come first.
+                if matches!(self.stage, Stage::Record) {
+                    self.waits_for = Some(why);
+                }
                 None
             }
-            Answer::Refused(why, _) => Some(self.fail(why, false)),
+            Answer::Refused(why, false) => Some(self.fail(why, false)),
             Answer::Recording if matches!(self.stage, Stage::Record) => {
                 self.stage = Stage::Noted { until: now + PAUSE };
                 self.waits_for = None;
