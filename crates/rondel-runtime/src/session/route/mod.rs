@@ -93,10 +93,11 @@ impl Route {
         }
     }
 
-    /// Continues the clock of another route that has received the same messages.
-    pub(super) fn follow_clock(&mut self, before: &Route) {
+    /// Continues the clock of another route that has received the same messages; it begins at the ticks `now`, if any, if it
+    /// has not begun there. An alignment waits for messages, and has the clock of the snapshot.
+    pub(super) fn follow_clock(&mut self, before: &Route, now: Option<Ticks>) {
         if let (Route::Direct(own), Route::Direct(before)) = (self, before) {
-            own.follow_clock(before);
+            own.follow_clock(before, now);
         }
     }
 

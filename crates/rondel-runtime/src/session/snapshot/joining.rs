@@ -47,6 +47,7 @@ impl Session {
 
     /// Lets time pass as in a session before, which has received the same messages as they came.
     pub fn follow_clock(&mut self, before: &Session) {
-        self.route.follow_clock(&before.route);
+        let now = (self.events() > 0).then(|| self.shared.clock.ticks());
+        self.route.follow_clock(&before.route, now);
     }
 }
