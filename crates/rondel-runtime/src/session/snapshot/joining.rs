@@ -3,6 +3,7 @@
 use rondel_event::TopicId;
 
 use super::saved::{Saved, StartError};
+use crate::session::results::notices::PendingNotices;
 use crate::session::{Edited, Session, SessionPlan};
 
 impl SessionPlan {
@@ -41,6 +42,8 @@ impl Session {
         self.watch = before.watch.take();
         self.attach(before.attachment().to_vec());
         self.shared.resumption.go_on();
+        // Notices about types were emitted when the types were found.
+        self.shared.notices = PendingNotices::default();
         // So that messages missed from here on make no earlier verdict uncertain.
         self.note_count();
     }
