@@ -12,6 +12,7 @@ use rondel_event::{Projection, TopicId};
 
 use super::reading::decoders::TopicDecoder;
 use crate::specification::input::{PartialDecoder, PublisherType};
+use crate::time::clock::Ticks;
 use aligned::Aligned;
 use direct::Direct;
 use synchronized::Synchronized;

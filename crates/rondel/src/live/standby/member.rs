@@ -49,6 +49,8 @@ pub(super) struct Shared {
     pub handle: GroupHandle,
     /// Whether the run continues from a snapshot.
     pub resumes: bool,
+    /// The reason why it takes no state of another member, if it does not.
+    pub takes_none: Option<&'static str>,
 }
 
 /// The thread of a member.

@@ -146,6 +146,20 @@ fn own_connection(address: &Address, all: &NetworkSettings, interrupted: &StopFl
     }
 }
 
+/// Returns why a member takes no state of another one: some of its messages are older than those that the other one
+/// receives at the same time.
+fn takes_none(deployment: &Deployment) -> Option<&'static str> {
+    let on = |is_network: fn(&Address) -> bool| {
+        deployment.sources.iter().any(|binding| is_network(&binding.address))
+    };
+    let keeps = deployment.networks.mqtt.as_ref().is_some_and(|mqtt| !mqtt.settings.clean_start);
+    if on(|address| matches!(address, Address::Kafka(..))) {
+        return Some("records of Kafka are read again");
+    }
+    let is_kept = keeps && on(|address| matches!(address, Address::Mqtt(..)));
+    is_kept.then_some("with `clean_start: false`, the broker sends messages from before")
+}
+
 /// Whether a message concerns a member: those of transfers are for one member.
 fn is_for(message: &Message, own: MemberId) -> bool {
     match message {
@@ -211,7 +225,7 @@ impl Membership {
             plan,
             outcomes: mpsc::channel(),
         };
-        let shared = Shared { permit, handle: of_worker, resumes };
+        let shared = Shared { permit, handle: of_worker, resumes, takes_none: takes_none(deployment) };
         let worker = Worker::new(settings.prefer, about, election, shared, outside);
         let thread = thread::Builder::new().name("group".into());
         let thread = thread

@@ -201,7 +201,7 @@ impl Node {
             published: Vec::new(),
         };
         let handle = GroupHandle::new(GroupState::new("g".to_owned(), member, 0));
-        let shared = Shared { permit: Arc::clone(&permit), handle, resumes: false };
+        let shared = Shared { permit: Arc::clone(&permit), handle, resumes: false, takes_none: None };
         let worker = Worker::new(prefer, ABOUT, election, shared, outside);
         Node { worker, permit, inbox: Vec::new(), begins, is_alive: true, paused: 0 }
     }

@@ -55,14 +55,19 @@ impl Transfers {
 impl<S: Surroundings> Worker<S> {
     /// Takes the state of the active member if that received messages before this one began.
     pub(super) fn begin_late(&mut self, id: MemberId, active: About) {
-        let is_late = |first: &i64| *first < self.about.since && !self.shared.resumes;
-        let Some(first) = active.first.filter(is_late) else { return };
-        (self.late, self.is_late, self.transfers.attempts) = (Some(first), true, 0);
-        self.shared.handle.change(|state| state.is_late = true);
+        let Some(first) = active.first.filter(|first| *first < self.about.since) else { return };
+        self.transfers.attempts = 0;
+        if !self.shared.resumes {
+            (self.late, self.is_late) = (Some(first), true);
+            self.shared.handle.change(|state| state.is_late = true);
+        }
         self.begin_taking(id, active);
     }
 
     fn begin_taking(&mut self, id: MemberId, active: About) {
+        if let Some(why) = self.shared.takes_none {
+            return self.go_on_late(&format!("the state of member {id} is not taken: {why}"));
+        }
         if active.specification != self.about.specification {
             let why = format!("the state of member {id} is that of another specification");
             return self.go_on_late(&why);
@@ -237,8 +242,14 @@ impl<S: Surroundings> Worker<S> {
         }
     }
 
-    /// Goes on without the messages before the start.
+    /// Goes on without the messages before the start, or with the snapshot that the run continues from.
     fn go_on_late(&mut self, why: &str) {
+        if self.shared.resumes {
+            self.outside.warn(&format!(
+                "{why}; this member goes on from its snapshot: verdicts that depend on messages since then are inconclusive"
+            ));
+            return;
+        }
         let since = TimeText::default().text(Timestamp::from_nanos(self.about.since));
         self.outside.warn(&format!(
             "{why}; this member receives messages since {since} only: verdicts that depend on earlier ones are inconclusive"
