@@ -256,3 +256,6 @@ impl<S: Surroundings> Worker<S> {
         ));
     }
 }
+
+#[cfg(test)]
+mod tests;
