@@ -16,6 +16,7 @@ mod explained;
 mod holes;
 mod in_violation;
 mod industrial;
+mod joining;
 mod laps;
 mod latency;
 mod limits;

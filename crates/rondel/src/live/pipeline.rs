@@ -5,6 +5,7 @@ mod clock_account;
 mod divided;
 mod exchange;
 mod gating;
+mod joining;
 mod notices;
 mod observing;
 mod receiving;
@@ -38,6 +39,8 @@ use crate::warn;
 pub use clock_account::ClockAccount;
 use divided::Divided;
 pub use exchange::{Exchange, Exchanged};
+pub use joining::{Joined, MemberState};
+use joining::{Noting, Seam};
 use notices::Notices;
 pub use notices::sentence;
 #[cfg_attr(not(feature = "metrics"), allow(unused_imports))]
@@ -147,6 +150,12 @@ struct State {
     undecodable: u64,
     /// The last record of Kafka that was not evaluated: its subscription and the reason.
     refusal: Option<(TopicId, Refusal)>,
+    /// The identities of messages, for another member of the group.
+    noting: Option<Box<Noting>>,
+    /// The messages at the seam to the state of another member.
+    seam: Option<Box<Seam>>,
+    /// Whether the session continues from the state of another member.
+    has_joined: bool,
 }
 
 /// The parts of a [`Pipeline`].
@@ -226,6 +235,9 @@ impl Pipeline {
             traffic: Traffic::default(),
             undecodable: 0,
             refusal: None,
+            noting: None,
+            seam: None,
+            has_joined: false,
         };
         Pipeline {
             state: Mutex::new(state),
@@ -377,6 +389,7 @@ impl Pipeline {
     /// Marks messages of these subscriptions as missed: see [`Session::cut_off`].
     pub fn cut_off(&self, slots: &[TopicId], from: Timestamp, until: Option<Timestamp>) {
         let state = &mut *self.state();
+        state.disturb_seam("a network was disconnected meanwhile");
         let is_read = |slot: &TopicId| state.slots.topic(*slot).is_some();
         let known: Vec<TopicId> = slots.iter().copied().filter(is_read).collect();
         if known.is_empty() && !slots.is_empty() {

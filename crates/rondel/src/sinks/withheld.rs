@@ -299,6 +299,11 @@ impl<T> Withheld<T> {
         self.count();
     }
 
+    /// Whether verdicts are withheld, and none of them is about to be published.
+    pub fn stands_by(&self) -> bool {
+        self.mode == Mode::Withholding
+    }
+
     /// Forgets the withheld verdicts of a standby.
     pub fn forget(&mut self) {
         if self.mode == Mode::Withholding {

@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::sync::Arc;
 
 use rondel_net::adapter::now;
-use rondel_runtime::{KeptReport, Report};
+use rondel_runtime::{KeptReport, Report, Session};
 
 use super::withheld::{Permit, Withheld, WithheldReport};
 use super::{Sink, Sinks, number};
@@ -50,6 +50,18 @@ impl Sinks {
                 text.clear();
                 state.take(&report, now(), text);
             }
+        }
+    }
+
+    /// Whether verdicts are withheld, and none of them is about to be published.
+    pub fn stands_by(&self) -> bool {
+        self.withheld.as_ref().is_some_and(|withheld| withheld.stands_by())
+    }
+
+    /// Continues after the state of another member, whose destinations beside networks have its lost messages.
+    pub fn continue_from(&mut self, session: &Session) {
+        if let Some(driven) = &mut self.driven {
+            driven.continue_from(&session.summary());
         }
     }
 

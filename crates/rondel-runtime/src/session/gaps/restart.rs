@@ -90,6 +90,11 @@ impl Resumption {
         self.is_whole = true;
     }
 
+    /// Records that every message since the snapshot is received.
+    pub(in crate::session) fn go_on(&mut self) {
+        self.continued = None;
+    }
+
     /// Sets the bytes of the caller.
     pub(in crate::session) fn attach(&mut self, bytes: Vec<u8>) {
         self.attachment = bytes;

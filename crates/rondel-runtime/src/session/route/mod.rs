@@ -12,6 +12,7 @@ use rondel_event::{Projection, TopicId};
 
 use super::reading::decoders::TopicDecoder;
 use crate::specification::input::{PartialDecoder, PublisherType};
+use crate::time::clock::Ticks;
 use aligned::Aligned;
 use direct::Direct;
 use synchronized::Synchronized;
@@ -90,6 +91,14 @@ impl Route {
             (Route::Direct(own), Route::Direct(before)) => own.inherit(before, origins, is_same),
             (Route::Aligned(own), Route::Aligned(before)) => own.inherit(before, origins, is_same),
             _ => {}
+        }
+    }
+
+    /// Continues the clock of another route that has received the same messages; it begins at the ticks `now`, if any, if it
+    /// has not begun there. An alignment waits for messages, and has the clock of the snapshot.
+    pub(super) fn follow_clock(&mut self, before: &Route, now: Option<Ticks>) {
+        if let (Route::Direct(own), Route::Direct(before)) = (self, before) {
+            own.follow_clock(before, now);
         }
     }
 

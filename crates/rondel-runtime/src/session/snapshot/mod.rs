@@ -1,6 +1,7 @@
 //! Snapshots of a session.
 
 pub(super) mod edited;
+mod joining;
 mod parts;
 pub(crate) mod saved;
 pub(super) mod succession;

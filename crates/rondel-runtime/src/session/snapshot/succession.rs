@@ -82,7 +82,7 @@ impl SessionPlan {
     }
 
     /// Takes over the names of topics and the types of their messages that a session has resolved.
-    fn adopt(&mut self, before: &Session, origins: &[Option<TopicId>]) {
+    pub(super) fn adopt(&mut self, before: &Session, origins: &[Option<TopicId>]) {
         let mut names = self.names.to_vec();
         for (at, origin) in origins.iter().enumerate() {
             let Some(origin) = *origin else { continue };

@@ -394,6 +394,8 @@ fn encode_standby(standby: Option<&GroupState>, families: &mut Families<'_>) -> 
     families.gauge("rondel_standby_withheld_verdicts", None, help, of(|standby| standby.withheld))?;
     let help = "Withheld verdicts that were dropped, since there were too many.";
     families.counter("rondel_standby_dropped_verdicts", None, help, of(|standby| standby.dropped))?;
+    let help = "Whether messages from before the start of a member of a group are missing.";
+    families.gauge("rondel_standby_late", None, help, of(|standby| u64::from(standby.is_late)))?;
     let help = "Times that a member of a group became active.";
     families.counter("rondel_standby_take_overs", None, help, of(|standby| standby.take_overs))?;
     let help = "Times that an active member stopped to publish, other than at a handover.";

@@ -107,6 +107,7 @@ impl Receiver for Pipeline {
             (None, None) => state.session.event(topic, event, holds, time),
         };
         if is_read {
+            state.disturb_seam("an event of a topic came meanwhile");
             self.flush(&mut state);
             if self.batches() {
                 state.release();
@@ -170,6 +171,7 @@ impl State {
         // Networks know the time of day.
         let is_simulated = self.is_simulated();
         let is_gated = self.gates.as_ref().is_some_and(|gates| gates.reads(topic));
+        let is_at_seam = self.is_at_seam();
         for sample in samples {
             let mut arrival = sample.known_arrival();
             if let Some(recorder) = &mut self.recorder {
@@ -180,6 +182,9 @@ impl State {
             }
             if is_simulated {
                 arrival = None;
+            }
+            if is_at_seam && self.is_contained(topic, sample) {
+                continue;
             }
             let stamp = Stamp {
                 source: sample.source_time,

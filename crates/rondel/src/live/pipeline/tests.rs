@@ -1,6 +1,7 @@
 mod asleep;
 mod divided;
 mod gated;
+mod joining;
 mod simulated;
 mod waiting;
 

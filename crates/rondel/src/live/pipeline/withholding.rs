@@ -60,8 +60,12 @@ impl Pipeline {
 
     /// Marks messages of these subscriptions between two times of day as not received, since this member began later than
     /// the active one: verdicts that depend on them are inconclusive. Verdicts withheld so far are forgotten.
+    /// Nothing happens once the state of another member [was joined](Pipeline::join_state).
     pub fn began_late(&self, slots: &[TopicId], from: Timestamp, until: Timestamp) {
         let state = &mut *self.state();
+        if state.has_joined {
+            return;
+        }
         let topics: Vec<TopicId> = slots.iter().filter_map(|slot| state.slots.topic(*slot)).collect();
         if topics.is_empty() {
             return;

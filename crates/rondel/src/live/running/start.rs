@@ -200,7 +200,7 @@ impl Running {
         let senders = addressed.iter().map(|(_, publisher)| Weak::clone(publisher)).collect();
         let joining = group.map(|GateGroup { permit, handle, .. }| {
             let (pipeline, slots) = (Arc::downgrade(&pipeline), slots.clone());
-            Joining { pipeline, permit, senders, slots, resumes, handle }
+            Joining { pipeline, permit, senders, slots, plan: Arc::new(plan.clone()), resumes, handle }
         });
         let membership = Membership::join(deployment, &networks, joining, interrupted)?;
         if let Some(metrics) = &metrics {

@@ -1,5 +1,7 @@
 //! The thread of a member: sends and receives signs of life, and lets the pipeline publish or withhold.
 
+mod late;
+
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -16,6 +18,7 @@ use super::surroundings::Surroundings;
 use crate::live::pipeline::Unresponsive;
 use crate::output::time_text::TimeText;
 use crate::sinks::withheld::Permit;
+use late::Transfers;
 
 /// Number of withheld verdicts that are published between two looks at the clock.
 const PORTION: usize = 256;
@@ -46,6 +49,8 @@ pub(super) struct Shared {
     pub handle: GroupHandle,
     /// Whether the run continues from a snapshot.
     pub resumes: bool,
+    /// The reason why it takes no state of another member, if it does not.
+    pub takes_none: Option<&'static str>,
 }
 
 /// The thread of a member.
@@ -74,6 +79,10 @@ pub(super) struct Worker<S> {
     /// Time of day of the first message that the active member had received before this one began, until the session knows
     /// that. It is marked after a message of this member: until then the session has no time of event.
     late: Option<i64>,
+    /// Whether earlier messages are missing.
+    is_late: bool,
+    /// The transfers of states.
+    transfers: Transfers,
     /// Time since which the evaluating thread has not moved.
     stuck: Option<Nanos>,
     /// Facts about other members.
@@ -109,6 +118,8 @@ impl<S: Surroundings> Worker<S> {
             begins: None,
             is_releasing: false,
             late: None,
+            is_late: false,
+            transfers: Transfers::default(),
             stuck: None,
             others: BTreeMap::new(),
             standbys: Vec::new(),
@@ -156,6 +167,7 @@ impl<S: Surroundings> Worker<S> {
             }
         }
         self.look();
+        self.look_at_transfers();
         self.publish_withheld();
         if self.now() >= self.next_sign {
             self.sign();
@@ -167,11 +179,14 @@ impl<S: Surroundings> Worker<S> {
 
     /// Time until the next sign or look.
     pub(super) fn pause(&self) -> Duration {
-        if self.begins.is_some() || self.is_releasing {
+        if self.begins.is_some() || self.is_releasing || self.transfers.has_parts() {
             return Duration::ZERO;
         }
         let now = self.now();
-        let next = self.next_sign.min(self.election.next(now));
+        let mut next = self.next_sign.min(self.election.next(now));
+        if self.transfers.is_any() {
+            next = next.min(now + late::LOOK);
+        }
         Duration::from_nanos(u64::try_from(next.saturating_sub(now)).unwrap_or(0))
     }
 
@@ -194,6 +209,13 @@ impl<S: Surroundings> Worker<S> {
             // Its position is not that of the present.
             Message::Sign(sign, _) if self.election.is_repeated(&sign) => return,
             Message::Sign(sign, about) => (sign, about),
+            Message::Request(route, request) if route.to == self.id => {
+                return self.receive_request(route, request);
+            }
+            Message::Answer(route, answer) if route.to == self.id => {
+                return self.receive_answer(route, answer);
+            }
+            Message::Request(..) | Message::Answer(..) => return,
         };
         self.compare(sign.from, about);
         let was_starting = self.election.role() == Role::Starting;
@@ -203,10 +225,11 @@ impl<S: Surroundings> Worker<S> {
             self.shared.permit.set_published(self.election.position());
         }
         if let Some(change) = change {
-            if was_starting && matches!(change, Change::Follows(_)) {
-                self.begin_late(about);
-            }
+            let is_behind = was_starting || self.is_late && !self.transfers.is_taking();
             self.apply(change);
+            if is_behind && matches!(change, Change::Follows(_)) {
+                self.begin_late(sign.from, about);
+            }
         }
         if self.election.role() == Role::Active && sign.role == Role::Active && !sign.ends {
             // It stops once it receives a sign of this one.
@@ -235,26 +258,6 @@ impl<S: Surroundings> Worker<S> {
             self.others.clear();
         }
         self.others.insert(id, about);
-    }
-
-    /// Notes that the active member received messages before this one began.
-    fn begin_late(&mut self, active: About) {
-        let Some(first) = active.first.filter(|first| *first < self.about.since && !self.shared.resumes)
-        else {
-            return;
-        };
-        self.late = Some(first);
-        self.shared.handle.change(|state| state.is_late = true);
-        let since = TimeText::default().text(Timestamp::from_nanos(self.about.since));
-        self.outside.warn(&format!(
-            "this member receives messages since {since} only: verdicts that depend on earlier ones are inconclusive"
-        ));
-    }
-
-    /// Marks the messages before the start of a late member as not received.
-    fn mark_late(&mut self, first: i64) {
-        let (from, until) = (Timestamp::from_nanos(first), Timestamp::from_nanos(self.about.since));
-        self.outside.began_late(from, until);
     }
 
     fn apply(&mut self, change: Change) {
@@ -292,6 +295,7 @@ impl<S: Surroundings> Worker<S> {
         (self.reached, self.alone) = (self.election.position(), Some(self.claimed));
         self.standbys.clear();
         self.shared.handle.change(|state| state.take_overs += 1);
+        self.end_taking();
         if let Some(first) = self.late {
             self.mark_late(first);
         }
@@ -397,6 +401,7 @@ impl<S: Surroundings> Worker<S> {
                 self.about.first = first.map(Timestamp::as_nanos);
                 self.stuck = None;
                 if self.about.first.is_some()
+                    && !self.transfers.is_taking()
                     && let Some(first) = self.late.take()
                 {
                     self.mark_late(first);

@@ -1,8 +1,10 @@
-//! Messages of a group: signs of life of its members, and requests of operators, as JSON on one topic.
+//! Messages of a group: signs of life of its members, requests of operators, and the transfer of a state, as JSON on one
+//! topic.
 
 use serde_json::{Value, json};
 
 use super::election::{MemberId, Nanos, Role, Sign};
+use super::transfer::{Answer, Head, PART, Request, Route, WINDOW};
 
 /// Facts about a member that the election does not need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +37,10 @@ pub enum Message {
         /// The epoch: a request that comes after a take-over is outdated.
         epoch: u64,
     },
+    /// A request for the state of an active member.
+    Request(Route, Request),
+    /// An answer to it.
+    Answer(Route, Answer),
 }
 
 /// Writes a sign of life.
@@ -68,6 +74,93 @@ pub fn write_promote(group: &str, to: Option<MemberId>, epoch: u64) -> Vec<u8> {
     json!({ "group": group, "promote": to, "epoch": epoch }).to_string().into_bytes()
 }
 
+fn write_transfer(group: &str, route: Route, content: Value) -> Vec<u8> {
+    let Route { transfer, from, to } = route;
+    let mut message = json!({
+        "group": group,
+        "transfer": format!("{transfer:016x}"),
+        "from": from.to_string(),
+        "to": to.to_string(),
+    });
+    if let (Some(message), Value::Object(content)) = (message.as_object_mut(), content) {
+        message.extend(content);
+    }
+    message.to_string().into_bytes()
+}
+
+/// Writes a request for the state of an active member.
+pub fn write_request(group: &str, route: Route, request: &Request) -> Vec<u8> {
+    let content = match request {
+        Request::Record => json!({ "request": "record" }),
+        Request::State => json!({ "request": "state" }),
+        Request::Parts(parts) => json!({ "request": "parts", "parts": parts }),
+        Request::End => json!({ "request": "end" }),
+    };
+    write_transfer(group, route, content)
+}
+
+/// Writes an answer to it.
+pub fn write_answer(group: &str, route: Route, answer: &Answer) -> Vec<u8> {
+    let content = match answer {
+        Answer::Recording => json!({ "answer": "recording" }),
+        Answer::State(Head { bytes, sum, step }) => {
+            json!({ "answer": "state", "bytes": bytes, "sum": sum, "step": step })
+        }
+        Answer::Part(part, content) => json!({ "answer": "part", "part": part, "content": hex(content) }),
+        Answer::Refused(why, later) => json!({ "answer": "refused", "why": why, "later": later }),
+    };
+    write_transfer(group, route, content)
+}
+
+/// Bytes in hexadecimal digits: DDS carries texts only.
+fn hex(bytes: &[u8]) -> String {
+    let digit = |half: u8| char::from_digit(half.into(), 16).unwrap_or('0');
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
+}
+
+/// Reads up to [`PART`] bytes in hexadecimal digits.
+fn from_hex(text: &str) -> Option<Vec<u8>> {
+    let (pairs, rest) = text.as_bytes().as_chunks::<2>();
+    if !rest.is_empty() || pairs.len() > PART {
+        return None;
+    }
+    let digit = |byte: u8| char::from(byte).to_digit(16);
+    pairs.iter().map(|[high, low]| Some((digit(*high)? * 16 + digit(*low)?) as u8)).collect()
+}
+
+/// Reads a message of the transfer of a state.
+fn read_transfer(transfer: &str, value: &Value) -> Option<Message> {
+    let text = |name: &str| value.get(name)?.as_str();
+    let number = |name: &str| value.get(name)?.as_u64();
+    let part = |value: &Value| u32::try_from(value.as_u64()?).ok();
+    let route = Route { transfer: id(transfer)?.0, from: id(text("from")?)?, to: id(text("to")?)? };
+    if let Some(request) = text("request") {
+        let request = match request {
+            "record" => Request::Record,
+            "state" => Request::State,
+            "parts" => {
+                let parts = value.get("parts")?.as_array()?;
+                Request::Parts(parts.iter().take(WINDOW).map(part).collect::<Option<_>>()?)
+            }
+            "end" => Request::End,
+            _ => return None,
+        };
+        return Some(Message::Request(route, request));
+    }
+    let answer = match text("answer")? {
+        "recording" => Answer::Recording,
+        "state" => Answer::State(Head {
+            bytes: number("bytes")?,
+            sum: u32::try_from(number("sum")?).ok()?,
+            step: number("step")?,
+        }),
+        "part" => Answer::Part(part(value.get("part")?)?, from_hex(text("content")?)?),
+        "refused" => Answer::Refused(text("why")?.to_owned(), value.get("later")?.as_bool()?),
+        _ => return None,
+    };
+    Some(Message::Answer(route, answer))
+}
+
 /// Reads a message of this group; `None` for anything else.
 pub fn read(group: &str, payload: &[u8]) -> Option<Message> {
     let value: Value = serde_json::from_slice(payload).ok()?;
@@ -79,6 +172,9 @@ pub fn read(group: &str, payload: &[u8]) -> Option<Message> {
     if let Some(to) = value.get("promote") {
         let to = if to.is_null() { None } else { Some(id(to.as_str()?)?) };
         return Some(Message::Promote { to, epoch: number("epoch")? });
+    }
+    if let Some(transfer) = text("transfer") {
+        return read_transfer(transfer, &value);
     }
     let integer = |name: &str| value.get(name)?.as_i64();
     let sign = Sign {
@@ -145,6 +241,48 @@ mod tests {
         for to in [None, Some(MemberId(9))] {
             assert_eq!(read("a", &write_promote("a", to, 7)), Some(Message::Promote { to, epoch: 7 }));
         }
+    }
+
+    #[test]
+    fn messages_of_transfers_are_read_as_written() {
+        let route = Route { transfer: u64::MAX, from: MemberId(1), to: MemberId(2) };
+        for request in [Request::Record, Request::State, Request::Parts(vec![0, 7]), Request::End] {
+            let written = write_request("a", route, &request);
+            assert_eq!(read("a", &written), Some(Message::Request(route, request)));
+            assert_eq!(read("b", &written), None, "it belongs to another group");
+        }
+        let head = Head { bytes: 1 << 40, sum: u32::MAX, step: 12 };
+        let refused = Answer::Refused("it is not \"active\"".to_owned(), false);
+        let part = Answer::Part(3, vec![0, 0x3f, 0xff]);
+        for answer in [Answer::Recording, Answer::State(head), part, refused] {
+            let written = write_answer("a", route, &answer);
+            assert_eq!(read("a", &written), Some(Message::Answer(route, answer)));
+        }
+        let longest = write_answer("a", route, &Answer::Part(0, vec![1; PART]));
+        assert!(read("a", &longest).is_some());
+        let longer = write_answer("a", route, &Answer::Part(0, vec![1; PART + 1]));
+        assert_eq!(read("a", &longer), None);
+    }
+
+    #[test]
+    fn other_messages_of_transfers_are_ignored() {
+        let start =
+            r#"{"group":"a","transfer":"000000000000000c","from":"0000000000000001","to":"0000000000000002""#;
+        for rest in [
+            "}",
+            r#","request":"x"}"#,
+            r#","request":"parts"}"#,
+            r#","request":"parts","parts":[-1]}"#,
+            r#","answer":"state","bytes":1,"sum":-1,"step":2}"#,
+            r#","answer":"part","part":0,"content":"0"}"#,
+            r#","answer":"part","part":0,"content":"0g"}"#,
+            r#","answer":"part","part":4294967296,"content":"00"}"#,
+            r#","answer":"refused","why":"x"}"#,
+        ] {
+            assert_eq!(read("a", format!("{start}{rest}").as_bytes()), None, "{rest}");
+        }
+        let end = read("a", format!(r#"{start},"request":"end"}}"#).as_bytes());
+        assert!(matches!(end, Some(Message::Request(_, Request::End))));
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`election`] | which member is active: pure, with times as arguments |
 //! | [`message`] | signs of life and requests |
+//! | [`transfer`] | the state of an active member, for one that starts late: pure, too |
 //! | [`state`] | the state of a member, for summaries and metrics |
 //! | `member` | the thread of a member |
 //! | `surroundings` | the pipeline and the network on which that thread acts |
@@ -15,6 +16,7 @@ pub mod message;
 mod simulation;
 pub mod state;
 mod surroundings;
+pub mod transfer;
 
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::sync::{Arc, Weak, mpsc};
@@ -24,10 +26,11 @@ use std::time::Duration;
 use rondel_event::TopicId;
 use rondel_net::adapter::{Publisher, Sample, Subscription, now};
 use rondel_net::zenoh::Mode;
+use rondel_runtime::SessionPlan;
 
 use self::election::{Election, Member, MemberId};
 use self::member::{Event, Shared, Worker};
-use self::message::About;
+use self::message::{About, Message};
 use self::state::{GroupHandle, GroupState};
 use self::surroundings::Connected;
 use crate::deployment::{Address, Deployment, GroupSettings};
@@ -66,6 +69,8 @@ pub struct Joining {
     pub senders: Vec<Weak<dyn Publisher>>,
     /// The subscriptions to all topics.
     pub slots: Vec<TopicId>,
+    /// The plan of the session.
+    pub plan: Arc<SessionPlan>,
     /// Whether the run continues from a snapshot.
     pub resumes: bool,
     /// The handle that others have.
@@ -141,6 +146,28 @@ fn own_connection(address: &Address, all: &NetworkSettings, interrupted: &StopFl
     }
 }
 
+/// Returns why a member takes no state of another one: some of its messages are older than those that the other one
+/// receives at the same time.
+fn takes_none(deployment: &Deployment) -> Option<&'static str> {
+    let on = |is_network: fn(&Address) -> bool| {
+        deployment.sources.iter().any(|binding| is_network(&binding.address))
+    };
+    let keeps = deployment.networks.mqtt.as_ref().is_some_and(|mqtt| !mqtt.settings.clean_start);
+    if on(|address| matches!(address, Address::Kafka(..))) {
+        return Some("records of Kafka are read again");
+    }
+    let is_kept = keeps && on(|address| matches!(address, Address::Mqtt(..)));
+    is_kept.then_some("with `clean_start: false`, the broker sends messages from before")
+}
+
+/// Whether a message concerns a member: those of transfers are for one member.
+fn is_for(message: &Message, own: MemberId) -> bool {
+    match message {
+        Message::Request(route, _) | Message::Answer(route, _) => route.to == own,
+        Message::Sign(..) | Message::Promote { .. } => true,
+    }
+}
+
 impl Membership {
     /// Joins the group of a deployment, if it has one, once its topics are subscribed to.
     ///
@@ -160,9 +187,10 @@ impl Membership {
         let connection = own_connection(&settings.address, &deployment.networks, interrupted);
         let networks = connection.as_deref().unwrap_or(networks);
         let publisher = networks.publisher(&settings.address, false)?;
-        let (group, received) = (settings.name.clone(), events.clone());
+        let (group, received, own) = (settings.name.clone(), events.clone(), handle.state().member);
         let receive = move |_: TopicId, samples: &[Sample<'_>]| {
-            for message in samples.iter().filter_map(|sample| message::read(&group, sample.payload)) {
+            let read = samples.iter().filter_map(|sample| message::read(&group, sample.payload));
+            for message in read.filter(|message| is_for(message, own)) {
                 // A full queue means that the thread does not run: it finds out by itself.
                 let _ = received.try_send(Event::Received(message));
             }
@@ -182,13 +210,22 @@ impl Membership {
             lease: lease(settings),
         };
         let own = Member { id: state.member, prefer: settings.prefer, lease: lease(settings) };
-        let Joining { pipeline, permit, senders, slots, resumes, handle: of_worker } = joining;
+        let Joining { pipeline, permit, senders, slots, plan, resumes, handle: of_worker } = joining;
         let begins = permit.now();
         let mut election = Election::new(own, begins);
         election.rest_until(begins + START);
         let (group, own_connection) = (settings.name.clone(), connection.clone());
-        let outside = Connected { group, pipeline, senders, slots, publisher, connection: own_connection };
-        let shared = Shared { permit, handle: of_worker, resumes };
+        let outside = Connected {
+            group,
+            pipeline,
+            senders,
+            slots,
+            publisher,
+            connection: own_connection,
+            plan,
+            outcomes: mpsc::channel(),
+        };
+        let shared = Shared { permit, handle: of_worker, resumes, takes_none: takes_none(deployment) };
         let worker = Worker::new(settings.prefer, about, election, shared, outside);
         let thread = thread::Builder::new().name("group".into());
         let thread = thread

@@ -12,7 +12,8 @@ use super::election::{Election, Member, MemberId, Nanos, Role, Sign};
 use super::member::{Event, Shared, Worker};
 use super::message::{About, Message};
 use super::state::{GroupHandle, GroupState};
-use super::surroundings::Surroundings;
+use super::surroundings::{Outcome, Surroundings};
+use super::transfer::{Answer, Request, Route};
 use crate::live::gate::{Permission, Scope};
 use crate::live::pipeline::Unresponsive;
 use crate::sinks::withheld::{Permit, Withheld};
@@ -144,6 +145,38 @@ impl Surroundings for Simulated {
 
     fn began_late(&mut self, _: Timestamp, _: Timestamp) {}
 
+    fn request(&mut self, _: Route, _: &Request) {}
+
+    fn answer(&mut self, _: Route, _: &Answer) {}
+
+    fn note_identities(&mut self, _: Duration) -> bool {
+        true
+    }
+
+    fn end_noting(&mut self, _: Duration) {}
+
+    fn save(&mut self, _: u64) {}
+
+    fn begin_keeping(&mut self, _: Duration) -> bool {
+        true
+    }
+
+    fn copy_messages(&mut self, _: Duration) -> bool {
+        true
+    }
+
+    fn mark_copies(&mut self, _: Duration) -> bool {
+        true
+    }
+
+    fn end_keeping(&mut self, _: Duration) {}
+
+    fn join(&mut self, _: u64, _: Vec<u8>) {}
+
+    fn outcome(&mut self) -> Option<Outcome> {
+        None
+    }
+
     fn is_behind(&self) -> bool {
         false
     }
@@ -183,7 +216,7 @@ impl Node {
             passed: Vec::new(),
         };
         let handle = GroupHandle::new(GroupState::new("g".to_owned(), member, 0));
-        let shared = Shared { permit: Arc::clone(&permit), handle, resumes: false };
+        let shared = Shared { permit: Arc::clone(&permit), handle, resumes: false, takes_none: None };
         let worker = Worker::new(prefer, ABOUT, election, shared, outside);
         Node { worker, permit, inbox: Vec::new(), begins, is_alive: true, paused: 0 }
     }

@@ -7,6 +7,41 @@ use serde_json::{Value, json};
 
 use super::election::{MemberId, Role};
 
+/// The state that a late member has taken from an active one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Taken {
+    /// The active member.
+    pub from: MemberId,
+    /// Number of events that it had checked.
+    pub step: u64,
+    /// Messages that were held until the state was there.
+    pub kept: u64,
+    /// Those among them that the state contains.
+    pub dropped: u64,
+    /// The topics with messages of which that is uncertain.
+    pub uncertain: Vec<String>,
+}
+
+impl Taken {
+    /// One sentence.
+    pub(super) fn sentence(&self) -> String {
+        let Taken { from, step, kept, dropped, .. } = self;
+        let kept = counted(*kept, "message held", "messages held");
+        format!("state taken from member {from} at step {step} ({kept}, {dropped} dropped as contained)")
+    }
+
+    fn json(&self) -> Value {
+        let Taken { from, step, kept, dropped, uncertain } = self;
+        json!({
+            "from": from.to_string(),
+            "step": step,
+            "held": kept,
+            "contained": dropped,
+            "uncertain": uncertain,
+        })
+    }
+}
+
 /// The state of a member.
 #[derive(Clone, Debug)]
 pub struct GroupState {
@@ -32,8 +67,10 @@ pub struct GroupState {
     pub dropped: u64,
     /// Time of day since which it receives messages, in nanoseconds since 1970.
     pub since: i64,
-    /// Whether messages came before, which the active member then had received.
+    /// Whether messages came before, which the active member then had received, and their effect is missing.
     pub is_late: bool,
+    /// The state that it has taken from the active member, if it was late.
+    pub taken: Option<Taken>,
 }
 
 impl GroupState {
@@ -52,6 +89,7 @@ impl GroupState {
             dropped: 0,
             since,
             is_late: false,
+            taken: None,
         }
     }
 
@@ -70,6 +108,7 @@ impl GroupState {
             "dropped": self.dropped,
             "since": self.since as f64 / 1e9,
             "late": self.is_late,
+            "taken": self.taken.as_ref().map(Taken::json),
         })
     }
 
@@ -87,6 +126,12 @@ impl GroupState {
         }
         if self.dropped > 0 {
             text += &format!(", {} dropped", counted(self.dropped, "withheld verdict", "withheld verdicts"));
+        }
+        if let Some(taken) = &self.taken {
+            text += &format!("; {}", taken.sentence());
+            if !taken.uncertain.is_empty() {
+                text += &format!(", uncertain on {}", taken.uncertain.join(", "));
+            }
         }
         if self.is_late {
             text += "; earlier messages were not received";

@@ -1,0 +1,261 @@
+//! A member that starts late takes the state of the active one; the active one sends it.
+
+use rondel_event::Timestamp;
+
+use super::Worker;
+use crate::live::pipeline::Joined;
+use crate::live::standby::election::{MemberId, Nanos, Role};
+use crate::live::standby::message::About;
+use crate::live::standby::state::Taken;
+use crate::live::standby::surroundings::{Outcome, Surroundings};
+use crate::live::standby::transfer::giving::{Act, Giving};
+use crate::live::standby::transfer::taking::{Step, Taking};
+use crate::live::standby::transfer::{Answer, Request, Route};
+use crate::output::time_text::TimeText;
+
+/// Number of attempts to take the state of a member.
+const ATTEMPTS: u32 = 3;
+/// Longest wait for the next look at a transfer.
+pub(super) const LOOK: Nanos = 20_000_000;
+/// Reason of a failure.
+const BUSY: &str = "the evaluating thread does not answer";
+
+/// The transfers of a member.
+#[derive(Default)]
+pub(super) struct Transfers {
+    /// To late members.
+    giving: Giving,
+    /// From the active member, if this one is late.
+    taking: Option<Taking>,
+    /// The transfer whose state is being joined, and the step of that state.
+    joining: Option<(Route, u64)>,
+    /// Number of attempts so far.
+    attempts: u32,
+    /// Number of transfers to this member so far.
+    number: u64,
+}
+
+impl Transfers {
+    /// Whether the state of another member is on its way.
+    pub(super) fn is_taking(&self) -> bool {
+        self.taking.is_some() || self.joining.is_some()
+    }
+
+    /// Whether there is a transfer, in either direction.
+    pub(super) fn is_any(&self) -> bool {
+        self.is_taking() || self.giving.is_busy()
+    }
+
+    /// Whether a part waits to be sent.
+    pub(super) fn has_parts(&self) -> bool {
+        self.giving.has_parts()
+    }
+}
+
+impl<S: Surroundings> Worker<S> {
+    /// Takes the state of the active member if that received messages before this one began.
+    pub(super) fn begin_late(&mut self, id: MemberId, active: About) {
+        let Some(first) = active.first.filter(|first| *first < self.about.since) else { return };
+        self.transfers.attempts = 0;
+        if !self.shared.resumes {
+            (self.late, self.is_late) = (Some(first), true);
+            self.shared.handle.change(|state| state.is_late = true);
+        }
+        self.begin_taking(id, active);
+    }
+
+    fn begin_taking(&mut self, id: MemberId, active: About) {
+        if let Some(why) = self.shared.takes_none {
+            return self.go_on_late(&format!("the state of member {id} is not taken: {why}"));
+        }
+        if active.specification != self.about.specification {
+            let why = format!("the state of member {id} is that of another specification");
+            return self.go_on_late(&why);
+        }
+        self.transfers.attempts += 1;
+        self.transfers.number += 1;
+        // Other members have other ids, so that no two transfers have one number.
+        let number = self.id.0.wrapping_add(self.transfers.number);
+        let taking = Taking::new(self.now(), number, self.id, id);
+        self.transfers.taking = Some(taking);
+        let limit = self.patience();
+        if self.outside.begin_keeping(limit) {
+            self.outside.say(&format!("takes the state of member {id}, which received earlier messages"));
+        } else {
+            self.fail_taking(BUSY, true);
+        }
+    }
+
+    /// Marks the messages before the start of a late member as not received.
+    pub(super) fn mark_late(&mut self, first: i64) {
+        let (from, until) = (Timestamp::from_nanos(first), Timestamp::from_nanos(self.about.since));
+        self.outside.began_late(from, until);
+    }
+
+    /// Handles a request for the state of this member.
+    pub(super) fn receive_request(&mut self, route: Route, request: Request) {
+        let is_active = self.election.role() == Role::Active;
+        let acts = self.transfers.giving.receive(self.now(), route, request, is_active);
+        self.act(acts);
+    }
+
+    /// Handles an answer of the active member.
+    pub(super) fn receive_answer(&mut self, route: Route, answer: Answer) {
+        let now = self.now();
+        let taking = self.transfers.taking.as_mut();
+        if let Some(step) = taking.and_then(|taking| taking.receive(now, route, answer)) {
+            self.take_step(step);
+        }
+    }
+
+    /// Does everything of transfers that is due, and sends one part unless a sign is.
+    pub(super) fn look_at_transfers(&mut self) {
+        while let Some(outcome) = self.outside.outcome() {
+            match outcome {
+                Outcome::Saved(transfer, saved) => {
+                    let acts = self.transfers.giving.saved(transfer, saved);
+                    self.act(acts);
+                }
+                Outcome::Joined(transfer, joined) => self.end_joining(transfer, joined),
+            }
+        }
+        let now = self.now();
+        let ended = self.transfers.giving.look(now);
+        self.act(ended.into_iter().collect());
+        let taking = self.transfers.taking.as_mut();
+        if let Some(step) = taking.and_then(|taking| taking.look(now)) {
+            self.take_step(step);
+        }
+        if now < self.next_sign
+            && let Some((route, part)) = self.transfers.giving.part()
+        {
+            // One that is lost is requested again.
+            self.outside.answer(route, &part);
+        }
+    }
+
+    fn act(&mut self, acts: Vec<Act>) {
+        let limit = self.patience();
+        for act in acts {
+            match act {
+                Act::Record => {
+                    if !self.outside.note_identities(limit) {
+                        // The late member repeats its request.
+                        self.transfers.giving.cancel();
+                        return;
+                    }
+                }
+                Act::Save(route) => {
+                    self.outside.say(&format!("sends its state to member {}", route.to));
+                    self.outside.save(route.transfer);
+                }
+                Act::Send(route, answer) => self.outside.answer(route, &answer),
+                Act::Forget => self.outside.end_noting(limit),
+            }
+        }
+    }
+
+    fn take_step(&mut self, step: Step) {
+        let Some(route) = self.transfers.taking.as_ref().map(Taking::route) else { return };
+        let limit = self.patience();
+        match step {
+            Step::Send(request) => self.outside.request(route, &request),
+            Step::Copy => {
+                if !self.outside.copy_messages(limit) {
+                    self.fail_taking(BUSY, true);
+                }
+            }
+            Step::Mark => {
+                if !self.outside.mark_copies(limit) {
+                    self.fail_taking(BUSY, true);
+                }
+            }
+            Step::Join(state, head) => {
+                self.outside.request(route, &Request::End);
+                self.transfers.taking = None;
+                self.transfers.joining = Some((route, head.step));
+                self.outside.join(route.transfer, state);
+            }
+            Step::Fail(why, may_succeed) => self.fail_taking(&why, may_succeed),
+        }
+    }
+
+    /// The state of another member was joined, or could not be.
+    fn end_joining(&mut self, transfer: u64, joined: Result<Joined, String>) {
+        let Some((route, step)) = self.transfers.joining.take_if(|(route, _)| route.transfer == transfer)
+        else {
+            return;
+        };
+        let from = route.to;
+        let Joined { kept, dropped, uncertain } = match joined {
+            Ok(joined) => joined,
+            Err(why) => return self.retry(from, &why, true),
+        };
+        (self.late, self.is_late) = (None, false);
+        let taken = Taken { from, step, kept, dropped, uncertain };
+        self.outside.say(&taken.sentence());
+        if !taken.uncertain.is_empty() {
+            self.outside.warn(&format!(
+                "messages on {} are equal, or reach the members at very different times: verdicts that depend on them are \
+                 inconclusive",
+                taken.uncertain.join(", ")
+            ));
+        }
+        self.shared.handle.change(|state| {
+            state.is_late = false;
+            state.taken = Some(taken);
+        });
+    }
+
+    /// Ends to take the state of another member, since this one takes over.
+    pub(super) fn end_taking(&mut self) {
+        let Some(taking) = self.transfers.taking.take() else { return };
+        self.end_transfer(taking.route());
+        let why = format!("this member takes over before it has the state of member {}", taking.route().to);
+        self.go_on_late(&why);
+    }
+
+    fn end_transfer(&mut self, route: Route) {
+        self.outside.request(route, &Request::End);
+        let limit = self.patience();
+        self.outside.end_keeping(limit);
+    }
+
+    fn fail_taking(&mut self, why: &str, may_succeed: bool) {
+        let Some(taking) = self.transfers.taking.take() else { return };
+        self.end_transfer(taking.route());
+        self.retry(taking.route().to, why, may_succeed);
+    }
+
+    /// Takes the state of the member that is active now, unless that cannot succeed either.
+    fn retry(&mut self, from: MemberId, why: &str, may_succeed: bool) {
+        let active = self.election.active().filter(|id| *id != self.id);
+        let active = active.filter(|id| may_succeed || *id != from);
+        let known = active.and_then(|id| Some((id, *self.others.get(&id)?)));
+        let why = format!("the state of member {from} cannot be taken: {why}");
+        match known {
+            Some((id, about)) if self.transfers.attempts < ATTEMPTS => {
+                self.outside.warn(&format!("{why}; another attempt follows"));
+                self.begin_taking(id, about);
+            }
+            _ => self.go_on_late(&why),
+        }
+    }
+
+    /// Goes on without the messages before the start, or with the snapshot that the run continues from.
+    fn go_on_late(&mut self, why: &str) {
+        if self.shared.resumes {
+            self.outside.warn(&format!(
+                "{why}; this member goes on from its snapshot: verdicts that depend on messages since then are inconclusive"
+            ));
+            return;
+        }
+        let since = TimeText::default().text(Timestamp::from_nanos(self.about.since));
+        self.outside.warn(&format!(
+            "{why}; this member receives messages since {since} only: verdicts that depend on earlier ones are inconclusive"
+        ));
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,285 @@
+//! A late member, with an active one that answers its requests.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::*;
+use crate::live::pipeline::Unresponsive;
+use crate::live::standby::election::{Election, Member, Sign};
+use crate::live::standby::member::{Event, Shared};
+use crate::live::standby::message::Message;
+use crate::live::standby::state::{GroupHandle, GroupState};
+use crate::sinks::withheld::Permit;
+
+const LEASE: Nanos = 100_000_000;
+const OWN: MemberId = MemberId(1);
+const ACTIVE: MemberId = MemberId(2);
+/// Time in which a state is taken.
+const TAKEN: Nanos = 2_000_000_000;
+/// Facts about the late member.
+const ABOUT: About = About {
+    process: 1,
+    since: 10,
+    first: None,
+    stood_still: None,
+    active_for: None,
+    specification: 3,
+    lease: LEASE,
+};
+/// Facts about the active member, which received a message before the late one began.
+const OF_ACTIVE: About = About { process: 2, first: Some(5), since: 0, ..ABOUT };
+
+/// Surroundings that record what a member does.
+#[derive(Default)]
+struct Recorded {
+    requests: Vec<(Route, Request)>,
+    done: Vec<&'static str>,
+    said: RefCell<Vec<String>>,
+    outcomes: VecDeque<Outcome>,
+    /// The transfer whose state is to be joined.
+    joins: Option<u64>,
+    is_busy: bool,
+}
+
+impl Recorded {
+    fn note(&mut self, done: &'static str) -> bool {
+        self.done.push(done);
+        !self.is_busy
+    }
+
+    fn has_said(&self, part: &str) -> usize {
+        self.said.borrow().iter().filter(|said| said.contains(part)).count()
+    }
+}
+
+impl Surroundings for Recorded {
+    fn send(&mut self, _: &Sign, _: &About) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn flush(&mut self) {}
+
+    fn begin_publishing(&mut self, _: u64, _: Duration) -> Option<usize> {
+        Some(0)
+    }
+
+    fn publish_withheld(&mut self, _: usize, _: Duration) -> Option<bool> {
+        Some(false)
+    }
+
+    fn stop_publishing(&mut self, _: Duration) {}
+
+    fn first_received(&mut self, _: Duration) -> Option<Result<Option<Timestamp>, Unresponsive>> {
+        Some(Ok(Some(Timestamp::from_nanos(20))))
+    }
+
+    fn began_late(&mut self, from: Timestamp, until: Timestamp) {
+        assert_eq!((from.as_nanos(), until.as_nanos()), (5, 10));
+        self.note("late");
+    }
+
+    fn request(&mut self, route: Route, request: &Request) {
+        self.requests.push((route, request.clone()));
+    }
+
+    fn answer(&mut self, _: Route, _: &Answer) {}
+
+    fn note_identities(&mut self, _: Duration) -> bool {
+        self.note("identities")
+    }
+
+    fn end_noting(&mut self, _: Duration) {
+        self.note("end noting");
+    }
+
+    fn save(&mut self, _: u64) {
+        self.note("save");
+    }
+
+    fn begin_keeping(&mut self, _: Duration) -> bool {
+        self.note("keep")
+    }
+
+    fn copy_messages(&mut self, _: Duration) -> bool {
+        self.note("copy")
+    }
+
+    fn mark_copies(&mut self, _: Duration) -> bool {
+        self.note("mark")
+    }
+
+    fn end_keeping(&mut self, _: Duration) {
+        self.note("end keeping");
+    }
+
+    fn join(&mut self, transfer: u64, _: Vec<u8>) {
+        self.joins = Some(transfer);
+        self.note("join");
+    }
+
+    fn outcome(&mut self) -> Option<Outcome> {
+        self.outcomes.pop_front()
+    }
+
+    fn is_behind(&self) -> bool {
+        false
+    }
+
+    fn say(&self, text: &str) {
+        self.said.borrow_mut().push(text.to_owned());
+    }
+
+    fn warn(&self, text: &str) {
+        self.said.borrow_mut().push(text.to_owned());
+    }
+}
+
+/// A member that has just begun.
+fn member(resumes: bool, takes_none: Option<&'static str>) -> Worker<Recorded> {
+    let permit = Arc::new(Permit::simulated(0));
+    let election = Election::new(Member { id: OWN, prefer: 0, lease: LEASE }, 0);
+    let handle = GroupHandle::new(GroupState::new("g".to_owned(), OWN, 0));
+    let shared = Shared { permit, handle, resumes, takes_none };
+    Worker::new(0, ABOUT, election, shared, Recorded::default())
+}
+
+/// A sign of the active member.
+fn sign(now: Nanos) -> Sign {
+    Sign {
+        from: ACTIVE,
+        number: now as u64 + 1,
+        epoch: 1,
+        prefer: 0,
+        role: Role::Active,
+        position: None,
+        ends: false,
+        successor: None,
+    }
+}
+
+fn receive(late: &mut Worker<Recorded>, sign: Sign, about: About) {
+    let event = Event::Received(Message::Sign(sign, about));
+    assert!(late.step(std::iter::once(event)).is_continue());
+}
+
+/// Lets a late member and an active one run for a while.
+fn run(late: &mut Worker<Recorded>, active: &mut Giving, lasts: Nanos) {
+    let until = late.now() + lasts;
+    while late.now() < until {
+        let now = late.now() + LOOK;
+        late.shared.permit.set_now(now);
+        let mut messages = vec![Message::Sign(sign(now), OF_ACTIVE)];
+        for (route, request) in std::mem::take(&mut late.outside.requests) {
+            let mut acts = active.receive(now, route, request, true);
+            if acts.iter().any(|act| matches!(act, Act::Save(_))) {
+                acts.extend(active.saved(route.transfer, Ok((vec![7; 40_000], 12))));
+            }
+            while let Some((route, part)) = active.part() {
+                messages.push(Message::Answer(route, part));
+            }
+            messages.extend(acts.into_iter().filter_map(|act| match act {
+                Act::Send(route, answer) => Some(Message::Answer(route, answer)),
+                _ => None,
+            }));
+        }
+        assert!(late.step(messages.into_iter().map(Event::Received)).is_continue());
+    }
+}
+
+/// Lets a late member run until it joins the state, and returns the transfer.
+fn joins(late: &mut Worker<Recorded>, active: &mut Giving) -> u64 {
+    run(late, active, TAKEN);
+    late.outside.joins.take().expect("the state is there")
+}
+
+#[test]
+fn late_member_takes_the_state() {
+    let (mut late, mut active) = (member(false, None), Giving::default());
+    let transfer = joins(&mut late, &mut active);
+    assert_eq!(late.outside.done, ["keep", "copy", "mark", "join"]);
+    assert!(late.shared.handle.state().is_late, "until the state is joined");
+    let other = Outcome::Joined(transfer + 1, Err("another transfer".to_owned()));
+    let joined = Joined { kept: 3, dropped: 1, uncertain: Vec::new() };
+    late.outside.outcomes.extend([other, Outcome::Joined(transfer, Ok(joined))]);
+    run(&mut late, &mut active, LEASE);
+    let state = late.shared.handle.state();
+    let taken = state.taken.clone().expect("the state was taken");
+    assert_eq!((taken.from, taken.step, taken.kept, taken.dropped), (ACTIVE, 12, 3, 1));
+    assert!(!state.is_late && !active.is_busy());
+    let said = "at step 12 (3 messages held, 1 dropped as contained)";
+    assert!(late.outside.has_said(said) == 1 && state.sentence().contains(said));
+    run(&mut late, &mut active, TAKEN);
+    assert!(!late.outside.done.contains(&"late"), "nothing is missing");
+}
+
+#[test]
+fn member_that_is_promoted_before_it_has_the_state_goes_on_without() {
+    let (mut late, mut active) = (member(false, None), Giving::default());
+    run(&mut late, &mut active, 700_000_000);
+    assert_eq!(late.outside.done, ["keep", "copy"]);
+    let now = late.now();
+    let handed_over = Sign { successor: Some(OWN), number: now as u64 + 2, ..sign(now) };
+    receive(&mut late, handed_over, OF_ACTIVE);
+    assert_eq!(late.election.role(), Role::Active);
+    assert_eq!(late.outside.done[..4], ["keep", "copy", "end keeping", "late"]);
+    assert_eq!(late.outside.requests.last().map(|(_, request)| request), Some(&Request::End));
+    assert_eq!(late.outside.has_said("this member takes over before it has the state"), 1);
+    assert!(late.shared.handle.state().is_late);
+}
+
+#[test]
+fn state_that_cannot_be_joined_is_requested_three_times() {
+    let (mut late, mut active) = (member(false, None), Giving::default());
+    for attempt in 1..=3 {
+        let transfer = joins(&mut late, &mut active);
+        assert_eq!(late.outside.has_said("another attempt follows"), attempt - 1);
+        late.outside.outcomes.push_back(Outcome::Joined(transfer, Err("no".to_owned())));
+    }
+    run(&mut late, &mut active, TAKEN);
+    assert_eq!(late.outside.joins, None);
+    assert_eq!(late.outside.has_said("cannot be taken: no; this member receives messages since"), 1);
+    assert!(late.outside.done.contains(&"late"));
+    assert!(late.shared.handle.state().is_late);
+}
+
+#[test]
+fn state_is_not_requested_in_vain() {
+    let first = |late: &mut Worker<Recorded>, about: About| {
+        late.shared.permit.set_now(1);
+        receive(late, sign(1), about);
+        assert_eq!(late.election.role(), Role::Standby);
+        assert!(late.outside.requests.is_empty(), "{:?}", late.outside.requests);
+    };
+    let mut late = member(false, None);
+    first(&mut late, About { first: Some(10), ..OF_ACTIVE });
+    assert!(!late.shared.handle.state().is_late, "both began before the first message");
+    let mut late = member(false, None);
+    first(&mut late, About { specification: 4, ..OF_ACTIVE });
+    assert_eq!(late.outside.has_said("another specification; this member receives"), 1);
+    let mut late = member(false, Some("for a reason"));
+    first(&mut late, OF_ACTIVE);
+    assert_eq!(late.outside.has_said("is not taken: for a reason; this member receives"), 1);
+}
+
+#[test]
+fn member_that_resumes_takes_the_state_and_is_not_late() {
+    let (mut late, mut active) = (member(true, None), Giving::default());
+    let transfer = joins(&mut late, &mut active);
+    late.outside.outcomes.push_back(Outcome::Joined(transfer, Ok(Joined::default())));
+    run(&mut late, &mut active, LEASE);
+    let state = late.shared.handle.state();
+    assert!(!state.is_late && state.taken.is_some());
+    assert!(!late.outside.done.contains(&"late"), "the snapshot has marked what is missing");
+}
+
+#[test]
+fn busy_evaluating_thread_ends_attempts() {
+    let (mut late, mut active) = (member(false, None), Giving::default());
+    late.outside.is_busy = true;
+    run(&mut late, &mut active, TAKEN);
+    assert_eq!(late.outside.has_said("the evaluating thread does not answer; another attempt follows"), 2);
+    assert_eq!(late.outside.has_said("does not answer; this member receives messages since"), 1);
+    assert!(!active.is_busy(), "every transfer was ended");
+}
