@@ -7,7 +7,7 @@ use crate::edits;
 use std::sync::Arc;
 
 use edits::{PROPERTIES, TOPICS, message, plan, push};
-use rondel_event::{Origin, Timestamp, TopicId};
+use rondel_event::{Origin, Timestamp, TopicId, Verdict};
 use rondel_runtime::{Clock, ManualClock, Session, Stamp};
 use rondel_testkit::Random;
 
@@ -92,6 +92,27 @@ fn other_state_is_refused_and_changes_nothing() {
     assert!(own.join(&mut session, b"").is_err());
     session.flush();
     assert_eq!(session.events(), 1);
+}
+
+#[test]
+fn watched_property_has_its_state_of_the_other_process() {
+    let own = texts(&["@time(steps) property p = historically a.x < 2", "@time(steps) property q = a.x < 2"]);
+    let own = plan(&TOPICS[..2], &own, false, false, true);
+    let send = |session: &mut Session, t: u64, x: u64| {
+        push(session, &own, &("a", format!(r#"{{"t":{t},"k":1,"x":{x},"s":""}}"#)));
+        session.flush();
+    };
+    let (mut active, mut late) = (own.start().unwrap(), own.start().unwrap());
+    late.watch_properties(&[0]);
+    send(&mut active, 1, 3);
+    for session in [&mut active, &mut late] {
+        send(session, 2, 1);
+    }
+    let verdict = |session: &Session, property: u32| session.standing(property).map(|own| own.verdict);
+    assert_eq!(verdict(&late, 0), Some(Verdict::Satisfied));
+    let joined = own.join(&mut late, &active.snapshot("")).unwrap();
+    assert_eq!(verdict(&joined, 0), Some(Verdict::Violated));
+    assert_eq!(verdict(&joined, 1), None, "it was not watched before");
 }
 
 #[test]

@@ -163,6 +163,12 @@ impl Session {
         emitter.standings = Some(Box::new(Standings::new(properties, &emitter.statistics)));
     }
 
+    /// The properties that are watched, by their positions in the specification.
+    pub(in crate::session) fn watched_properties(&self) -> Option<Vec<u32>> {
+        let standings = self.shared.emitter.standings.as_ref()?;
+        Some(standings.watched.iter().map(|watched| watched.property).collect())
+    }
+
     /// The present state of a property after all messages that were [evaluated](Session::flush); `None` unless it is
     /// [watched](Session::watch_properties).
     pub fn standing(&self, property: u32) -> Option<Standing> {

@@ -9,7 +9,8 @@ use crate::session::{Edited, Session, SessionPlan};
 impl SessionPlan {
     /// Starts a session that takes the place of `before` and continues from a [snapshot](Session::snapshot) of a session of
     /// another process, which receives the same messages. `before` keeps its reports and notices, and must not be used
-    /// otherwise. The caller pushes the messages that the snapshot does not contain, and calls [`Session::follow_clock`].
+    /// otherwise. Properties that it [watches](Session::watch_properties) are watched on, in their states of the snapshot.
+    /// The caller pushes the messages that the snapshot does not contain, and calls [`Session::follow_clock`].
     ///
     /// # Errors
     /// [`StartError`] if the bytes are damaged or belong to another specification or other settings. `before` is then
@@ -40,6 +41,10 @@ impl Session {
         self.types.inherit(&before.types, &topics);
         self.sharing = before.sharing.take();
         self.watch = before.watch.take();
+        // Their numbers of violations begin again.
+        if let Some(watched) = before.watched_properties() {
+            self.watch_properties(&watched);
+        }
         self.attach(before.attachment().to_vec());
         self.shared.resumption.go_on();
         // Notices about types were emitted when the types were found.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rondel_runtime::{Clock, GateChange, Notice};
+use rondel_runtime::{Clock, GateChange, Notice, Session};
 
 use super::permission::Permission;
 use super::switch::State;
@@ -40,6 +40,13 @@ impl Gates {
         }
     }
 
+    /// Continues with a session that has the state of another member. Its gates may have been closed for reasons that this
+    /// state no longer shows: each one begins again, and opens once its properties have held for their time from now on.
+    pub fn join(&mut self, session: &Session) {
+        let Gates { gates, clock, .. } = self;
+        gates.iter_mut().for_each(|gate| gate.join(session, &**clock));
+    }
+
     /// Notes the first message of the run.
     pub fn note_first(&mut self) {
         self.permission.note_first();
@@ -58,6 +65,16 @@ impl Gates {
 }
 
 impl Gate {
+    fn join(&mut self, session: &Session, clock: &dyn Clock) {
+        self.switch.restart();
+        self.since = clock.now();
+        (self.cause, self.blind_on) = (None, None);
+        (self.owes, self.refusal) = (false, None);
+        for own in &mut self.unless {
+            own.violations = session.standing(own.property).map_or(0, |standing| standing.violations);
+        }
+    }
+
     fn take_over(&mut self, epoch: u64, permission: &mut Permission, clock: &dyn Clock) {
         // Messages that other members have passed on are not known, and its own ones are old.
         self.last.clear();

@@ -59,6 +59,11 @@ impl Switch {
         Switch { state: State::Waiting, return_after, clear_since: None, was_blind: false }
     }
 
+    /// Begins again, as a gate that was never open.
+    pub fn restart(&mut self) {
+        *self = Switch::new(self.return_after);
+    }
+
     /// Its state.
     pub fn state(&self) -> State {
         self.state

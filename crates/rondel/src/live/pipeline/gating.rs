@@ -51,6 +51,13 @@ impl State {
         }
     }
 
+    /// Lets gates continue with a session that has the state of another member.
+    pub(super) fn join_gates(&mut self) {
+        if let Some(gates) = &mut self.gates {
+            gates.join(&self.session);
+        }
+    }
+
     /// Lets gates publish nothing until they take over.
     pub(super) fn stop_gates(&mut self) {
         if let Some(gates) = &mut self.gates {

@@ -314,6 +314,7 @@ impl Pipeline {
         state.sinks.forget_withheld();
         let before = std::mem::replace(&mut state.session, session);
         state.sinks.continue_from(&state.session);
+        state.join_gates();
         let joined = state.evaluate_kept(keeping, identities);
         state.session.follow_clock(&before);
         self.flush(state);

@@ -211,8 +211,8 @@ impl State {
                 self.decide(topic, sample.payload, before);
             }
         }
-        // Gates have looked when they decided about the last message.
-        if is_gated && !samples.is_empty() {
+        // Gates have looked when they decided about the last message, unless the state that was taken contains it.
+        if is_gated && !is_at_seam && !samples.is_empty() {
             self.send()
         } else {
             self.emit()

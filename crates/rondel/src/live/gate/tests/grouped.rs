@@ -150,3 +150,24 @@ fn late_member_without_a_message_waits_for_one_lease_after_the_first() {
         assert_eq!(robot.speeds(), speeds);
     }
 }
+
+#[test]
+fn gate_begins_again_with_the_state_of_another_member() {
+    let mut robot = Robot::member(|gate| gate.return_after = 3_000_000_000);
+    robot.command(1, 12);
+    robot.command(2, 3);
+    robot.command(5, 3);
+    assert_eq!(robot.figures().state, State::Open);
+    robot.set(6);
+    robot.gates.join(&robot.session);
+    robot.gates.look(&robot.session);
+    let figures = robot.figures();
+    assert_eq!((figures.state, figures.cause), (State::Waiting, None), "no violation is new");
+    robot.command(8, 3);
+    assert_eq!(robot.figures().state, State::Waiting, "that of the other member may have closed at 6");
+    robot.command(9, 3);
+    assert_eq!(robot.figures().state, State::Open);
+    robot.take_over(10, 2);
+    robot.command(13, 4);
+    assert_eq!(robot.speeds(), [4]);
+}

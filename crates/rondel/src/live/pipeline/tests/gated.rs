@@ -9,6 +9,12 @@ use crate::live::standby::election::MemberId;
 use crate::live::standby::state::{GroupHandle, GroupState};
 use crate::sinks::withheld::Permit;
 
+fn plan(clock: &Arc<ManualClock>) -> SessionPlan {
+    let clock = Arc::clone(clock) as Arc<dyn Clock>;
+    let options = Options { inputs: vec![input()], clock, ..Options::default() };
+    SessionPlan::of(Specification::new(alive(TimeModel::Dense, 2000)).unwrap(), options)
+}
+
 /// A pipeline with a gate that is closed unless a message came within two seconds, and what it passes on.
 fn gated(clock: &Arc<ManualClock>) -> (Pipeline, mpsc::Receiver<String>) {
     gated_in(None, clock)
@@ -18,8 +24,7 @@ fn gated(clock: &Arc<ManualClock>) -> (Pipeline, mpsc::Receiver<String>) {
 fn gated_in(group: Option<GateGroup>, clock: &Arc<ManualClock>) -> (Pipeline, mpsc::Receiver<String>) {
     let injected = Arc::clone(clock) as Arc<dyn Clock>;
     let spec = alive(TimeModel::Dense, 2000);
-    let options = Options { inputs: vec![input()], clock: Arc::clone(&injected), ..Options::default() };
-    let plan = SessionPlan::of(Specification::new(spec.clone()).unwrap(), options);
+    let plan = plan(clock);
     let mut session = plan.start().unwrap();
     let (sender, passed) = mpsc::channel();
     let publisher: Arc<dyn Publisher> = Arc::new(Published(sender));
@@ -95,12 +100,16 @@ fn unread_message_does_not_pass() {
     assert_eq!(passed.try_iter().collect::<Vec<_>>(), ["stop"]);
 }
 
+fn group() -> (GateGroup, Arc<Permit>) {
+    let permit = Arc::new(Permit::simulated(0));
+    let handle = GroupHandle::new(GroupState::new("g".to_owned(), MemberId(1), 0));
+    (GateGroup { permit: Arc::clone(&permit), lease: 90, handle }, permit)
+}
+
 #[test]
 fn member_of_a_group_passes_messages_on_while_it_is_active() {
     let clock = Arc::new(ManualClock::default());
-    let (permit, lease) = (Arc::new(Permit::simulated(0)), 90);
-    let handle = GroupHandle::new(GroupState::new("g".to_owned(), MemberId(1), 0));
-    let group = GateGroup { permit: Arc::clone(&permit), lease, handle };
+    let (group, permit) = group();
     let (pipeline, passed) = gated_in(Some(group), &clock);
     let all = || passed.try_iter().collect::<Vec<_>>();
     beat(&pipeline, r#"{"t": 5}"#);
@@ -125,4 +134,31 @@ fn member_of_a_group_passes_messages_on_while_it_is_active() {
     assert!(all().is_empty() && permit.take_lapsed(), "the permission has ended");
     let counts = pipeline.gates()[0].counts;
     assert_eq!((counts.forwarded, counts.withheld), (1, 4));
+}
+
+#[test]
+fn gate_of_a_late_member_has_the_state_that_it_takes() {
+    let clock = Arc::new(ManualClock::default());
+    let set = |milliseconds: i64| clock.set(Timestamp::from_nanos(milliseconds * 1_000_000));
+    let (plan, limit) = (plan(&clock), Duration::from_secs(60));
+    let (group, permit) = group();
+    let ((active, _), (late, passed)) = (gated(&clock), gated_in(Some(group), &clock));
+    set(10);
+    beat(&active, r#"{"t": 5}"#);
+    beat(&late, r#"{"t": 5}"#);
+    assert!(late.begin_keeping(&plan, limit) && active.note_identities(&plan, limit));
+    assert!(late.copy_messages(limit));
+    set(2_011);
+    active.state().poll();
+    let state = active.state_for_member().unwrap();
+    let closed = Some(("alive".to_owned(), rondel_event::Verdict::Violated));
+    assert_eq!((&active.gates()[0].cause, &late.gates()[0].cause), (&closed, &None));
+    assert!(late.join_state(&plan, &state.identities, &state.snapshot).is_ok());
+    assert_eq!(late.gates()[0].cause, closed);
+    permit.extend(1_000);
+    assert!(late.begin_publishing(2, limit).is_some());
+    assert_eq!(passed.try_recv(), Ok("stop".into()));
+    permit.set_now(90);
+    beat(&late, r#"{"t": 8}"#);
+    assert_eq!(passed.try_recv(), Ok(r#"{"t": 8}"#.into()));
 }
