@@ -60,20 +60,20 @@ impl Pipeline {
 
     /// Marks messages of these subscriptions between two times of day as not received, since this member began later than
     /// the active one: verdicts that depend on them are inconclusive. Verdicts withheld so far are forgotten.
-    /// Nothing happens once the state of another member [was joined](Pipeline::join_state).
-    pub fn began_late(&self, slots: &[TopicId], from: Timestamp, until: Timestamp) {
-        let state = &mut *self.state();
-        if state.has_joined {
-            return;
-        }
+    /// Nothing happens once the state of another member [was joined](Pipeline::join_state). Returns false if the evaluating
+    /// thread holds the lock for longer than `limit`.
+    pub fn began_late(&self, slots: &[TopicId], from: Timestamp, until: Timestamp, limit: Duration) -> bool {
+        let Some(mut state) = self.state_within(limit) else { return false };
+        let state = &mut *state;
         let topics: Vec<TopicId> = slots.iter().filter_map(|slot| state.slots.topic(*slot)).collect();
-        if topics.is_empty() {
-            return;
+        if state.has_joined || topics.is_empty() {
+            return true;
         }
         self.flush(state);
         state.sinks.forget_withheld();
         state.session.not_received(&topics, (from, Some(until)), "before the start of this standby");
         state.emit();
+        true
     }
 }
 

@@ -296,9 +296,6 @@ impl<S: Surroundings> Worker<S> {
         self.standbys.clear();
         self.shared.handle.change(|state| state.take_overs += 1);
         self.end_taking();
-        if let Some(first) = self.late {
-            self.mark_late(first);
-        }
         // The sign is also the permission to publish.
         self.sign();
         let why = match why {
@@ -315,6 +312,10 @@ impl<S: Surroundings> Worker<S> {
     fn publish_withheld(&mut self) {
         let limit = self.patience();
         if let Some(epoch) = self.begins {
+            if !self.mark_late() {
+                // Earlier messages may still count as absent.
+                return;
+            }
             let Some(count) = self.outside.begin_publishing(epoch, limit) else { return };
             // Of the time before.
             self.shared.permit.take_lapsed();
@@ -398,13 +399,11 @@ impl<S: Surroundings> Worker<S> {
         let Some(first) = self.outside.first_received(limit) else { return true };
         match first {
             Ok(first) => {
-                self.about.first = first.map(Timestamp::as_nanos);
+                let first = first.map(Timestamp::as_nanos);
+                self.about.first = first.into_iter().chain(self.transfers.first()).min();
                 self.stuck = None;
-                if self.about.first.is_some()
-                    && !self.transfers.is_taking()
-                    && let Some(first) = self.late.take()
-                {
-                    self.mark_late(first);
+                if first.is_some() && !self.transfers.is_taking() && self.mark_late() {
+                    self.late = None;
                 }
                 true
             }
@@ -507,5 +506,5 @@ impl<S: Surroundings> Worker<S> {
 
 /// A time in milliseconds, for messages.
 fn in_ms(nanos: Nanos) -> String {
-    format!("{} ms", (nanos + 500_000) / 1_000_000)
+    format!("{} ms", nanos.saturating_add(500_000) / 1_000_000)
 }

@@ -143,7 +143,9 @@ impl Surroundings for Simulated {
         Some(Ok(None))
     }
 
-    fn began_late(&mut self, _: Timestamp, _: Timestamp) {}
+    fn began_late(&mut self, _: Timestamp, _: Timestamp, _: Duration) -> bool {
+        true
+    }
 
     fn request(&mut self, _: Route, _: &Request) {}
 

@@ -56,8 +56,9 @@ pub(super) trait Surroundings {
     /// Time of day of the first message, or that the evaluating thread does not answer; `None` once the run has ended.
     fn first_received(&mut self, limit: Duration) -> Option<Result<Option<Timestamp>, Unresponsive>>;
 
-    /// Marks messages between two times of day as not received, since this member began later than the active one.
-    fn began_late(&mut self, from: Timestamp, until: Timestamp);
+    /// Marks messages between two times of day as not received, since this member began later than the active one. Returns
+    /// false if the evaluating thread does not answer.
+    fn began_late(&mut self, from: Timestamp, until: Timestamp, limit: Duration) -> bool;
 
     /// Sends a request for the state of another member. It is repeated if it is lost.
     fn request(&mut self, route: Route, request: &Request);
@@ -197,10 +198,8 @@ impl Surroundings for Connected {
         Some(self.pipeline.upgrade()?.first_received(limit))
     }
 
-    fn began_late(&mut self, from: Timestamp, until: Timestamp) {
-        if let Some(pipeline) = self.pipeline.upgrade() {
-            pipeline.began_late(&self.slots, from, until);
-        }
+    fn began_late(&mut self, from: Timestamp, until: Timestamp, limit: Duration) -> bool {
+        self.is_done(|pipeline| pipeline.began_late(&self.slots, from, until, limit))
     }
 
     fn request(&mut self, route: Route, request: &Request) {

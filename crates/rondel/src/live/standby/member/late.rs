@@ -29,6 +29,10 @@ pub(super) struct Transfers {
     taking: Option<Taking>,
     /// The transfer whose state is being joined, and the step of that state.
     joining: Option<(Route, u64)>,
+    /// Time of day of the first message in the state on its way.
+    coming: Option<i64>,
+    /// The same in the state that this member has taken.
+    first: Option<i64>,
     /// Number of attempts so far.
     attempts: u32,
     /// Number of transfers to this member so far.
@@ -49,6 +53,11 @@ impl Transfers {
     /// Whether a part waits to be sent.
     pub(super) fn has_parts(&self) -> bool {
         self.giving.has_parts()
+    }
+
+    /// Time of day of the first message in the state that this member has taken.
+    pub(super) fn first(&self) -> Option<i64> {
+        self.first
     }
 }
 
@@ -77,7 +86,7 @@ impl<S: Surroundings> Worker<S> {
         // Other members have other ids, so that no two transfers have one number.
         let number = self.id.0.wrapping_add(self.transfers.number);
         let taking = Taking::new(self.now(), number, self.id, id);
-        self.transfers.taking = Some(taking);
+        (self.transfers.taking, self.transfers.coming) = (Some(taking), active.first);
         let limit = self.patience();
         if self.outside.begin_keeping(limit) {
             self.outside.say(&format!("takes the state of member {id}, which received earlier messages"));
@@ -86,10 +95,13 @@ impl<S: Surroundings> Worker<S> {
         }
     }
 
-    /// Marks the messages before the start of a late member as not received.
-    pub(super) fn mark_late(&mut self, first: i64) {
+    /// Marks the messages before the start of a late member as not received. Returns false if the evaluating thread does not
+    /// answer.
+    pub(super) fn mark_late(&mut self) -> bool {
+        let Some(first) = self.late else { return true };
         let (from, until) = (Timestamp::from_nanos(first), Timestamp::from_nanos(self.about.since));
-        self.outside.began_late(from, until);
+        let limit = self.patience();
+        self.outside.began_late(from, until, limit)
     }
 
     /// Handles a request for the state of this member.
@@ -192,6 +204,7 @@ impl<S: Surroundings> Worker<S> {
             Err(why) => return self.retry(from, &why, true),
         };
         (self.late, self.is_late) = (None, false);
+        self.transfers.first = self.transfers.coming;
         let taken = Taken { from, step, kept, dropped, uncertain };
         self.outside.say(&taken.sentence());
         if !taken.uncertain.is_empty() {

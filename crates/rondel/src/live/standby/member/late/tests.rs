@@ -62,6 +62,7 @@ impl Surroundings for Recorded {
     fn flush(&mut self) {}
 
     fn begin_publishing(&mut self, _: u64, _: Duration) -> Option<usize> {
+        self.note("publish");
         Some(0)
     }
 
@@ -75,9 +76,9 @@ impl Surroundings for Recorded {
         Some(Ok(Some(Timestamp::from_nanos(20))))
     }
 
-    fn began_late(&mut self, from: Timestamp, until: Timestamp) {
+    fn began_late(&mut self, from: Timestamp, until: Timestamp, _: Duration) -> bool {
         assert_eq!((from.as_nanos(), until.as_nanos()), (5, 10));
-        self.note("late");
+        self.note("late")
     }
 
     fn request(&mut self, route: Route, request: &Request) {
@@ -212,6 +213,18 @@ fn late_member_takes_the_state() {
     assert!(late.outside.has_said(said) == 1 && state.sentence().contains(said));
     run(&mut late, &mut active, TAKEN);
     assert!(!late.outside.done.contains(&"late"), "nothing is missing");
+    assert_eq!(
+        late.about.first, OF_ACTIVE.first,
+        "a further member that is late takes the state of this one"
+    );
+}
+
+/// Lets a late member take over from the active one.
+fn promote(late: &mut Worker<Recorded>) {
+    let now = late.now();
+    let handed_over = Sign { successor: Some(OWN), number: now as u64 + 2, ..sign(now) };
+    receive(late, handed_over, OF_ACTIVE);
+    assert_eq!(late.election.role(), Role::Active);
 }
 
 #[test]
@@ -219,14 +232,23 @@ fn member_that_is_promoted_before_it_has_the_state_goes_on_without() {
     let (mut late, mut active) = (member(false, None), Giving::default());
     run(&mut late, &mut active, 700_000_000);
     assert_eq!(late.outside.done, ["keep", "copy"]);
-    let now = late.now();
-    let handed_over = Sign { successor: Some(OWN), number: now as u64 + 2, ..sign(now) };
-    receive(&mut late, handed_over, OF_ACTIVE);
-    assert_eq!(late.election.role(), Role::Active);
+    promote(&mut late);
     assert_eq!(late.outside.done[..4], ["keep", "copy", "end keeping", "late"]);
     assert_eq!(late.outside.requests.last().map(|(_, request)| request), Some(&Request::End));
     assert_eq!(late.outside.has_said("this member takes over before it has the state"), 1);
     assert!(late.shared.handle.state().is_late);
+}
+
+#[test]
+fn nothing_is_published_before_earlier_messages_are_marked() {
+    let (mut late, mut active) = (member(false, None), Giving::default());
+    run(&mut late, &mut active, 700_000_000);
+    late.outside.is_busy = true;
+    promote(&mut late);
+    assert!(late.outside.done.contains(&"late") && !late.outside.done.contains(&"publish"));
+    late.outside.is_busy = false;
+    assert!(late.step(std::iter::empty()).is_continue());
+    assert!(late.outside.done.ends_with(&["late", "publish"]), "{:?}", late.outside.done);
 }
 
 #[test]
