@@ -6,6 +6,9 @@ use serde_json::{Value, json};
 use super::election::{MemberId, Nanos, Role, Sign};
 use super::transfer::{Answer, Head, PART, Request, Route, WINDOW};
 
+/// Length of a reason in characters, of which the rest is left out.
+const LONGEST_REASON: usize = 500;
+
 /// Facts about a member that the election does not need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct About {
@@ -107,6 +110,7 @@ pub fn write_answer(group: &str, route: Route, answer: &Answer) -> Vec<u8> {
             json!({ "answer": "state", "bytes": bytes, "sum": sum, "step": step })
         }
         Answer::Part(part, content) => json!({ "answer": "part", "part": part, "content": hex(content) }),
+        Answer::Ended => json!({ "answer": "ended" }),
         Answer::Refused(why, later) => json!({ "answer": "refused", "why": why, "later": later }),
     };
     write_transfer(group, route, content)
@@ -155,7 +159,11 @@ fn read_transfer(transfer: &str, value: &Value) -> Option<Message> {
             step: number("step")?,
         }),
         "part" => Answer::Part(part(value.get("part")?)?, from_hex(text("content")?)?),
-        "refused" => Answer::Refused(text("why")?.to_owned(), value.get("later")?.as_bool()?),
+        "refused" => {
+            let why = text("why")?.chars().take(LONGEST_REASON).collect();
+            Answer::Refused(why, value.get("later")?.as_bool()?)
+        }
+        "ended" => Answer::Ended,
         _ => return None,
     };
     Some(Message::Answer(route, answer))
@@ -254,10 +262,13 @@ mod tests {
         let head = Head { bytes: 1 << 40, sum: u32::MAX, step: 12 };
         let refused = Answer::Refused("it is not \"active\"".to_owned(), false);
         let part = Answer::Part(3, vec![0, 0x3f, 0xff]);
-        for answer in [Answer::Recording, Answer::State(head), part, refused] {
+        for answer in [Answer::Recording, Answer::State(head), part, refused, Answer::Ended] {
             let written = write_answer("a", route, &answer);
             assert_eq!(read("a", &written), Some(Message::Answer(route, answer)));
         }
+        let verbose = write_answer("a", route, &Answer::Refused("é".repeat(LONGEST_REASON + 1), true));
+        let shortened = Answer::Refused("é".repeat(LONGEST_REASON), true);
+        assert_eq!(read("a", &verbose), Some(Message::Answer(route, shortened)));
         let longest = write_answer("a", route, &Answer::Part(0, vec![1; PART]));
         assert!(read("a", &longest).is_some());
         let longer = write_answer("a", route, &Answer::Part(0, vec![1; PART + 1]));

@@ -44,6 +44,8 @@ struct Current {
 #[derive(Debug, Default)]
 pub struct Giving {
     current: Option<Current>,
+    /// The transfer for which a snapshot is being taken. It may have ended.
+    saving: Option<u64>,
 }
 
 impl Giving {
@@ -58,18 +60,15 @@ impl Giving {
             if !is_active {
                 return refuse("it is not active", false);
             }
-            if !is_free {
-                return refuse("it sends its state to another member", true);
+            // One snapshot at a time: each stops the evaluation.
+            if !is_free || self.saving.is_some() {
+                return refuse("another transfer of its state has not ended", true);
             }
             self.current = Some(Current { route: back, stage: Stage::Recording, requested: now });
             return vec![Act::Record, Act::Send(back, Answer::Recording)];
         }
         let Some(current) = self.current.as_mut().filter(|_| is_current) else {
-            return if request == Request::End {
-                Vec::new()
-            } else {
-                refuse("it has ended the transfer", false)
-            };
+            return if request == Request::End { Vec::new() } else { vec![Act::Send(back, Answer::Ended)] };
         };
         if request == Request::End {
             self.current = None;
@@ -80,6 +79,7 @@ impl Giving {
             (_, Stage::Failed(why)) => refuse(why, false),
             (Request::State, Stage::Recording) => {
                 current.stage = Stage::Saving;
+                self.saving = Some(back.transfer);
                 vec![Act::Save(back), Act::Send(back, Answer::Recording)]
             }
             (Request::Parts(_), Stage::Recording | Stage::Saving)
@@ -97,6 +97,9 @@ impl Giving {
 
     /// Takes the state, or the reason why there is none.
     pub fn saved(&mut self, transfer: u64, saved: Result<(Vec<u8>, u64), String>) -> Vec<Act> {
+        if self.saving == Some(transfer) {
+            self.saving = None;
+        }
         let Some(current) = self
             .current
             .as_mut()

@@ -74,6 +74,8 @@ pub enum Answer {
     Part(u32, Vec<u8>),
     /// There is no state, for a reason; `later` if another transfer has to end first.
     Refused(String, bool),
+    /// There is no such transfer any more.
+    Ended,
 }
 
 /// A description of a state.

@@ -298,12 +298,34 @@ fn refusal_of_a_busy_member_is_not_final() {
 }
 
 #[test]
+fn one_snapshot_is_taken_at_a_time() {
+    let mut giving = Giving::default();
+    let route = |transfer: u64| Route { transfer, from: MemberId(1), to: ACTIVE };
+    let is_refused = |acts: &[Act]| matches!(acts, [Act::Send(_, Answer::Refused(_, true))]);
+    giving.receive(0, route(1), Request::Record, true);
+    assert_eq!(giving.receive(0, route(1), Request::State, true)[0], Act::Save(route(1).back()));
+    giving.receive(0, route(1), Request::End, true);
+    assert!(is_refused(&giving.receive(0, route(2), Request::Record, true)));
+    assert!(giving.saved(1, Ok((vec![1], 1))).is_empty(), "no member waits for it");
+    assert_eq!(giving.receive(0, route(2), Request::Record, true)[0], Act::Record);
+}
+
+#[test]
+fn transfer_that_the_active_member_has_ended_may_succeed_again() {
+    let (mut taking, back) = taking();
+    let now = request_state(&mut taking, back);
+    let end = taking.receive(now, back, Answer::Ended);
+    assert!(matches!(end, Some(Step::Fail(_, true))), "{end:?}");
+}
+
+#[test]
 fn active_member_refuses_what_it_cannot_give() {
     let mut giving = Giving::default();
     let route = Route { transfer: 1, from: MemberId(1), to: ACTIVE };
     let is_refused = |acts: &[Act]| matches!(acts, [Act::Send(_, Answer::Refused(_, false))]);
     assert!(is_refused(&giving.receive(0, route, Request::Record, false)), "it is not active");
-    assert!(is_refused(&giving.receive(0, route, Request::State, true)), "nothing was recorded");
+    let ended = [Act::Send(route.back(), Answer::Ended)];
+    assert_eq!(giving.receive(0, route, Request::State, true), ended, "nothing was recorded");
     assert!(giving.receive(0, route, Request::End, true).is_empty());
     for saved in [Ok((vec![0; LARGEST + 1], 1)), Err("no".to_owned())] {
         giving.receive(0, route, Request::Record, true);

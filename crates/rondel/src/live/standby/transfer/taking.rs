@@ -121,6 +121,7 @@ impl Taking {
                 None
             }
             Answer::Refused(why, false) => Some(self.fail(why, false)),
+            Answer::Ended => Some(self.fail("it has ended the transfer".to_owned(), true)),
             Answer::Recording if matches!(self.stage, Stage::Record) => {
                 self.stage = Stage::Noted { until: now + PAUSE };
                 self.waits_for = None;
