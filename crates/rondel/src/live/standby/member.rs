@@ -1,6 +1,7 @@
 //! The thread of a member: sends and receives signs of life, and lets the pipeline publish or withhold.
 
 mod late;
+mod publishing;
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -9,19 +10,15 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
 use rondel_event::Timestamp;
-use rondel_runtime::text::counted;
 
-use super::election::{Change, Claim, Election, Fence, MemberId, Nanos, Refusal, Role, Sign};
+use super::election::{Change, Election, Fence, MemberId, Nanos, Role, Sign};
 use super::message::{About, Message};
 use super::state::GroupHandle;
 use super::surroundings::Surroundings;
 use crate::live::pipeline::Unresponsive;
-use crate::output::time_text::TimeText;
 use crate::sinks::withheld::Permit;
 use late::Transfers;
 
-/// Number of withheld verdicts that are published between two looks at the clock.
-const PORTION: usize = 256;
 /// Longest wait for the evaluating thread, between two signs.
 const LOOK: Duration = Duration::from_millis(20);
 /// The least time after which an evaluating thread that does not move makes its member silent.
@@ -285,91 +282,6 @@ impl<S: Surroundings> Worker<S> {
         }
         self.next_sign = Nanos::MIN;
         self.show();
-    }
-
-    /// Becomes the active member.
-    fn take_over(&mut self, why: Claim) {
-        let epoch = self.election.epoch();
-        (self.begins, self.is_releasing) = (Some(epoch), false);
-        self.claimed = self.now();
-        (self.reached, self.alone) = (self.election.position(), Some(self.claimed));
-        self.standbys.clear();
-        self.shared.handle.change(|state| state.take_overs += 1);
-        self.end_taking();
-        // The sign is also the permission to publish.
-        self.sign();
-        let why = match why {
-            Claim::Vacant => "no other member is".to_owned(),
-            Claim::Silent(id) => format!("no sign of life of member {id} for {}", in_ms(self.lease)),
-            Claim::Ended(id) => format!("member {id} has ended"),
-            Claim::HandedOver(id) => format!("member {id} has handed over"),
-        };
-        self.outside.say(&format!("active in epoch {epoch}: {why}"));
-        self.publish_withheld();
-    }
-
-    /// Publishes a portion of the withheld verdicts.
-    fn publish_withheld(&mut self) {
-        let limit = self.patience();
-        if let Some(epoch) = self.begins {
-            if !self.mark_late() {
-                // Earlier messages may still count as absent.
-                return;
-            }
-            let Some(count) = self.outside.begin_publishing(epoch, limit) else { return };
-            // Of the time before.
-            self.shared.permit.take_lapsed();
-            (self.begins, self.is_releasing) = (None, true);
-            if count > 0 {
-                let verdicts = counted(count as u64, "withheld verdict", "withheld verdicts");
-                let from = self.election.position().map_or_else(String::new, |position| {
-                    format!(", from time {} on", TimeText::default().text(Timestamp::from_nanos(position)))
-                });
-                self.outside.say(&format!("publishes {verdicts}{from}"));
-            }
-            let dropped = self.shared.permit.dropped();
-            if dropped > 0 {
-                let verdicts = counted(dropped, "withheld verdict was", "withheld verdicts were");
-                self.outside.warn(&format!("{verdicts} dropped so far, since there were too many"));
-            }
-        }
-        if self.is_releasing
-            && let Some(has_more) = self.outside.publish_withheld(PORTION, limit)
-        {
-            self.is_releasing = has_more;
-        }
-    }
-
-    /// Lets the pipeline withhold its verdicts from now on.
-    fn stop(&mut self) {
-        (self.begins, self.is_releasing, self.alone) = (None, false, None);
-        let limit = self.patience();
-        self.outside.stop_publishing(limit);
-    }
-
-    /// Hands over, if this member is the active one in this epoch.
-    fn hand_over(&mut self, to: Option<MemberId>, epoch: u64) {
-        match self.election.hand_over(self.now(), to, epoch) {
-            Ok(to) => {
-                // Still with the permit, so that everything received so far is published.
-                self.stop();
-                self.shared.permit.revoke();
-                self.shared.permit.set_published(None);
-                self.send(self.shared.permit.position(), false, Some(to));
-                self.outside.say(&format!("handed over to member {to}; verdicts are withheld"));
-                self.show();
-            }
-            Err(Refusal::NotActive) => {}
-            Err(Refusal::Outdated) => {
-                self.outside.say(&format!(
-                    "ignores a request to hand over in epoch {epoch}: a member has taken over since"
-                ));
-            }
-            Err(Refusal::NoStandby) => self.outside.warn("cannot hand over: there is no standby"),
-            Err(Refusal::Unknown(id)) => {
-                self.outside.warn(&format!("cannot hand over: member {id} is no standby"))
-            }
-        }
     }
 
     /// Sends a sign of life, which permits an active member to publish for almost a lease.

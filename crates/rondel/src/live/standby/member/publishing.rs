@@ -1,0 +1,99 @@
+//! Publishing of a member: take-overs, withheld verdicts, handovers.
+
+use rondel_event::Timestamp;
+use rondel_runtime::text::counted;
+
+use super::{Worker, in_ms};
+use crate::live::standby::election::{Claim, MemberId, Refusal};
+use crate::live::standby::surroundings::Surroundings;
+use crate::output::time_text::TimeText;
+
+/// Number of withheld verdicts that are published between two looks at the clock.
+const PORTION: usize = 256;
+
+impl<S: Surroundings> Worker<S> {
+    /// Becomes the active member.
+    pub(super) fn take_over(&mut self, why: Claim) {
+        let epoch = self.election.epoch();
+        (self.begins, self.is_releasing) = (Some(epoch), false);
+        self.claimed = self.now();
+        (self.reached, self.alone) = (self.election.position(), Some(self.claimed));
+        self.standbys.clear();
+        self.shared.handle.change(|state| state.take_overs += 1);
+        self.end_taking();
+        // The sign is also the permission to publish.
+        self.sign();
+        let why = match why {
+            Claim::Vacant => "no other member is".to_owned(),
+            Claim::Silent(id) => format!("no sign of life of member {id} for {}", in_ms(self.lease)),
+            Claim::Ended(id) => format!("member {id} has ended"),
+            Claim::HandedOver(id) => format!("member {id} has handed over"),
+        };
+        self.outside.say(&format!("active in epoch {epoch}: {why}"));
+        self.publish_withheld();
+    }
+
+    /// Publishes a portion of the withheld verdicts.
+    pub(super) fn publish_withheld(&mut self) {
+        let limit = self.patience();
+        if let Some(epoch) = self.begins {
+            if !self.mark_late() {
+                // Earlier messages may still count as absent.
+                return;
+            }
+            let Some(count) = self.outside.begin_publishing(epoch, limit) else { return };
+            // Of the time before.
+            self.shared.permit.take_lapsed();
+            (self.begins, self.is_releasing) = (None, true);
+            if count > 0 {
+                let verdicts = counted(count as u64, "withheld verdict", "withheld verdicts");
+                let from = self.election.position().map_or_else(String::new, |position| {
+                    format!(", from time {} on", TimeText::default().text(Timestamp::from_nanos(position)))
+                });
+                self.outside.say(&format!("publishes {verdicts}{from}"));
+            }
+            let dropped = self.shared.permit.dropped();
+            if dropped > 0 {
+                let verdicts = counted(dropped, "withheld verdict was", "withheld verdicts were");
+                self.outside.warn(&format!("{verdicts} dropped so far, since there were too many"));
+            }
+        }
+        if self.is_releasing
+            && let Some(has_more) = self.outside.publish_withheld(PORTION, limit)
+        {
+            self.is_releasing = has_more;
+        }
+    }
+
+    /// Lets the pipeline withhold its verdicts from now on.
+    pub(super) fn stop(&mut self) {
+        (self.begins, self.is_releasing, self.alone) = (None, false, None);
+        let limit = self.patience();
+        self.outside.stop_publishing(limit);
+    }
+
+    /// Hands over, if this member is the active one in this epoch.
+    pub(super) fn hand_over(&mut self, to: Option<MemberId>, epoch: u64) {
+        match self.election.hand_over(self.now(), to, epoch) {
+            Ok(to) => {
+                // Still with the permit, so that everything received so far is published.
+                self.stop();
+                self.shared.permit.revoke();
+                self.shared.permit.set_published(None);
+                self.send(self.shared.permit.position(), false, Some(to));
+                self.outside.say(&format!("handed over to member {to}; verdicts are withheld"));
+                self.show();
+            }
+            Err(Refusal::NotActive) => {}
+            Err(Refusal::Outdated) => {
+                self.outside.say(&format!(
+                    "ignores a request to hand over in epoch {epoch}: a member has taken over since"
+                ));
+            }
+            Err(Refusal::NoStandby) => self.outside.warn("cannot hand over: there is no standby"),
+            Err(Refusal::Unknown(id)) => {
+                self.outside.warn(&format!("cannot hand over: member {id} is no standby"))
+            }
+        }
+    }
+}
