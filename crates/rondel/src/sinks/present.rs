@@ -84,6 +84,11 @@ impl Present {
         state.note(json);
     }
 
+    /// Forgets all verdicts.
+    pub fn forget(&self) {
+        *self.state() = State::default();
+    }
+
     /// Keeps the verdicts of properties that stay. `kept` has for each property its position before, if it stays.
     pub fn rearrange(&self, kept: &[Option<u32>]) {
         let state = &mut *self.state();
@@ -172,5 +177,9 @@ mod tests {
         let out = String::from_utf8_lossy(&out);
         assert!(out.starts_with("\"verdicts\":[0,1,2,\"new\",4,"), "{}", &out[..60]);
         assert!(out.ends_with(",9999],\"left_out\":7"), "{}", &out[out.len() - 60..]);
+        present.forget();
+        let mut out = Vec::new();
+        present.write(&mut out);
+        assert_eq!(String::from_utf8_lossy(&out), "\"verdicts\":[],\"left_out\":0");
     }
 }

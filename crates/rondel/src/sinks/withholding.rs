@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::sync::Arc;
 
 use rondel_net::adapter::now;
-use rondel_runtime::{KeptReport, Report, Session};
+use rondel_runtime::{KeptReport, PropertyInfo, Report, Session};
 
 use super::withheld::{Permit, Withheld, WithheldReport};
 use super::{Sink, Sinks, number};
@@ -58,8 +58,16 @@ impl Sinks {
         self.withheld.as_ref().is_some_and(|withheld| withheld.stands_by())
     }
 
-    /// Continues after the state of another member, whose destinations beside networks have its lost messages.
-    pub fn continue_from(&mut self, session: &Session) {
+    /// Continues after the state of another member, whose destinations beside networks have its lost messages. Verdicts so
+    /// far are forgotten, also present ones: they are those of another state.
+    pub fn continue_from(&mut self, session: &Session, properties: &[PropertyInfo]) {
+        self.forget_withheld();
+        self.publishers
+            .iter()
+            .filter_map(|entry| entry.present.as_ref())
+            .for_each(|present| present.forget());
+        self.diagnostics.clear();
+        self.diagnose(properties);
         if let Some(driven) = &mut self.driven {
             driven.continue_from(&session.summary());
         }

@@ -311,9 +311,8 @@ impl Pipeline {
         let session = plan.join(&mut state.session, snapshot).map_err(|error| error.to_string())?;
         // Events, also before the first message.
         state.emit();
-        state.sinks.forget_withheld();
         let before = std::mem::replace(&mut state.session, session);
-        state.sinks.continue_from(&state.session);
+        state.sinks.continue_from(&state.session, plan.properties());
         state.join_gates();
         let joined = state.evaluate_kept(keeping, identities);
         state.session.follow_clock(&before);
