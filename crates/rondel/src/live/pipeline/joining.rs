@@ -304,6 +304,8 @@ impl Pipeline {
             return Err(problem.to_owned());
         }
         self.place.saving();
+        // A pause that no message has shown yet.
+        state.session.alive();
         self.flush(state);
         if state.session.summary().pauses.len() != keeping.pauses {
             return Err("this process stood still meanwhile".to_owned());

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use rondel_event::Timestamp;
 
+use super::QUEUE;
 use super::election::{Change, Election, Fence, MemberId, Nanos, Role, Sign};
 use super::message::{About, Message};
 use super::state::GroupHandle;
@@ -144,7 +145,8 @@ impl<S: Surroundings> Worker<S> {
             if self.now().saturating_sub(due) >= STILL {
                 self.about.stood_still = Some(rondel_net::adapter::now().as_nanos());
             }
-            let further = std::iter::from_fn(|| incoming.try_recv().ok());
+            // Not without end, as a sign may be due.
+            let further = std::iter::from_fn(|| incoming.try_recv().ok()).take(QUEUE);
             if self.step(first.into_iter().chain(further)).is_break() {
                 return self.finish();
             }
