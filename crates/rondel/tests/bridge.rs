@@ -5,9 +5,7 @@
 use crate::support;
 
 use rondel_testkit::Process;
-use support::network::{
-    arguments, dds, dds_domain, free_endpoint, independent, python, zenoh, zenoh_listening,
-};
+use support::network::{arguments, dds, dds_domain, free_endpoint, independent, python, zenoh};
 use support::{Folder, rondel_with_input, start_rondel};
 
 /// Publishes these lines on a topic and waits until they are on their way.
@@ -32,7 +30,7 @@ fn there_and_back() {
     let deployment = "formula: v < 3\nverdicts: { emit: every, to: zenoh+cdr_string:t/verdict }\n\
                       topics:\n  trace: { source: zenoh:t/state, encoding: cdr_string }\n";
     // The run is the router: the tap ends with the second verdict, maybe before the publisher has its receipts.
-    let mut run = run(&folder, &endpoint, deployment);
+    let run = run(&folder, &endpoint, deployment);
     let own = ["tap", "zenoh+cdr_string:t/verdict", "--count", "2"];
     let mut tap = start_rondel(arguments(&own, &zenoh("client", &endpoint)));
     tap.wait_stderr("ready");
