@@ -225,6 +225,9 @@ impl Pipeline {
     pub fn state_for_member(&self) -> Result<MemberState, String> {
         let mut state = self.state();
         let Some(noting) = state.noting.take() else { return Err("no messages were noted".to_owned()) };
+        if state.ended || self.is_ending() {
+            return Err("its run is ending".to_owned());
+        }
         if state.session.failure().is_some() {
             return Err("a worker has panicked".to_owned());
         }

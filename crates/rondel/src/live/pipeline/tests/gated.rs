@@ -142,7 +142,7 @@ fn gate_of_a_late_member_has_the_state_that_it_takes() {
     let set = |milliseconds: i64| clock.set(Timestamp::from_nanos(milliseconds * 1_000_000));
     let (plan, limit) = (plan(&clock), Duration::from_secs(60));
     let (group, permit) = group();
-    let ((active, _), (late, passed)) = (gated(&clock), gated_in(Some(group), &clock));
+    let ((active, _of_active), (late, passed)) = (gated(&clock), gated_in(Some(group), &clock));
     set(10);
     beat(&active, r#"{"t": 5}"#);
     beat(&late, r#"{"t": 5}"#);

@@ -209,4 +209,7 @@ fn state_is_given_once_after_messages_were_noted() {
     assert!(both[1].pipeline.note_identities(&both[1].plan, LIMIT));
     assert!(both[1].pipeline.end_noting(LIMIT));
     assert!(both[1].pipeline.state_for_member().is_err());
+    assert!(both[1].pipeline.note_identities(&both[1].plan, LIMIT));
+    assert!(both[1].pipeline.end(None, LIMIT).is_some());
+    assert_eq!(both[1].pipeline.state_for_member().err(), Some("its run is ending".to_owned()));
 }
