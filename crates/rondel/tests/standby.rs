@@ -410,17 +410,12 @@ fn late_standby_takes_the_state_on_zenoh() {
 #[test]
 fn late_standby_takes_the_state_on_mqtt() {
     let Some(broker) = Broker::start("late_standby_takes_the_state_on_mqtt") else { return };
-    let at = format!("127.0.0.1:{}", broker.port);
-    let section = format!("mqtt: {{ broker: \"{at}\" }}\n");
-    let options = vec!["--mqtt-broker".to_owned(), at];
-    late_standby_takes_the_state(&Net { prefix: "mqtt", section, options });
+    late_standby_takes_the_state(&Net::mqtt(&broker));
 }
 
 #[test]
 fn late_standby_takes_the_state_on_dds() {
-    let domain = dds_domain();
-    let section = format!("dds: {{ domain: {domain}, interface: lo }}\n");
-    late_standby_takes_the_state(&Net { prefix: "dds", section, options: dds(&domain) });
+    late_standby_takes_the_state(&Net::dds());
 }
 
 #[test]

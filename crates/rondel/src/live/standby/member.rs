@@ -145,7 +145,7 @@ impl<S: Surroundings> Worker<S> {
             if self.now().saturating_sub(due) >= STILL {
                 self.about.stood_still = Some(rondel_net::adapter::now().as_nanos());
             }
-            // Not without end, as a sign may be due.
+            // Limited, as a sign may be due.
             let further = std::iter::from_fn(|| incoming.try_recv().ok()).take(QUEUE);
             if self.step(first.into_iter().chain(further)).is_break() {
                 return self.finish();

@@ -38,7 +38,7 @@ impl<S: Surroundings> Worker<S> {
         let limit = self.patience();
         if let Some(epoch) = self.begins {
             if !self.mark_late() {
-                // Earlier messages may still count as absent.
+                // Without the mark, verdicts would take earlier messages for absent.
                 return;
             }
             let Some(count) = self.outside.begin_publishing(epoch, limit) else { return };
