@@ -5,14 +5,18 @@ use super::*;
 /// The number in substitutes.
 const STOP: i64 = -1;
 
-/// Two members with a gate from `s` to `out`, which is open while numbers are below 1000.
-fn gated(net: &Net) -> Pair {
+/// The group with a gate from `s` to `out`, which the formula closes.
+fn group_with_gate(net: &Net) -> String {
     let prefix = net.prefix;
-    let group = format!(
+    format!(
         "{GROUP}\nheartbeat: 200 ms\n\
          gates:\n  - {{ from: trace, to: \"{prefix}:out\", unless: formula, substitute: {{ v: {STOP} }} }}"
-    );
-    pair_in(net, &group, FORMULA)
+    )
+}
+
+/// Two members with a gate that is open while numbers are below 1000.
+fn gated(net: &Net) -> Pair {
+    pair_in(net, &group_with_gate(net), FORMULA)
 }
 
 /// A gate, as its consumer sees it.
@@ -268,6 +272,36 @@ fn guard_opens_only_without_an_active_member() {
     gate.send_until_one_passes();
     guard.terminate();
     guard.finish().expect_status(0);
+}
+
+#[test]
+fn gate_of_a_late_standby_is_closed_by_a_violation_before_its_start() {
+    let endpoint = free_endpoint();
+    let (_router, net) = (router(&endpoint), Net::zenoh(&endpoint));
+    let (out, folders) = (net.tap_of("out"), [Folder::new(), Folder::new()]);
+    let [first, second] = [0, 1].map(|at| net.deployment(&folders[at], &group_with_gate(&net), PAST));
+    let mut active = start_rondel(["run", &first]);
+    active.wait_stderr("active in epoch 1");
+    let mut gate = Gate::of(&net, out);
+    gate.violate();
+    gate.expect_stops(1);
+    let mut standby = start_rondel(["run", &second]);
+    let deadline = Instant::now() + LIMIT;
+    while !standby.all_stderr_so_far().contains("state taken from member") {
+        assert!(Instant::now() < deadline, "{}", standby.all_stderr_so_far());
+        gate.send(1);
+        sleep(Duration::from_millis(20));
+    }
+    active.kill();
+    // Shorter than a lease.
+    gate.receive(Duration::from_millis(100));
+    let stops = gate.stops();
+    standby.wait_stderr("is closed at the take-over in epoch 2, as 'formula' was violated");
+    gate.expect_stops(stops + 1);
+    gate.send(10);
+    gate.expect_stops(stops + 11);
+    gate.check([]);
+    assert_eq!(gate.times().next(), None, "no message passes: {:?}", gate.passed);
 }
 
 #[test]
