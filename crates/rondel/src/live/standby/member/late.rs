@@ -17,7 +17,7 @@ use crate::output::time_text::TimeText;
 const ATTEMPTS: u32 = 3;
 /// Longest wait for the next look at a transfer.
 pub(super) const LOOK: Nanos = 20_000_000;
-/// Reason of a failure.
+/// Reason for a wait.
 const BUSY: &str = "the evaluating thread does not answer";
 
 /// The transfers of a member.
@@ -87,12 +87,7 @@ impl<S: Surroundings> Worker<S> {
         let number = self.id.0.wrapping_add(self.transfers.number);
         let taking = Taking::new(self.now(), number, self.id, id);
         (self.transfers.taking, self.transfers.coming) = (Some(taking), active.first);
-        let limit = self.patience();
-        if self.outside.begin_keeping(limit) {
-            self.outside.say(&format!("takes the state of member {id}, which received earlier messages"));
-        } else {
-            self.fail_taking(BUSY, true);
-        }
+        self.outside.say(&format!("takes the state of member {id}, which received earlier messages"));
     }
 
     /// Marks the messages before the start of a late member as not received. Returns false if the evaluating thread does not
@@ -172,15 +167,17 @@ impl<S: Surroundings> Worker<S> {
         let limit = self.patience();
         match step {
             Step::Send(request) => self.outside.request(route, &request),
+            Step::Keep => {
+                let is_done = self.outside.begin_keeping(limit);
+                self.go_on_taking(is_done);
+            }
             Step::Copy => {
-                if !self.outside.copy_messages(limit) {
-                    self.fail_taking(BUSY, true);
-                }
+                let is_done = self.outside.copy_messages(limit);
+                self.go_on_taking(is_done);
             }
             Step::Mark => {
-                if !self.outside.mark_copies(limit) {
-                    self.fail_taking(BUSY, true);
-                }
+                let is_done = self.outside.mark_copies(limit);
+                self.go_on_taking(is_done);
             }
             Step::Join(state, head) => {
                 self.outside.request(route, &Request::End);
@@ -189,6 +186,17 @@ impl<S: Surroundings> Worker<S> {
                 self.outside.join(route.transfer, state);
             }
             Step::Fail(why, may_succeed) => self.fail_taking(&why, may_succeed),
+        }
+    }
+
+    /// Goes on after a step, or repeats it at the next look if the evaluating thread does not answer.
+    fn go_on_taking(&mut self, is_done: bool) {
+        let now = self.now();
+        let Some(taking) = &mut self.transfers.taking else { return };
+        if is_done {
+            taking.go_on(now);
+        } else {
+            taking.wait(BUSY);
         }
     }
 

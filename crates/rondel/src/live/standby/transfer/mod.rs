@@ -2,7 +2,7 @@
 //!
 //! | side | steps |
 //! |---|---|
-//! | late member ([`taking`]) | `record`, a pause, copies of messages begin, a pause, `state`, `parts` until all are there, `end` |
+//! | late member ([`taking`]) | notes of messages begin, `record`, a pause, copies of messages begin, a pause, `state`, `parts` until all are there, `end` |
 //! | active member ([`giving`]) | notes the identities of messages, takes a snapshot, sends the parts that are requested |
 //!
 //! The pauses are longer than the difference in the delays of both members: every message is then in the snapshot, among the

@@ -125,8 +125,12 @@ impl World {
         match step {
             None => {}
             Some(Step::Send(request)) => self.send(now, Packet::Request(route, request)),
-            Some(Step::Copy) => late.is_copying = true,
-            Some(Step::Mark) => late.is_marked = true,
+            Some(Step::Keep | Step::Copy | Step::Mark) if self.random.one_in(3) => late.taking.wait("busy"),
+            Some(step @ (Step::Keep | Step::Copy | Step::Mark)) => {
+                late.is_copying |= step == Step::Copy;
+                late.is_marked |= step == Step::Mark;
+                late.taking.go_on(now);
+            }
             Some(Step::Join(state, head)) => {
                 assert_eq!((head.step, late.outcome.is_none()), (7, true));
                 late.outcome = Some(Ok(state));
@@ -225,6 +229,8 @@ fn transfer_ends_whatever_happens_to_the_active_member() {
 /// A late member, the time, and the answers of an active one.
 fn taking() -> (Taking, Route) {
     let mut taking = Taking::new(0, 5, MemberId(1), ACTIVE);
+    assert_eq!(taking.look(0), Some(Step::Keep));
+    taking.go_on(0);
     assert_eq!(taking.look(0), Some(Step::Send(Request::Record)));
     let back = taking.route().back();
     (taking, back)
@@ -236,7 +242,11 @@ fn request_state(taking: &mut Taking, back: Route) -> Nanos {
     let mut steps = Vec::new();
     let mut now = 1;
     while steps.len() < 3 {
-        steps.extend(taking.look(now));
+        let step = taking.look(now);
+        if matches!(step, Some(Step::Copy | Step::Mark)) {
+            taking.go_on(now);
+        }
+        steps.extend(step);
         now += LOOK;
     }
     assert_eq!(steps, [Step::Copy, Step::Mark, Step::Send(Request::State)]);
@@ -253,6 +263,16 @@ fn silent_member_is_given_up() {
     assert!(matches!(end, Some(Step::Fail(_, true))), "{end:?}");
     assert_eq!(taking.look(now + LONGEST), None);
     assert_eq!(taking.receive(now, back, Answer::State(Head::of(b"1", 1))), None);
+}
+
+#[test]
+fn busy_late_member_waits() {
+    let mut taking = Taking::new(0, 5, MemberId(1), ACTIVE);
+    for now in [0, LOOK, SILENT, LONGEST - 1] {
+        assert_eq!(taking.look(now), Some(Step::Keep));
+        taking.wait("busy");
+    }
+    assert_eq!(taking.look(LONGEST), Some(Step::Fail("busy".to_owned(), false)));
 }
 
 #[test]

@@ -7,12 +7,14 @@ use super::{
 /// An action that an answer or the time causes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Sends a request.
-    Send(Request),
+    /// Begins to note the messages that the state may contain. It is repeated until [`Taking::go_on`], as are the next two.
+    Keep,
     /// Begins to keep copies of messages.
     Copy,
     /// Notes that the state must contain the messages so far.
     Mark,
+    /// Sends a request.
+    Send(Request),
     /// Joins this state.
     Join(Vec<u8>, Head),
     /// Ends without a state, for this reason; `true` if a further attempt may succeed.
@@ -22,6 +24,8 @@ pub enum Step {
 /// The stage of a transfer.
 #[derive(Debug)]
 enum Stage {
+    /// Messages are not noted yet.
+    Begin,
     /// The request to note identities was sent.
     Record,
     /// Identities are noted, until copies are made.
@@ -48,7 +52,7 @@ pub struct Taking {
     requested: Nanos,
     /// Time of the last answer.
     answered: Nanos,
-    /// The reason why the active member refuses for the time being.
+    /// The reason why the active member refuses, or this one waits, for the time being.
     waits_for: Option<String>,
 }
 
@@ -57,7 +61,7 @@ impl Taking {
     pub fn new(now: Nanos, transfer: u64, own: MemberId, from: MemberId) -> Taking {
         let route = Route { transfer, from: own, to: from };
         let requested = now - REPEAT;
-        Taking { route, stage: Stage::Record, began: now, requested, answered: now, waits_for: None }
+        Taking { route, stage: Stage::Begin, began: now, requested, answered: now, waits_for: None }
     }
 
     /// The way of requests.
@@ -81,14 +85,9 @@ impl Taking {
             Stage::Noted { until } | Stage::Copying { until } | Stage::Marked { until } if now < *until => {
                 return None;
             }
-            Stage::Noted { .. } => {
-                self.stage = Stage::Copying { until: now + PAUSE / 2 };
-                return Some(Step::Copy);
-            }
-            Stage::Copying { .. } => {
-                self.stage = Stage::Marked { until: now + PAUSE / 2 };
-                return Some(Step::Mark);
-            }
+            Stage::Begin => return Some(Step::Keep),
+            Stage::Noted { .. } => return Some(Step::Copy),
+            Stage::Copying { .. } => return Some(Step::Mark),
             Stage::Marked { .. } => {
                 self.stage = Stage::State;
                 self.answered = now;
@@ -104,6 +103,25 @@ impl Taking {
         };
         self.requested = now;
         Some(step)
+    }
+
+    /// Goes on after a step of this member.
+    pub fn go_on(&mut self, now: Nanos) {
+        self.waits_for = None;
+        match &self.stage {
+            Stage::Begin => {
+                self.stage = Stage::Record;
+                self.answered = now;
+            }
+            Stage::Noted { .. } => self.stage = Stage::Copying { until: now + PAUSE / 2 },
+            Stage::Copying { .. } => self.stage = Stage::Marked { until: now + PAUSE / 2 },
+            _ => {}
+        }
+    }
+
+    /// Notes why a step of this member is not possible for the time being.
+    pub fn wait(&mut self, why: &str) {
+        self.waits_for = Some(why.to_owned());
     }
 
     /// Handles an answer; one of another transfer is ignored.

@@ -18,6 +18,8 @@ const OWN: MemberId = MemberId(1);
 const ACTIVE: MemberId = MemberId(2);
 /// Time in which a state is taken.
 const TAKEN: Nanos = 2_000_000_000;
+/// Time after which it is given up, and more.
+const MINUTE: Nanos = 61_000_000_000;
 /// Facts about the late member.
 const ABOUT: About = About {
     process: 1,
@@ -297,11 +299,16 @@ fn member_that_resumes_takes_the_state_and_is_not_late() {
 }
 
 #[test]
-fn busy_evaluating_thread_ends_attempts() {
+fn busy_evaluating_thread_is_waited_for() {
     let (mut late, mut active) = (member(false, None), Giving::default());
     late.outside.is_busy = true;
     run(&mut late, &mut active, TAKEN);
-    assert_eq!(late.outside.has_said("the evaluating thread does not answer; another attempt follows"), 2);
+    assert!(late.outside.requests.is_empty() && !active.is_busy());
+    late.outside.is_busy = false;
+    joins(&mut late, &mut active);
+    let (mut late, mut active) = (member(false, None), Giving::default());
+    late.outside.is_busy = true;
+    run(&mut late, &mut active, MINUTE);
     assert_eq!(late.outside.has_said("does not answer; this member receives messages since"), 1);
     assert!(!active.is_busy(), "every transfer was ended");
 }
