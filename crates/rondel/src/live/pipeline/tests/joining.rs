@@ -195,6 +195,28 @@ fn own_state_stays_if_the_other_cannot_be_joined() {
     );
 }
 
+#[test]
+fn pause_that_no_message_has_shown_refuses_the_state() {
+    let (active, mut late) = (Member::new(NEVER), Member::new(NEVER));
+    let clock = Arc::new(ManualClock::default());
+    let options = Options {
+        inputs: vec![input()],
+        clock: Arc::clone(&clock) as Arc<dyn Clock>,
+        paused_after: Some(500_000_000),
+        ..Options::default()
+    };
+    let spec = rondel_spec::parse(NEVER).spec.unwrap();
+    late.plan = SessionPlan::of(Specification::new(spec).unwrap(), options);
+    late.pipeline.state().session = late.plan.start().unwrap();
+    late.pipeline.alive();
+    assert!(late.pipeline.begin_keeping(&late.plan, LIMIT));
+    assert!(active.pipeline.note_identities(&active.plan, LIMIT));
+    assert!(late.pipeline.copy_messages(LIMIT));
+    let state = active.pipeline.state_for_member().unwrap();
+    clock.set(Timestamp::from_nanos(1_000_000_000));
+    assert_eq!(late.join(&state).unwrap_err(), "this process stood still meanwhile");
+}
+
 fn other_state() -> MemberState {
     let other = Member::new("topic beat { v: float } property small = historically beat.v < 6");
     assert!(other.pipeline.note_identities(&other.plan, LIMIT));
