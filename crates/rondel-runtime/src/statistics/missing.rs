@@ -399,10 +399,10 @@ impl Missing {
         let fields = needs.fields.iter().filter(is_missing).map(|field| {
             let (topic, path) = (name(field.topic), field.path.as_listed().to_string());
             if needed.is_of_events(field.topic) {
-                let what = match &field.path {
-                    path if *path == TopicEvent::Owner.path() => "said which publisher owns the topic",
-                    path if *path == TopicEvent::Alive.path() => "said whether a publisher is alive",
-                    _ => "named its instance",
+                // Of the events, only the two states must come.
+                let what = match field.path == TopicEvent::Owner.path() {
+                    true => "said which publisher owns the topic",
+                    false => "said whether a publisher is alive",
                 };
                 let text = format!("no event{} {what}", on(&topic));
                 return (field.topic, Vacuous { kind: VacuousKind::Event, text, topic, field: None });

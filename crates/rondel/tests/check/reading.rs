@@ -81,11 +81,7 @@ fn damage_of_compressed_data_is_named_beside_the_line_that_it_makes_wrong() {
         changed[at] = if name.contains("xml") { b'<' } else { b',' };
         let file = folder.file(name, &changed);
         let checked = rondel(["check", "-f", "v < 50", &file]);
-        checked.expect_status(3).expect_stderr(&[
-            &format!("{file}"),
-            place,
-            "the compressed data is damaged",
-        ]);
+        checked.expect_status(3).expect_stderr(&[&file, place, "the compressed data is damaged"]);
         assert_eq!(checked.stderr.matches("damaged").count(), 1, "{}", checked.stderr);
         // A wrong line in sound data is only that.
         let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::none());

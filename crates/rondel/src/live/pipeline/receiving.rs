@@ -69,6 +69,7 @@ impl Receiver for Pipeline {
         let mut state = self.state();
         let before = state.traffic.received;
         state.receive_unnamed(slot, &sample, why);
+        self.end_if_failed(&state);
         self.stop_at_count(before, &mut state);
         true
     }
