@@ -185,7 +185,8 @@ def first_view_table(arguments, found):
     return (
         f"### First view\n\n{machine.table(columns, rows)}\n"
         f"From the beginning of the navigation until the first row and its timeline are painted: median and longest of {arguments.loads} "
-        "loads of the overview on loopback, each with an empty cache, in a browser that runs already.\n\n"
+        "loads of the overview on loopback, each with an empty cache, in a browser that runs already. A load is the document, theme, "
+        "style and script, and then the overview, state, losses and events of the API.\n\n"
     )
 
 
