@@ -17,10 +17,18 @@ let library = null;
 /** Loads uPlot with the first view that draws charts, unless the document has it. */
 export function loadLibrary() {
   if (typeof uPlot !== "undefined") return Promise.resolve();
-  library ??= new Promise((resolve, reject) => {
-    document.head.append(el("script", { src: "vendor/uplot-1.6.32.min.js", onload: resolve, onerror: () => reject(new ApiError(0, "the charts cannot be loaded")) }));
-  });
+  library ??= Promise.all([
+    loaded("link", { rel: "stylesheet", href: "vendor/uplot-1.6.32.min.css" }),
+    loaded("script", { src: "vendor/uplot-1.6.32.min.js" }),
+  ]);
   return library;
+}
+
+/** Adds an element that loads a file. */
+function loaded(tag, attributes) {
+  return new Promise((resolve, reject) => {
+    document.head.append(el(tag, { ...attributes, onload: resolve, onerror: () => reject(new ApiError(0, "the charts cannot be loaded")) }));
+  });
 }
 
 const AXIS_FONT = "12px system-ui, sans-serif";

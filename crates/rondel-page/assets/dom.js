@@ -72,18 +72,31 @@ export function plain(text, limit = 200) {
   return shown.replace(CONTROL, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
 
-/** Calls `f` at most once a frame, with the arguments of the last call. */
+let isFrame = false; // while a function runs before a frame
+
+/** Calls `f` before the next frame is drawn, once for all calls until then, with the arguments of the last one. */
 export function perFrame(f) {
   let waiting = false;
   let latest = [];
+  const call = () => {
+    waiting = false;
+    f(...latest);
+  };
+  const callInFrame = () => {
+    isFrame = true;
+    try {
+      call();
+    } finally {
+      isFrame = false;
+    }
+  };
   return (...args) => {
     latest = args;
     if (waiting) return;
     waiting = true;
-    requestAnimationFrame(() => {
-      waiting = false;
-      f(...latest);
-    });
+    // Microtasks run before the frame is drawn.
+    if (isFrame) queueMicrotask(call);
+    else requestAnimationFrame(callInFrame);
   };
 }
 

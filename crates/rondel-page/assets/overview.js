@@ -183,7 +183,7 @@ export function overview(main, route) {
       rows = [...model.properties.values()].filter(filterOf(query)).sort(orderOf(query));
       sorted = { version: model.version, key, at: performance.now(), size: model.properties.size };
       grid.keepActive((name) => rows.findIndex((row) => row.name === name));
-      if (isNewKey) grid.root.scrollTop = 0;
+      if (isNewKey && model.overview) grid.root.scrollTop = 0;
     }
     grid.setCount(rows.length);
   };
@@ -195,7 +195,8 @@ export function overview(main, route) {
     arrange(query);
     const all = model.properties.size;
     setText(status, !model.overview ? "" : all === 0 ? "The specification has no properties." : `${rows.length === all ? "" : `${count(rows.length)} of `}${counted(all, "property", "properties")}`);
-    axis.draw();
+    // An axis computes the layout: not before there are rows.
+    if (model.overview) axis.draw();
     grid.render();
   };
 

@@ -243,6 +243,7 @@ export function start(navigation, further) {
     show(route);
     showNumbers();
   });
-  show(current());
+  // The first answers are on their way while the view is built.
   connect();
+  show(current());
 }

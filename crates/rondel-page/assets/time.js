@@ -126,9 +126,9 @@ export function number(value) {
   return text.replace("-", "−");
 }
 
-/** `1,234,567`. */
+/** `1,234,567`, of a whole number. The formats of the browser would take tens of milliseconds when first used. */
 export function count(n) {
-  return n === null || n === undefined ? "–" : Number(n).toLocaleString("en-US");
+  return n === null || n === undefined ? "–" : String(n).replace(/\B(?=(\d{3})+$)/g, ",");
 }
 
 /** A number with its noun: `1 property`, `2,000 properties`. */

@@ -2,6 +2,7 @@
 
 import { el, plain } from "./dom.js";
 import { valueText } from "./parts.js";
+import { count } from "./time.js";
 
 const PAGE = 100; // children at once
 const LONG = 300; // characters of a text at once
@@ -45,6 +46,6 @@ function leaf(value) {
   const more = el("button", { type: "button", onclick: () => {
     text.textContent = valueText(value, MOST);
     more.remove();
-  } }, `${value.length.toLocaleString("en-US")} characters`);
+  } }, `${count(value.length)} characters`);
   return [text, " ", more];
 }

@@ -51,16 +51,16 @@ impl Page {
             method => return Err(Problem::new(405, format!("there is no method {method} here"))),
         };
         let segments = request.segments()?;
-        let parts: Vec<&str> = segments.iter().map(String::as_str).collect();
-        let Some(("api", parts)) = parts.split_first().map(|(first, rest)| (*first, rest)) else {
+        if !request.is_api() {
             return match assets::answer(request) {
                 Some(reply) if !is_post => Ok(reply),
                 _ => Err(Problem::unknown("there is no such page; the first one is /")),
             };
-        };
+        }
+        let parts: Vec<&str> = segments.iter().skip(1).map(String::as_str).collect();
         self.watch(now);
         let query = request.query()?;
-        let answer = match (is_post, parts) {
+        let answer = match (is_post, parts.as_slice()) {
             (false, ["v1", "openapi.yaml"]) => {
                 return Ok(Reply::of(200, "application/yaml", OPENAPI.as_bytes()));
             }

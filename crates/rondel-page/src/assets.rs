@@ -78,11 +78,43 @@ mod tests {
         }
     }
 
+    /// The document names three files. A browser has six connections to a server, and takes milliseconds for a file.
+    #[test]
+    fn first_view_needs_few_bytes() {
+        let index = ASSETS.iter().find(|asset| asset.path == "/").unwrap();
+        let index = std::str::from_utf8(index.bytes).unwrap();
+        let mut size = 0;
+        for name in ["", "theme.js", "style.css", "main.js"] {
+            assert!(name.is_empty() || index.contains(&format!("=\"{name}\"")), "{name}");
+            let reply = answer(&Request { accepts_gzip: true, ..Request::get(&format!("/{name}")) }).unwrap();
+            size += reply.body.len();
+        }
+        assert_eq!((index.matches("<link ").count(), index.matches("<script ").count()), (2, 2));
+        assert!(size < 60_000, "{size} bytes");
+    }
+
+    #[test]
+    fn modules_are_one_script() {
+        let scripts = ASSETS.iter().map(|asset| asset.path).filter(|path| path.ends_with(".js"));
+        let own: Vec<&str> = scripts.filter(|path| !path.starts_with("/vendor/")).collect();
+        assert_eq!(own, ["/main.js", "/theme.js"]);
+        let main = answer(&Request::get("/main.js")).unwrap();
+        let lines = std::str::from_utf8(&main.body).unwrap().lines();
+        let left = lines.filter(|line| line.starts_with("import ") || line.starts_with("export "));
+        assert_eq!(left.collect::<Vec<&str>>(), Vec::<&str>::new());
+    }
+
     #[test]
     fn other_paths_are_not_opened() {
-        for path in
-            ["/../Cargo.toml", "/%2e%2e/Cargo.toml", "//etc/passwd", "/index.html/..", "", "/src/lib.rs"]
-        {
+        for path in [
+            "/../Cargo.toml",
+            "/%2e%2e/Cargo.toml",
+            "//etc/passwd",
+            "/index.html/..",
+            "",
+            "/src/lib.rs",
+            "/dom.js",
+        ] {
             assert_eq!(answer(&Request::get(path)), None, "{path}");
         }
     }

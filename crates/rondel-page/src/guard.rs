@@ -124,7 +124,7 @@ impl Guard {
                 "a page of another site has sent this request; open the page of this server",
             ));
         }
-        if request.path.starts_with("/api/") {
+        if request.is_api() {
             self.access.check_token(request.authorization.as_deref()).map_err(|problem| {
                 match self.refused.take(now) {
                     true => problem,

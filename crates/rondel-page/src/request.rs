@@ -55,6 +55,12 @@ impl Request {
         }
     }
 
+    /// Whether it is for the API, for which it may need a token, and not for a file of the page. A path that encodes
+    /// this part is for neither.
+    pub(crate) fn is_api(&self) -> bool {
+        self.path.starts_with("/api/")
+    }
+
     /// The decoded parts of the path. A decoded part may contain a slash: it never names a file.
     pub(crate) fn segments(&self) -> Result<Vec<String>, Problem> {
         if self.path.len() > LONGEST || self.query.len() > LONGEST {

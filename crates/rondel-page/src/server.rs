@@ -77,6 +77,10 @@ async fn respond(State(serving): State<Serving>, http: HttpRequest) -> Response<
     if request.method == "GET" && request.path == "/api/v1/events" {
         return events(page, request).await;
     }
+    // Files are in memory: they wait neither for answers that read the store nor for another thread.
+    if !request.is_api() {
+        return response(page.route(&request, now()).unwrap_or_else(Reply::from));
+    }
     // The semaphore is never closed.
     let permit = work.acquire_owned().await;
     let answered = tokio::task::spawn_blocking(move || {

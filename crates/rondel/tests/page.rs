@@ -237,8 +237,15 @@ fn token_host_and_paths_are_checked() {
         assert!(answer.headers.contains("content-security-policy: default-src 'none'"), "{}", answer.headers);
         assert!(!answer.headers.contains("set-cookie"), "{}", answer.headers);
     }
-    for path in ["/../Cargo.toml", "/%2e%2e/%2e%2e/etc/passwd", "//etc/passwd", "/assets/../../x", "/\\..\\x"]
-    {
+    for path in [
+        "/../Cargo.toml",
+        "/%2e%2e/%2e%2e/etc/passwd",
+        "//etc/passwd",
+        "/assets/../../x",
+        "/\\..\\x",
+        "/%61pi/v1/state",
+        "/%61pi/v1/events",
+    ] {
         let answer = get(&address, path);
         assert!(matches!(answer.status, 400 | 404), "{path}: {}", answer.status);
     }

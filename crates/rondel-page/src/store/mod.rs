@@ -4,12 +4,14 @@ mod history;
 mod incidents;
 mod properties;
 
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use rondel_sinks::sqlite::{Cell, Operations, Reader, Rows, StoreError, StoreErrorKind};
+use rondel_sinks::sqlite::{Cell, Operations, Query, Reader, Rows, StoreError, StoreErrorKind};
 use serde_json::{Value, json};
 
 use crate::answer::{INCONCLUSIVE, Problem};
@@ -48,6 +50,8 @@ struct Open {
 /// An open store, with the series that the page shows.
 pub(crate) struct View<'s> {
     reader: &'s Reader,
+    /// Statements by their texts: an overview executes the same ones for each property.
+    statements: RefCell<HashMap<String, Query<'s>>>,
     version: u32,
     /// Row of the series; -1 before the first run.
     series: i64,
@@ -137,8 +141,9 @@ impl Store {
 
 impl<'s> View<'s> {
     fn new(open: &'s Open, series: Option<&str>) -> Result<View<'s>, StoreError> {
-        let Open { reader, version, .. } = open;
-        let mut view = View { reader, version: *version, series: -1, name: String::new(), reached: None };
+        let (statements, name, reached) = Default::default();
+        let mut view =
+            View { reader: &open.reader, statements, version: open.version, series: -1, name, reached };
         let found = match series {
             Some(name) => view.rows(
                 "SELECT id, name, latest FROM series WHERE name = ?1",
@@ -175,7 +180,14 @@ impl<'s> View<'s> {
     }
 
     fn rows(&self, sql: &str, values: &[Cell], limit: usize) -> Result<Rows, StoreError> {
-        self.reader.select(sql, values, limit)
+        let mut statements = self.statements.borrow_mut();
+        if let Some(known) = statements.get_mut(sql) {
+            return known.rows(values, limit);
+        }
+        let mut new = self.reader.prepare(sql)?;
+        let rows = new.rows(values, limit);
+        statements.insert(sql.to_owned(), new);
+        rows
     }
 
     /// The first integer of the first row.

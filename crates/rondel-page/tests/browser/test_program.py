@@ -8,10 +8,11 @@ import signal
 import socket
 import subprocess
 import time
+import urllib.parse
 import urllib.request
 
 import pytest
-from conftest import names, wait_rows
+from conftest import names, settle, wait_rows
 from playwright.sync_api import expect
 
 PROGRAM = os.environ.get("RONDEL_PROGRAM")
@@ -119,6 +120,20 @@ def test_live_run(open_page, run):
     assert page.evaluate("window.hacked") is None
     page.goto(f"{run.url}#/specification")
     expect(page.locator(".source")).to_contain_text("property by_robot for each robot")
+
+
+@pytest.mark.quick
+def test_first_view_loads_few_files(open_page, run):
+    run.drive(3)
+    responses = []
+    page = open_page(run.url, setup=lambda page: page.on("response", responses.append))
+    wait_rows(page, 3)
+    settle(page, 0)
+    found = [(urllib.parse.urlsplit(response.url).path, response) for response in responses]
+    files = {path: int(response.headers["content-length"]) for path, response in found if not path.startswith("/api/") and path != "/icon.svg"}
+    assert sorted(files) == ["/", "/main.js", "/style.css", "/theme.js"]
+    assert sum(files.values()) < 60_000
+    assert {path for path, _ in found if path.startswith("/api/")} == {f"/api/v1/{name}" for name in ("overview", "state", "losses", "events")}
 
 
 def test_restart_of_the_monitor(open_page, run):

@@ -219,6 +219,7 @@ fn wrong_requests_are_refused() {
         ("/api/v1/topics/other", 404),
         ("/api/v1/playground", 403),
         ("/api/v2/overview", 404),
+        ("/%61pi/v1/overview", 404),
         ("/etc/passwd", 404),
     ] {
         let (status, answer) = ask(&run, Request::get(target));

@@ -244,6 +244,13 @@ pub struct Reader {
     path: PathBuf,
 }
 
+/// A statement that only reads, for several executions.
+#[derive(Debug)]
+pub struct Query<'r> {
+    statement: Statement<'r>,
+    path: &'r Path,
+}
+
 impl Reader {
     /// Opens a store. Waits up to `limit` for locks, here and in queries.
     ///
@@ -287,8 +294,32 @@ impl Reader {
     /// # Errors
     /// [`StoreError`], of the kind `Query` if the statement is wrong or writes.
     pub fn select(&self, sql: &str, values: &[Cell], limit: usize) -> Result<Rows, StoreError> {
-        let values: Vec<&dyn ToSql> = values.iter().map(|value| value as &dyn ToSql).collect();
-        self.rows(sql, &values, limit)
+        self.prepare(sql)?.rows(values, limit)
+    }
+
+    /// Prepares one SQL statement that only reads, with parameters `?1`, `?2` and so on.
+    ///
+    /// # Errors
+    /// [`StoreError`], of the kind `Query` if the statement is wrong or writes.
+    pub fn prepare(&self, sql: &str) -> Result<Query<'_>, StoreError> {
+        let statement = self.connection.prepare(sql).map_err(|error| match error {
+            rusqlite::Error::SqlInputError { msg, offset, .. } => {
+                wrong(format!("cannot understand the query: {msg}, at character {}", offset.max(0) + 1))
+            }
+            rusqlite::Error::MultipleStatement => wrong("a query is one statement".to_owned()),
+            rusqlite::Error::SqliteFailure(_, Some(message)) => {
+                wrong(format!("cannot understand the query: {message}"))
+            }
+            other => StoreError::of(&other, "read the store", &self.path),
+        });
+        if sql.trim().is_empty() {
+            return Err(wrong("a query only reads: begin it with SELECT".to_owned()));
+        }
+        let statement = statement?;
+        if !statement.readonly() || statement.column_count() == 0 {
+            return Err(wrong("a query only reads: begin it with SELECT".to_owned()));
+        }
+        Ok(Query { statement, path: &self.path })
     }
 
     /// Returns the rows of a view, at most `limit`.
@@ -350,25 +381,23 @@ impl Reader {
     }
 
     fn rows(&self, sql: &str, values: &[&dyn ToSql], limit: usize) -> Result<Rows, StoreError> {
-        let failed = |error: rusqlite::Error| StoreError::of(&error, "read the store", &self.path);
-        let statement = self.connection.prepare(sql).map_err(|error| match error {
-            rusqlite::Error::SqlInputError { msg, offset, .. } => {
-                wrong(format!("cannot understand the query: {msg}, at character {}", offset.max(0) + 1))
-            }
-            rusqlite::Error::MultipleStatement => wrong("a query is one statement".to_owned()),
-            rusqlite::Error::SqliteFailure(_, Some(message)) => {
-                wrong(format!("cannot understand the query: {message}"))
-            }
-            other => failed(other),
-        });
-        if sql.trim().is_empty() {
-            return Err(wrong("a query only reads: begin it with SELECT".to_owned()));
-        }
-        let mut statement = statement?;
-        if !statement.readonly() || statement.column_count() == 0 {
-            return Err(wrong("a query only reads: begin it with SELECT".to_owned()));
-        }
-        read(&mut statement, values, limit).map_err(failed)
+        self.prepare(sql)?.read(values, limit)
+    }
+}
+
+impl Query<'_> {
+    /// Returns the rows for values of the parameters, at most `limit`.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn rows(&mut self, values: &[Cell], limit: usize) -> Result<Rows, StoreError> {
+        let values: Vec<&dyn ToSql> = values.iter().map(|value| value as &dyn ToSql).collect();
+        self.read(&values, limit)
+    }
+
+    fn read(&mut self, values: &[&dyn ToSql], limit: usize) -> Result<Rows, StoreError> {
+        let found = read(&mut self.statement, values, limit);
+        found.map_err(|error| StoreError::of(&error, "read the store", self.path))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Rows and views after known verdicts.
 
 use rondel_sinks::Truth::{Inconclusive, Satisfied, Violated};
-use rondel_sinks::sqlite::{Filter, Reader, Retention, SqliteSink, StoreErrorKind, StoreOptions};
+use rondel_sinks::sqlite::{Cell, Filter, Reader, Retention, SqliteSink, StoreErrorKind, StoreOptions};
 use rondel_sinks::{Begin, End, Entry, Loss, Reached, RunKey, RunKind, Sink, VerdictEntry};
 
 use crate::support::{Folder, LIMIT, MIDNIGHT, SECOND, begin, open, query, verdict, view, write};
@@ -314,4 +314,20 @@ fn queries_of_people_only_read() {
     let many = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n";
     let rows = reader.sql(many, 5).unwrap();
     assert!(rows.rows.len() == 5 && rows.has_more);
+}
+
+#[test]
+fn prepared_query_takes_values_again() {
+    let folder = Folder::new();
+    let path = folder.store();
+    drop(open(&path));
+    let reader = Reader::open(&path, LIMIT).unwrap();
+    let mut sums =
+        reader.prepare("SELECT i + ?1 FROM (SELECT 1 AS i UNION ALL SELECT 2) ORDER BY i").unwrap();
+    for value in [10, 20] {
+        // The limit leaves a row unread.
+        let found = sums.rows(&[Cell::Integer(value)], 1).unwrap();
+        assert_eq!((found.rows, found.has_more), (vec![vec![Cell::Integer(value + 1)]], true));
+    }
+    assert_eq!(reader.prepare("DELETE FROM verdicts").unwrap_err().kind, StoreErrorKind::Query);
 }
