@@ -85,7 +85,10 @@ fn row(reason: Reason) -> Row {
             options: &["--time-field", "t"],
             ..row(
                 Recorded::Mcap(
-                    &[("json", 1, br#"{"v":1,"t":1}"#), ("json", 2, br#"{"v":9,"t":"2100-01-01"}"#)],
+                    &[
+                        ("json", 1, br#"{"v":1,"t":1}"#),
+                        ("json", 2, br#"{"v":9,"t":"2100-01-01T00:00:00Z"}"#),
+                    ],
                     &[],
                 ),
                 "1 message on v was refused: the times are too far from the clock; the first at",
@@ -323,7 +326,7 @@ fn payloads(reason: Reason) -> Option<&'static str> {
     Some(match reason {
         Reason::Undecodable => "{\"v\":1}\n{\"v\":\n{\"v\":2}\n",
         Reason::OtherFieldType => "{\"v\":1}\n{\"v\":\"nine\"}\n{\"v\":2}\n",
-        Reason::RefusedTime => "{\"v\":9,\"t\":\"2100-01-01\"}\n{\"v\":2}\n",
+        Reason::RefusedTime => "{\"v\":9,\"t\":\"2100-01-01T00:00:00Z\"}\n{\"v\":2}\n",
         Reason::TooLarge => "{\"v\":1}\n{\"more\":\"xxxxxxxxxxxxxxxx\",\"v\":9}\n{\"v\":2}\n",
         Reason::OverLimit => "{\"k\":1,\"v\":1}\n{\"k\":2,\"v\":9}\n{\"k\":1,\"v\":2}\n",
         // By numbers, bytes of other encodings, a recording, or time.

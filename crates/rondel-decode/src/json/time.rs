@@ -10,7 +10,8 @@ use rondel_event::{ParseTimeError, TimeUnit, Timestamp};
 use super::scan::{Kind, Scanner, unescape};
 
 /// The forms of a time, for error messages.
-const TIME: &str = "a time: a number, {sec, nanosec}, a number with unit, or an ISO 8601 date";
+const TIME: &str =
+    "a time: a number, {sec, nanosec}, a number with unit, or an ISO 8601 date with a time of day";
 /// The forms of a duration, for error messages.
 const DURATION: &str = "a duration: a number, {sec, nanosec}, or a number with unit";
 /// Out-of-range errors of times: dates and numbers.

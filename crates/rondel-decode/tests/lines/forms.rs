@@ -262,7 +262,7 @@ fn a_wrong_event_time_in_a_recorded_payload_is_undecodable() {
         ..TraceTopic::new(vec!["one".into()], projection())
     };
     let new = |path: &str| Lines::new(&[field(path)], false, TimeUnit::Seconds);
-    let expected = "expected a time: a number, {sec, nanosec}, a number with unit, or an ISO 8601 date";
+    let expected = "expected a time: a number, {sec, nanosec}, a number with unit, or an ISO 8601 date with a time of day";
     for (line, wrong) in [
         (
             r#"{"time":1,"arrival":2,"data":{"h":{"stamp":500}}}"#,
@@ -294,7 +294,7 @@ fn a_wrong_event_time_in_a_recorded_payload_is_undecodable() {
 
 #[test]
 fn invalid_times_of_other_programs_are_errors_of_the_line() {
-    let expected = "expected a time: a number, {sec, nanosec}, a number with unit, or an ISO 8601 date";
+    let expected = "expected a time: a number, {sec, nanosec}, a number with unit, or an ISO 8601 date with a time of day";
     let early = "the time lies before the year 1678";
     let late = "the time lies beyond the year 2262";
     for (line, column, message) in [

@@ -370,6 +370,11 @@ impl KeptReport {
         KeptReport { properties: Arc::clone(properties), reports }
     }
 
+    /// Makes the verdict inconclusive: earlier messages were not received, as the session knows since.
+    pub fn set_inconclusive(&mut self) {
+        self.reports.pending[0].report.verdict = Verdict::Inconclusive;
+    }
+
     /// The report.
     #[inline]
     pub fn report(&self) -> Report<'_> {

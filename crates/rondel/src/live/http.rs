@@ -144,6 +144,8 @@ impl axum::serve::Listener for Bounded {
             let permit = Arc::clone(&self.permits).acquire_owned().await.ok();
             match self.listener.accept().await {
                 Ok((stream, peer)) => {
+                    // An event is not held back for the acknowledgement of the one before. If it cannot be set, it is.
+                    let _ = stream.set_nodelay(true);
                     let Limits { longest, counts_idle, .. } = self.limits;
                     let limit = Box::pin(sleep(longest));
                     let renewed = counts_idle.then_some(longest);

@@ -304,6 +304,13 @@ impl<T> Withheld<T> {
         self.mode == Mode::Withholding
     }
 
+    /// Changes the withheld verdicts of a standby.
+    pub fn change(&mut self, change: impl FnMut(&mut T)) {
+        if self.mode == Mode::Withholding {
+            self.ring.items.iter_mut().map(|item| &mut item.content).for_each(change);
+        }
+    }
+
     /// Forgets the withheld verdicts of a standby.
     pub fn forget(&mut self) {
         if self.mode == Mode::Withholding {

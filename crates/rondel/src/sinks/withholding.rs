@@ -73,8 +73,15 @@ impl Sinks {
         }
     }
 
+    /// Makes the withheld verdicts inconclusive, unless they are about to be published.
+    pub fn set_withheld_inconclusive(&mut self) {
+        if let Some(withheld) = &mut self.withheld {
+            withheld.change(|withheld| withheld.report.set_inconclusive());
+        }
+    }
+
     /// Forgets the withheld verdicts, unless they are about to be published.
-    pub fn forget_withheld(&mut self) {
+    fn forget_withheld(&mut self) {
         if let Some(withheld) = &mut self.withheld {
             withheld.forget();
         }

@@ -145,7 +145,7 @@ fn gate_is_taken_over_from_a_killed_member(net: &Net) {
     let forwarded = gate.times().filter(|time| *time > last - 10).count() as u64;
     assert!(account["forwarded"].as_u64().unwrap() >= forwarded && account["active"] == true, "{account}");
     assert!(account["skipped"].as_u64().unwrap() >= 10, "{account}");
-    assert!(account["withheld"].as_u64() > account["skipped"].as_u64(), "{account}");
+    assert!(account["withheld"].as_u64() >= account["skipped"].as_u64(), "{account}");
 }
 
 #[test]

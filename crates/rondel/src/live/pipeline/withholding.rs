@@ -59,7 +59,8 @@ impl Pipeline {
     }
 
     /// Marks messages of these subscriptions between two times of day as not received, since this member began later than
-    /// the active one: verdicts that depend on them are inconclusive. Verdicts withheld so far are forgotten.
+    /// the active one: verdicts that depend on them are inconclusive. Those withheld so far may depend on them, so that they
+    /// are inconclusive, too.
     /// Nothing happens once the state of another member [was joined](Pipeline::join_state). Returns false if the evaluating
     /// thread holds the lock for longer than `limit`.
     pub fn began_late(&self, slots: &[TopicId], from: Timestamp, until: Timestamp, limit: Duration) -> bool {
@@ -70,7 +71,7 @@ impl Pipeline {
             return true;
         }
         self.flush(state);
-        state.sinks.forget_withheld();
+        state.sinks.set_withheld_inconclusive();
         state.session.not_received(&topics, (from, Some(until)), "before the start of this standby");
         state.emit();
         true

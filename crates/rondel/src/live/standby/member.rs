@@ -316,7 +316,8 @@ impl<S: Surroundings> Worker<S> {
                 let first = first.map(Timestamp::as_nanos);
                 self.about.first = first.into_iter().chain(self.transfers.first()).min();
                 self.stuck = None;
-                if first.is_some() && !self.transfers.is_taking() && self.mark_late() {
+                // Also while a state is on its way: this member may take over before it has it.
+                if first.is_some() && self.mark_late() {
                     self.late = None;
                 }
                 true

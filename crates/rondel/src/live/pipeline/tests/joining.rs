@@ -203,6 +203,8 @@ fn pause_that_no_message_has_shown_refuses_the_state() {
         inputs: vec![input()],
         clock: Arc::clone(&clock) as Arc<dyn Clock>,
         paused_after: Some(500_000_000),
+        // Otherwise a pause concerns no property here.
+        drops_when_stopped: true,
         ..Options::default()
     };
     let spec = rondel_spec::parse(NEVER).spec.unwrap();
