@@ -134,15 +134,18 @@ impl<S: Surroundings> Worker<S> {
         let (now, process) = (self.now(), self.about.process);
         let wait = in_ms(self.election.next(now) - now);
         self.outside.say(&format!("member {} (process {process}) waits {wait} for an active one", self.id));
+        // Time at the last look, so that a standstill is noticed wherever it begins.
+        let mut looked = self.now();
         loop {
             let pause = self.pause();
-            let due = self.now().saturating_add(i64::try_from(pause.as_nanos()).unwrap_or(i64::MAX));
+            let due = looked.saturating_add(i64::try_from(pause.as_nanos()).unwrap_or(i64::MAX));
             let first = match incoming.recv_timeout(pause) {
                 Ok(event) => Some(event),
                 Err(RecvTimeoutError::Timeout) => None,
                 Err(RecvTimeoutError::Disconnected) => return self.finish(),
             };
-            if self.now().saturating_sub(due) >= STILL {
+            looked = self.now();
+            if looked.saturating_sub(due) >= STILL {
                 self.about.stood_still = Some(rondel_net::adapter::now().as_nanos());
             }
             // Limited, as a sign may be due.

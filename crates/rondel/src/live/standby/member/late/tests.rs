@@ -201,7 +201,7 @@ fn joins(late: &mut Worker<Recorded>, active: &mut Giving) -> u64 {
 fn late_member_takes_the_state() {
     let (mut late, mut active) = (member(false, None), Giving::default());
     let transfer = joins(&mut late, &mut active);
-    assert_eq!(late.outside.done, ["keep", "copy", "mark", "join"]);
+    assert_eq!(late.outside.done, ["keep", "late", "copy", "mark", "join"]);
     assert!(late.shared.handle.state().is_late, "until the state is joined");
     let other = Outcome::Joined(transfer + 1, Err("another transfer".to_owned()));
     let joined = Joined { kept: 3, dropped: 1, uncertain: Vec::new() };
@@ -214,7 +214,7 @@ fn late_member_takes_the_state() {
     let said = "at step 12 (3 messages held, 1 dropped as contained)";
     assert!(late.outside.has_said(said) == 1 && state.sentence().contains(said));
     run(&mut late, &mut active, TAKEN);
-    assert!(!late.outside.done.contains(&"late"), "nothing is missing");
+    assert!(!late.outside.done[5..].contains(&"late"), "nothing is missing");
     assert_eq!(
         late.about.first, OF_ACTIVE.first,
         "a further member that is late takes the state of this one"
@@ -233,9 +233,9 @@ fn promote(late: &mut Worker<Recorded>) {
 fn member_that_is_promoted_before_it_has_the_state_goes_on_without() {
     let (mut late, mut active) = (member(false, None), Giving::default());
     run(&mut late, &mut active, 700_000_000);
-    assert_eq!(late.outside.done, ["keep", "copy"]);
+    assert_eq!(late.outside.done, ["keep", "late", "copy"]);
     promote(&mut late);
-    assert_eq!(late.outside.done[..4], ["keep", "copy", "end keeping", "late"]);
+    assert_eq!(late.outside.done[..4], ["keep", "late", "copy", "end keeping"]);
     assert_eq!(late.outside.requests.last().map(|(_, request)| request), Some(&Request::End));
     assert_eq!(late.outside.has_said("this member takes over before it has the state"), 1);
     assert!(late.shared.handle.state().is_late);
@@ -244,8 +244,8 @@ fn member_that_is_promoted_before_it_has_the_state_goes_on_without() {
 #[test]
 fn nothing_is_published_before_earlier_messages_are_marked() {
     let (mut late, mut active) = (member(false, None), Giving::default());
-    run(&mut late, &mut active, 700_000_000);
     late.outside.is_busy = true;
+    run(&mut late, &mut active, 700_000_000);
     promote(&mut late);
     assert!(late.outside.done.contains(&"late") && !late.outside.done.contains(&"publish"));
     late.outside.is_busy = false;
