@@ -126,7 +126,7 @@ def test_live_run(open_page, run):
 def test_first_view_loads_few_files(open_page, run):
     run.drive(3)
     responses = []
-    page = open_page(run.url, setup=lambda page: page.on("response", responses.append))
+    page = open_page(run.url, setup=lambda page: page.on("response", lambda response: responses.append(response)))
     wait_rows(page, 3)
     settle(page, 0)
     found = [(urllib.parse.urlsplit(response.url).path, response) for response in responses]
