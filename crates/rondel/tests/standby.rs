@@ -438,6 +438,28 @@ fn late_standby_without_the_state_is_inconclusive_about_earlier_messages() {
 }
 
 #[test]
+fn late_standby_that_ends_without_the_state_is_inconclusive() {
+    let endpoint = free_endpoint();
+    let (_router, net) = (router(&endpoint), Net::zenoh(&endpoint));
+    let mut tap = net.tap();
+    let Earlier { active: _active, deployment, mut feed, mut seen, _folders } = earlier(&net, &mut tap, PAST);
+    let mut standby = start_rondel(["run", &deployment, "--summary", "json"]);
+    // The state is requested a second later.
+    standby.wait_stderr("takes the state of member");
+    send(&mut feed, 3..4);
+    verdicts(&mut tap, 3, &mut seen);
+    standby.terminate();
+    let ended = standby.finish();
+    ended.expect_status(0);
+    let summary: Value = serde_json::from_str(ended.stderr.lines().last().unwrap()).unwrap();
+    let is_late = summary["standby"]["late"].as_bool().unwrap();
+    let expected = if is_late { "inconclusive" } else { "violated" };
+    if summary["received"].as_u64() > Some(0) {
+        assert_eq!(summary["properties"][0]["verdict"], expected, "{summary}");
+    }
+}
+
+#[test]
 fn state_of_another_specification_is_not_taken() {
     let endpoint = free_endpoint();
     let (_router, net) = (router(&endpoint), Net::zenoh(&endpoint));

@@ -4,6 +4,7 @@ use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use rondel_event::TopicId;
 use rondel_net::adapter::Publisher;
 use rondel_net::durability::Snapshots;
 
@@ -40,6 +41,10 @@ impl Running {
         let closed = self.listener.close(why, receiving * 4 / 9, receiving);
         if !closed.is_closed {
             closed.networks.wake();
+        }
+        if let Some(standby) = retired.as_ref().filter(|standby| standby.is_late) {
+            let slots: Vec<TopicId> = self.subscriber.topics.iter().map(|topic| topic.slot).collect();
+            self.pipeline.end_late(&slots, standby.unmarked, left(deadline).max(WAKE));
         }
         // Another member goes on, too.
         let resumable = self.snapshots.is_some() || membership.is_some() || retired.is_some();

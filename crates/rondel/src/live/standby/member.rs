@@ -409,6 +409,8 @@ impl<S: Surroundings> Worker<S> {
     /// Sends the last sign: the verdicts of the run have been published.
     fn finish(mut self) {
         self.show();
+        let unmarked = self.unmarked();
+        self.shared.handle.change(|state| state.unmarked = unmarked);
         let position =
             if self.election.role() == Role::Active { self.shared.permit.position() } else { None };
         self.shared.permit.revoke();
