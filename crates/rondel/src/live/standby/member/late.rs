@@ -257,7 +257,7 @@ impl<S: Surroundings> Worker<S> {
     fn retry(&mut self, from: MemberId, why: &str, may_succeed: bool) {
         let active = self.election.active().filter(|id| *id != self.id);
         let active = active.filter(|id| may_succeed || *id != from);
-        let known = active.and_then(|id| Some((id, *self.others.get(&id)?)));
+        let known = active.and_then(|id| Some((id, self.others.get(id)?)));
         let why = format!("the state of member {from} cannot be taken: {why}");
         match known {
             Some((id, about)) if self.transfers.attempts < ATTEMPTS => {

@@ -29,6 +29,7 @@ const ABOUT: About = About {
     active_for: None,
     specification: 3,
     lease: LEASE,
+    gates: None,
 };
 /// Facts about the active member, which received a message before the late one began.
 const OF_ACTIVE: About = About { process: 2, first: Some(5), since: 0, ..ABOUT };
