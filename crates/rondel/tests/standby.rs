@@ -200,6 +200,21 @@ fn survivor_on_dds_stays_active_without_a_standby() {
 }
 
 #[test]
+fn signs_are_printed_on_dds() {
+    let (net, folder) = (Net::dds(), Folder::new());
+    let mut tap = net.tap_of("rondel/group/g");
+    let _run = start_rondel(["run", &net.deployment(&folder, GROUP, FORMULA)]);
+    let deadline = Instant::now() + LIMIT;
+    loop {
+        assert!(Instant::now() < deadline, "no sign");
+        let line = tap.stdout_within(Duration::from_secs(1));
+        if line.is_some_and(|line| line.contains("\"group\":\"g\"")) {
+            break;
+        }
+    }
+}
+
+#[test]
 fn member_that_stood_still_publishes_nothing() {
     let endpoint = free_endpoint();
     let (_router, net) = (router(&endpoint), Net::zenoh(&endpoint));
