@@ -255,6 +255,20 @@ fn nothing_is_published_before_earlier_messages_are_marked() {
 }
 
 #[test]
+fn run_that_ends_before_earlier_messages_are_marked_has_their_times() {
+    let times = Some((Timestamp::from_nanos(5), Timestamp::from_nanos(10)));
+    for (is_busy, unmarked) in [(true, times), (false, None)] {
+        let (mut late, mut active) = (member(false, None), Giving::default());
+        late.outside.is_busy = is_busy;
+        run(&mut late, &mut active, 700_000_000);
+        let handle = late.shared.handle.clone();
+        assert!(late.step(std::iter::once(Event::End)).is_break());
+        late.finish();
+        assert_eq!(handle.state().unmarked, unmarked);
+    }
+}
+
+#[test]
 fn state_that_cannot_be_joined_is_requested_three_times() {
     let (mut late, mut active) = (member(false, None), Giving::default());
     for attempt in 1..=3 {
