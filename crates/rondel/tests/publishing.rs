@@ -4,6 +4,8 @@
 
 use crate::support;
 
+use std::time::{Duration, Instant};
+
 use rondel_testkit::Broker;
 use support::network::{arguments, dds, dds_domain, free_endpoint, zenoh, zenoh_listening};
 use support::{rondel_with_input, start_rondel};
@@ -95,4 +97,27 @@ fn verdicts_that_a_stopped_broker_has_not_confirmed_are_counted() {
         .finish()
         .expect_status(5)
         .expect_stderr(&["mqtt:state: 3 published, but not confirmed by the broker"]);
+}
+
+#[test]
+fn publisher_without_its_broker_ends_soon_after_a_signal() {
+    let Some(mut broker) = Broker::start("publisher_without_its_broker_ends_soon_after_a_signal") else {
+        return;
+    };
+    let mut publisher = start_rondel(arguments(&["publish", "--to", "mqtt:state"], &at(&broker)));
+    let mut tap = start_rondel(arguments(&["tap", "mqtt:state", "--count", "1"], &at(&broker)));
+    tap.wait_stderr("ready");
+    publisher.write(b"{}\n");
+    tap.finish();
+    broker.freeze();
+    publisher.write(b"{}\n");
+    publisher.close_input();
+    // It waits for the broker by now.
+    std::thread::sleep(Duration::from_secs(1));
+    broker.kill();
+    let begun = Instant::now();
+    publisher.terminate();
+    let ended = publisher.finish();
+    assert!(begun.elapsed() < Duration::from_secs(7), "{:?}: {}", begun.elapsed(), ended.stderr);
+    ended.expect_status(5);
 }

@@ -200,6 +200,21 @@ fn survivor_on_dds_stays_active_without_a_standby() {
 }
 
 #[test]
+fn signs_are_printed_on_dds() {
+    let (net, folder) = (Net::dds(), Folder::new());
+    let mut tap = net.tap_of("rondel/group/g");
+    let _run = start_rondel(["run", &net.deployment(&folder, GROUP, FORMULA)]);
+    let deadline = Instant::now() + LIMIT;
+    loop {
+        assert!(Instant::now() < deadline, "no sign");
+        let line = tap.stdout_within(Duration::from_secs(1));
+        if line.is_some_and(|line| line.contains("\"group\":\"g\"")) {
+            break;
+        }
+    }
+}
+
+#[test]
 fn member_that_stood_still_publishes_nothing() {
     let endpoint = free_endpoint();
     let (_router, net) = (router(&endpoint), Net::zenoh(&endpoint));
@@ -435,6 +450,28 @@ fn late_standby_without_the_state_is_inconclusive_about_earlier_messages() {
     assert_eq!(last["verdict"], "inconclusive", "an earlier message may have violated it: {last}");
     standby.terminate();
     standby.finish().expect_status(0).expect_stderr(&["earlier messages were not received"]);
+}
+
+#[test]
+fn late_standby_that_ends_without_the_state_is_inconclusive() {
+    let endpoint = free_endpoint();
+    let (_router, net) = (router(&endpoint), Net::zenoh(&endpoint));
+    let mut tap = net.tap();
+    let Earlier { active: _active, deployment, mut feed, mut seen, _folders } = earlier(&net, &mut tap, PAST);
+    let mut standby = start_rondel(["run", &deployment, "--summary", "json"]);
+    // The state is requested a second later.
+    standby.wait_stderr("takes the state of member");
+    send(&mut feed, 3..4);
+    verdicts(&mut tap, 3, &mut seen);
+    standby.terminate();
+    let ended = standby.finish();
+    ended.expect_status(0);
+    let summary: Value = serde_json::from_str(ended.stderr.lines().last().unwrap()).unwrap();
+    let is_late = summary["standby"]["late"].as_bool().unwrap();
+    let expected = if is_late { "inconclusive" } else { "violated" };
+    if summary["received"].as_u64() > Some(0) {
+        assert_eq!(summary["properties"][0]["verdict"], expected, "{summary}");
+    }
 }
 
 #[test]

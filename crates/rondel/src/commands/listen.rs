@@ -6,7 +6,7 @@ use rondel_net::{dds, kafka};
 use rondel_runtime::Input;
 
 use super::from_deployment;
-use crate::deployment::{Address, Binding, Deployment, Typing};
+use crate::deployment::{Address, Binding, Deployment, Typing, set_delivery};
 use crate::live::networks::{NetworkArguments, NetworkSettings};
 use crate::schemas::Schemas;
 use crate::specification::{Specification, is_deployment};
@@ -113,7 +113,7 @@ impl Listening<'_> {
                 }
                 None => Address::parse(text)?,
             };
-            let address = match address {
+            let mut address = match address {
                 Address::Stdout => {
                     return Err(
                         "stdout is not a topic; write zenoh:KEY, dds:TOPIC, mqtt:TOPIC or ros2:/TOPIC"
@@ -122,6 +122,7 @@ impl Listening<'_> {
                 }
                 address => address,
             };
+            set_delivery(&mut address);
             let mut input = self.input.clone();
             let own = self.message_type;
             let typing = Typing { topic: None, own, has_encoding: false, schemas: &schemas };

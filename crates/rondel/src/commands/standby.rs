@@ -363,6 +363,7 @@ mod tests {
             active_for: None,
             specification: 0,
             lease: 0,
+            gates: None,
         };
         let (begun, ms) = (Instant::now(), |ms: u64| Duration::from_millis(ms));
         let at = |latest: Option<TakeOver>| latest.map(|latest| (latest.epoch, latest.at - begun));

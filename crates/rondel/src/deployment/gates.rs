@@ -4,7 +4,7 @@ mod substitute;
 mod target;
 
 use rondel_decode::schema::Schema;
-use rondel_event::TopicId;
+use rondel_event::{Timestamp, TopicId};
 use rondel_net::{dds, mqtt};
 use rondel_runtime::alignment::Policy;
 use rondel_runtime::looks_ahead;
@@ -68,6 +68,25 @@ impl GateSettings {
     /// The properties that it follows.
     pub fn properties(&self) -> impl Iterator<Item = u32> + '_ {
         self.unless.iter().copied().chain(self.return_when)
+    }
+
+    /// The settings with the names of `spec` as a text, by which members of a group compare their gates.
+    pub fn text(&self, spec: &Spec) -> String {
+        let topic = spec.topics.get(self.topic.index()).map(|topic| &topic.name);
+        let property = |at: u32| spec.properties.get(at as usize).map(|property| &property.name);
+        let mut unless: Vec<_> = self.unless.iter().map(|at| property(*at)).collect();
+        unless.sort_unstable();
+        let return_when = self.return_when.and_then(property);
+        let substitute = match &self.substitute {
+            Substitute::Message(message) => format!("{:?}", message.clone().at(Timestamp::ZERO)),
+            Substitute::Hold => "hold".to_owned(),
+            Substitute::Drop => "drop".to_owned(),
+        };
+        let GateSettings { to, return_after, ends_with_substitute, .. } = self;
+        let is_open = self.blind == WhenBlind::Open;
+        format!(
+            "{topic:?} {to} {unless:?} {is_open} {substitute} {return_after} {return_when:?} {ends_with_substitute}"
+        )
     }
 }
 

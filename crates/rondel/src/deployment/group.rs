@@ -17,6 +17,8 @@ const LEASE: Duration = Duration::from_millis(100);
 const LIMITS: (Duration, Duration) = (Duration::from_millis(15), Duration::from_secs(60));
 /// The limit of the preference, in both directions.
 const PREFER: i64 = 1_000_000;
+/// The beginning of the topic of each group.
+const TOPICS: &str = "rondel/group/";
 /// The networks that can carry the messages of a group.
 const NETWORKS: [&str; 3] = ["zenoh", "mqtt", "dds"];
 
@@ -81,13 +83,9 @@ pub(super) fn group<'y>(
     let name = name.and_then(|item| read_name(item, what, mistakes));
     let network = network_of(item, network, sinks, mistakes)?;
     let (name, lease, prefer) = (name?, lease?, prefer?);
-    match Address::parse_sink(&format!("{network}:rondel/group/{name}")) {
+    match Address::parse_sink(&format!("{network}:{TOPICS}{name}")) {
         Ok(mut address) => {
-            if let Address::Dds(_, _, qos) = &mut address {
-                // A reliable publisher waits for the acknowledgements of a member that was killed, until its participant's
-                // lease ends: it could not send its own signs meanwhile.
-                qos.reliability = Some(Reliability::BestEffort);
-            }
+            set_delivery(&mut address);
             places.push(Place::new(Role::Group, "`group`", &address, item));
             Some(GroupSettings { name, address, lease, prefer })
         }
@@ -95,6 +93,17 @@ pub(super) fn group<'y>(
             mistakes.at(item, error);
             None
         }
+    }
+}
+
+/// Lets the messages of groups be sent and received best effort, if the address is that of a topic of groups on DDS.
+pub fn set_delivery(address: &mut Address) {
+    if let Address::Dds(topic, _, qos) = address
+        && topic.starts_with(TOPICS)
+    {
+        // A reliable publisher waits for the acknowledgements of a member that was killed, until its participant's lease
+        // ends: it could not send its own signs meanwhile.
+        qos.reliability = Some(Reliability::BestEffort);
     }
 }
 

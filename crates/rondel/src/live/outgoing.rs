@@ -1,6 +1,8 @@
 //! Sending messages from a file: publishers, a schedule, and delivery statistics.
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use rondel_decode::schema::Schema;
@@ -21,6 +23,8 @@ const LOOK: Duration = Duration::from_secs(1);
 const FLUSH: Duration = Duration::from_secs(10);
 /// The same once a signal has requested the end.
 const FLUSH_STOPPED: Duration = Duration::from_secs(2);
+/// Time for a step that ends at its time limit.
+const GRACE: Duration = Duration::from_millis(200);
 /// Maximum number of addresses in one warning.
 const NAMED: usize = 5;
 
@@ -41,7 +45,7 @@ pub struct Outgoing {
 /// A publisher at one address, with its counts.
 struct Route {
     address: String,
-    publisher: Box<dyn Publisher>,
+    publisher: Arc<dyn Publisher>,
     published: u64,
     failed: u64,
     is_matched: bool,
@@ -101,7 +105,7 @@ impl Outgoing {
         schema: Option<&Schema>,
         batching: bool,
     ) -> Result<usize, String> {
-        let publisher = self.networks.publisher_of(address, schema, batching)?;
+        let publisher: Arc<dyn Publisher> = Arc::from(self.networks.publisher_of(address, schema, batching)?);
         if self.is_patient && matches!(address, Address::Mqtt(..) | Address::Kafka(..)) {
             publisher.hand_back();
         }
@@ -210,21 +214,21 @@ impl Outgoing {
         self.networks.failure().map_or(Ok(()), Err)
     }
 
-    /// Waits until sent messages are delivered, and leaves the networks.
+    /// Waits until sent messages are delivered, and leaves the networks. A signal shortens both.
     pub fn end(mut self) -> Ended {
         self.release();
         self.look_for_subscribers();
-        let limit = if self.stop.is_set() { FLUSH_STOPPED } else { FLUSH };
-        let deadline = Instant::now() + limit;
-        let mut is_taken = true;
-        for route in &self.routes {
-            is_taken &= route.publisher.flush(deadline.saturating_duration_since(Instant::now()));
-        }
+        let publishers: Vec<_> = self.routes.iter().map(|route| Arc::clone(&route.publisher)).collect();
+        let is_taken = within(EndLimit::new(FLUSH, self.stop.clone()), move |limit| {
+            let deadline = Instant::now() + limit;
+            let left = || deadline.saturating_duration_since(Instant::now());
+            publishers.iter().fold(true, |is_taken, publisher| publisher.flush(left()) && is_taken)
+        });
         let mut unconfirmed = Unconfirmed::default();
         for Route { address, publisher, .. } in &self.routes {
             unconfirmed.add(address, &**publisher);
         }
-        let Outgoing { routes, undelivered, networks, .. } = self;
+        let Outgoing { routes, undelivered, networks, stop, .. } = self;
         let sent = routes.into_iter().map(|Route { address, published, failed, is_matched, .. }| Sent {
             address,
             published,
@@ -233,9 +237,54 @@ impl Outgoing {
         });
         let sent = sent.collect();
         let outages = networks.outages();
-        let is_left = networks.close_within(limit);
+        let is_left = within(EndLimit::new(FLUSH, stop), move |limit| networks.close_within(limit));
         let is_delivered = is_taken && is_left && undelivered.count() + unconfirmed.count() == 0;
         Ended { sent, undelivered, unconfirmed, outages, is_delivered }
+    }
+}
+
+/// The time limit of a step at the end, which a signal shortens to [`FLUSH_STOPPED`] from then on.
+struct EndLimit {
+    deadline: Instant,
+    stop: StopFlag,
+    is_stopped: bool,
+}
+
+impl EndLimit {
+    fn new(limit: Duration, stop: StopFlag) -> EndLimit {
+        EndLimit { deadline: Instant::now() + limit, stop, is_stopped: false }
+    }
+
+    /// Time that is left.
+    fn left(&mut self) -> Duration {
+        let now = Instant::now();
+        if !self.is_stopped && self.stop.is_set() {
+            self.is_stopped = true;
+            self.deadline = self.deadline.min(now + FLUSH_STOPPED);
+        }
+        self.deadline.saturating_duration_since(now)
+    }
+}
+
+/// Calls a function with its time limit on another thread. Returns whether that returned true in time.
+fn within(mut limit: EndLimit, work: impl FnOnce(Duration) -> bool + Send + 'static) -> bool {
+    let (ended, outcome) = mpsc::channel();
+    let most = limit.left();
+    let work = move || {
+        // The receiver may have stopped waiting.
+        _ = ended.send(work(most));
+    };
+    if std::thread::Builder::new().name("end".into()).spawn(work).is_err() {
+        return false;
+    }
+    loop {
+        let left = limit.left();
+        match outcome.recv_timeout(if left.is_zero() { GRACE } else { left.min(NAP) }) {
+            Ok(outcome) => return outcome,
+            Err(RecvTimeoutError::Timeout) if !left.is_zero() => {}
+            // The process is about to end.
+            Err(_) => return false,
+        }
     }
 }
 

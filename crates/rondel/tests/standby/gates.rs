@@ -305,6 +305,27 @@ fn gate_of_a_late_standby_is_closed_by_a_violation_before_its_start() {
 }
 
 #[test]
+fn other_gates_are_found() {
+    let endpoint = free_endpoint();
+    let (_router, net) = (router(&endpoint), Net::zenoh(&endpoint));
+    let (folders, gated) = ([Folder::new(), Folder::new(), Folder::new()], group_with_gate(&net));
+    let groups = [gated.clone(), GROUP.to_owned(), gated.replace("v: -1", "v: -2")];
+    let [first, ungated, other] = [0, 1, 2].map(|at| net.deployment(&folders[at], &groups[at], FORMULA));
+    let mut active = start_rondel(["run", &first]);
+    active.wait_stderr("active in epoch 1");
+    for deployment in [ungated, other] {
+        let mut standby = start_rondel(["run", &deployment]);
+        standby.wait_stderr("has other `gates`");
+        active.wait_stderr("has other `gates`");
+        standby.terminate();
+        standby.finish();
+    }
+    let mut standby = start_rondel(["run", &first]);
+    standby.wait_stderr("standby: member");
+    assert!(!standby.all_stderr_so_far().contains("has other `gates`"));
+}
+
+#[test]
 fn gates_and_their_group_need_one_network() {
     let folder = Folder::new();
     for (to, network, said) in [

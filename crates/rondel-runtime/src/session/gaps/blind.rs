@@ -129,6 +129,20 @@ impl Session {
         }
     }
 
+    /// Reports properties as inconclusive whose last verdicts are older than missed messages on which they depend: no event
+    /// may follow at which that is reported.
+    pub fn withhold_earlier(&mut self) {
+        if !self.withholds() {
+            return;
+        }
+        self.evaluate();
+        match &mut self.route {
+            Route::Direct(direct) => direct.withhold_until_event(&mut self.shared),
+            Route::Aligned(aligned) => aligned.withhold_until_event(&mut self.shared),
+            Route::Synchronized(_) => {}
+        }
+    }
+
     /// Records an undecodable message of a topic, whose content is unknown.
     #[cold]
     pub(in crate::session) fn unread(&mut self, topic: TopicId, origin: Option<Origin>) {

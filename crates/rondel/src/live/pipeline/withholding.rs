@@ -76,6 +76,23 @@ impl Pipeline {
         state.emit();
         true
     }
+
+    /// Lets the last verdicts of a member that ends without earlier messages be inconclusive where they depend on them.
+    /// `unmarked` are the times of day between which these came, unless they [were marked](Pipeline::began_late).
+    pub fn end_late(&self, slots: &[TopicId], unmarked: Option<(Timestamp, Timestamp)>, limit: Duration) {
+        if let Some((from, until)) = unmarked
+            && !self.began_late(slots, from, until, limit)
+        {
+            return;
+        }
+        let Some(mut state) = self.state_within(limit) else { return };
+        let state = &mut *state;
+        if !state.has_joined {
+            self.flush(state);
+            state.session.withhold_earlier();
+            state.emit();
+        }
+    }
 }
 
 impl State {

@@ -4,15 +4,17 @@ use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use rondel_event::TopicId;
 use rondel_net::adapter::Publisher;
 use rondel_net::durability::Snapshots;
 
 use super::Running;
+use super::subscriber::Subscriber;
 use super::summary::RunSummary;
 use crate::live::acting::Acting;
 use crate::live::listener::Outcome;
 use crate::live::losses::Unconfirmed;
-use crate::live::pipeline::Stop;
+use crate::live::pipeline::{Pipeline, Stop};
 use crate::live::standby::Membership;
 use crate::live::standby::state::GroupState;
 use crate::sinks::actions::ActionSummary;
@@ -41,6 +43,7 @@ impl Running {
         if !closed.is_closed {
             closed.networks.wake();
         }
+        end_late(&self.pipeline, &self.subscriber, retired.as_ref(), left(deadline).max(WAKE));
         // Another member goes on, too.
         let resumable = self.snapshots.is_some() || membership.is_some() || retired.is_some();
         let ended = self.pipeline.end(resumable.then_some(closed.is_closed), left(deadline).max(WAKE));
@@ -133,6 +136,14 @@ fn retire(membership: Option<Membership>) -> (Option<Membership>, Option<GroupSt
     match membership {
         Some(standby) if !standby.is_active() => (None, Some(standby.end())),
         active => (active, None),
+    }
+}
+
+/// Lets the last verdicts of a late standby be inconclusive where they depend on messages that it has not received.
+fn end_late(pipeline: &Pipeline, subscriber: &Subscriber, standby: Option<&GroupState>, limit: Duration) {
+    if let Some(standby) = standby.filter(|standby| standby.is_late) {
+        let slots: Vec<TopicId> = subscriber.topics.iter().map(|topic| topic.slot).collect();
+        pipeline.end_late(&slots, standby.unmarked, limit);
     }
 }
 

@@ -13,6 +13,8 @@ pub type Nanos = i64;
 
 /// Number of members that are remembered. Further ones are ignored.
 const MEMBERS: usize = 64;
+/// The longest lease of a member.
+const LONGEST_LEASE: Nanos = 60_000_000_000;
 /// Number of leases after which a silent member is forgotten.
 const FORGOTTEN: Nanos = 30;
 
@@ -160,6 +162,8 @@ pub struct Election {
     /// Time before which a member that stood still claims nothing: signs of that time have still to be received.
     rests: Nanos,
     others: BTreeMap<MemberId, Other>,
+    /// Leases of other members that are longer than the own one.
+    longer: BTreeMap<MemberId, Nanos>,
     /// Time of event up to which an active member has published.
     position: Option<i64>,
 }
@@ -194,6 +198,7 @@ impl Election {
             looked: now,
             rests: now,
             others: BTreeMap::new(),
+            longer: BTreeMap::new(),
             position: None,
         }
     }
@@ -224,9 +229,29 @@ impl Election {
     }
 
     fn living(&self, now: Nanos) -> impl Iterator<Item = (MemberId, &Other)> {
-        let since = now - self.own.lease;
-        let lives = move |(_, other): &(&MemberId, &Other)| !other.has_ended && other.received >= since;
+        let lives = move |(id, other): &(&MemberId, &Other)| {
+            !other.has_ended && other.received >= now - self.lease_of(**id)
+        };
         self.others.iter().filter(lives).map(|(id, other)| (*id, other))
+    }
+
+    /// Sets the lease of another member. It sends its signs by its own lease, and may publish for almost as long.
+    pub fn set_lease(&mut self, id: MemberId, lease: Nanos) {
+        if lease <= self.own.lease {
+            self.longer.remove(&id);
+            return;
+        }
+        if self.longer.len() >= MEMBERS {
+            self.longer.retain(|id, _| self.others.contains_key(id));
+        }
+        if self.longer.len() < MEMBERS || self.longer.contains_key(&id) {
+            self.longer.insert(id, lease.min(LONGEST_LEASE));
+        }
+    }
+
+    /// Time without a sign after which another member counts as silent: the longer one of both leases.
+    pub fn lease_of(&self, id: MemberId) -> Nanos {
+        self.longer.get(&id).copied().unwrap_or(self.own.lease)
     }
 
     /// Time until which the member may publish.
@@ -423,7 +448,7 @@ impl Election {
         self.role = Role::Standby;
         self.active = Some(Active { id: sign.from, prefer: sign.prefer });
         self.vacancy = Claim::Silent(sign.from);
-        self.deadline = now + self.own.lease;
+        self.deadline = now + self.lease_of(sign.from);
         self.position = sign.position.or(self.position);
     }
 

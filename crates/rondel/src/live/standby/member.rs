@@ -1,9 +1,9 @@
 //! The thread of a member: sends and receives signs of life, and lets the pipeline publish or withhold.
 
 mod late;
+mod others;
 mod publishing;
 
-use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -19,6 +19,7 @@ use super::surroundings::Surroundings;
 use crate::live::pipeline::Unresponsive;
 use crate::sinks::withheld::Permit;
 use late::Transfers;
+use others::{MOST, Noted, Others, differences};
 
 /// Longest wait for the evaluating thread, between two signs.
 const LOOK: Duration = Duration::from_millis(20);
@@ -83,9 +84,9 @@ pub(super) struct Worker<S> {
     transfers: Transfers,
     /// Time since which the evaluating thread has not moved.
     stuck: Option<Nanos>,
-    /// Facts about other members.
-    others: BTreeMap<MemberId, About>,
-    /// The standbys, as last shown.
+    /// The other members.
+    others: Others,
+    /// The standbys at the last look.
     standbys: Vec<MemberId>,
     /// Time since which an active member has no standby, until that is shown.
     alone: Option<Nanos>,
@@ -119,7 +120,7 @@ impl<S: Surroundings> Worker<S> {
             is_late: false,
             transfers: Transfers::default(),
             stuck: None,
-            others: BTreeMap::new(),
+            others: Others::default(),
             standbys: Vec::new(),
             alone: None,
         }
@@ -239,34 +240,28 @@ impl<S: Surroundings> Worker<S> {
         }
     }
 
-    /// Warns of a member with another specification or another lease.
+    /// Warns of a member with other settings, once.
     fn compare(&mut self, id: MemberId, about: About) {
-        if let Some(known) = self.others.get_mut(&id) {
-            *known = about;
-            return;
+        self.election.set_lease(id, about.lease);
+        match self.others.note(self.now(), id, about) {
+            Noted::New => {
+                for warning in differences(&self.about, id, &about) {
+                    self.outside.warn(&warning);
+                }
+            }
+            Noted::Refused => self.outside.warn(&format!(
+                "there are signs of more than {MOST} other members: no lines are written about further ones, from member \
+                 {id} on"
+            )),
+            Noted::Known | Noted::RefusedAgain => {}
         }
-        if about.specification != self.about.specification {
-            self.outside.warn(&format!(
-                "member {id} checks another specification: after a take-over, verdicts differ, also in their ids"
-            ));
-        }
-        if about.lease != self.lease {
-            let (other, own) = (in_ms(about.lease), in_ms(self.lease));
-            self.outside.warn(&format!(
-                "member {id} has a `lease` of {other} and this one of {own}: use one for all"
-            ));
-        }
-        if self.others.len() >= 64 {
-            self.others.clear();
-        }
-        self.others.insert(id, about);
     }
 
     fn apply(&mut self, change: Change) {
         match change {
             Change::Claimed(why) => self.take_over(why),
             Change::Follows(id) => {
-                let process = self.others.get(&id).map_or(0, |about| about.process);
+                let process = self.others.process(id);
                 let epoch = self.election.epoch();
                 self.outside.say(&format!(
                     "standby: member {id} (process {process}) is active in epoch {epoch}; verdicts are withheld"
@@ -374,12 +369,12 @@ impl<S: Surroundings> Worker<S> {
         let now = self.now();
         let standby = |(id, role): (MemberId, Role)| (role != Role::Active).then_some(id);
         let standbys: Vec<MemberId> = self.election.others(now).filter_map(standby).collect();
-        for id in standbys.iter().filter(|id| !self.standbys.contains(id)) {
-            let process = self.others.get(id).map_or(0, |about| about.process);
-            self.outside.say(&format!("member {id} (process {process}) stands by"));
-        }
-        for id in self.standbys.iter().filter(|id| !standbys.contains(id)) {
-            self.outside.warn(&format!("member {id} no longer stands by"));
+        for line in self.others.lines(now, &standbys) {
+            if line.is_there {
+                self.outside.say(&line.text);
+            } else {
+                self.outside.warn(&line.text);
+            }
         }
         if !standbys.is_empty() {
             self.alone = None;
@@ -409,6 +404,8 @@ impl<S: Surroundings> Worker<S> {
     /// Sends the last sign: the verdicts of the run have been published.
     fn finish(mut self) {
         self.show();
+        let unmarked = self.unmarked();
+        self.shared.handle.change(|state| state.unmarked = unmarked);
         let position =
             if self.election.role() == Role::Active { self.shared.permit.position() } else { None };
         self.shared.permit.revoke();

@@ -26,6 +26,8 @@ pub struct About {
     pub specification: u64,
     /// Its lease.
     pub lease: Nanos,
+    /// A hash of the settings of its gates; a member of an earlier release does not send it.
+    pub gates: Option<u64>,
 }
 
 /// A message of a group.
@@ -49,7 +51,7 @@ pub enum Message {
 /// Writes a sign of life.
 pub fn write_sign(group: &str, sign: &Sign, about: &About) -> Vec<u8> {
     let Sign { from, number, epoch, prefer, role, position, ends, successor } = sign;
-    let About { process, since, first, stood_still, active_for, specification, lease } = about;
+    let About { process, since, first, stood_still, active_for, specification, lease, gates } = about;
     let sign = json!({
         "group": group,
         "member": from.to_string(),
@@ -67,6 +69,7 @@ pub fn write_sign(group: &str, sign: &Sign, about: &About) -> Vec<u8> {
         "active_for": active_for,
         "specification": format!("{specification:016x}"),
         "lease": lease,
+        "gates": gates.map(|gates| format!("{gates:016x}")),
     });
     sign.to_string().into_bytes()
 }
@@ -206,6 +209,7 @@ pub fn read(group: &str, payload: &[u8]) -> Option<Message> {
         active_for: integer("active_for"),
         specification: u64::from_str_radix(text("specification")?, 16).ok()?,
         lease: integer("lease")?,
+        gates: text("gates").and_then(|gates| u64::from_str_radix(gates, 16).ok()),
     };
     Some(Message::Sign(sign, about))
 }
@@ -240,12 +244,15 @@ mod tests {
             active_for: Some(8),
             specification: u64::MAX,
             lease: 30_000_000,
+            gates: Some(9),
         };
         for sign in [sign, Sign { position: None, successor: None, ends: true, ..sign }] {
             let written = write_sign("a", &sign, &about);
             assert_eq!(read("a", &written), Some(Message::Sign(sign, about)));
             assert_eq!(read("b", &written), None, "it belongs to another group");
         }
+        let about = About { gates: None, ..about };
+        assert_eq!(read("a", &write_sign("a", &sign, &about)), Some(Message::Sign(sign, about)));
         for to in [None, Some(MemberId(9))] {
             assert_eq!(read("a", &write_promote("a", to, 7)), Some(Message::Promote { to, epoch: 7 }));
         }

@@ -91,6 +91,14 @@ fn random_id() -> MemberId {
     MemberId(hasher.finish())
 }
 
+/// A hash of the settings of gates, in any order.
+fn hash_of_gates(deployment: &Deployment) -> u64 {
+    let spec = &deployment.specification.spec;
+    let mut gates: Vec<String> = deployment.gates.iter().map(|gate| gate.text(spec)).collect();
+    gates.sort_unstable();
+    crc32fast::hash(gates.join("\n").as_bytes()).into()
+}
+
 /// The lease of a group in nanoseconds.
 pub fn lease(settings: &GroupSettings) -> i64 {
     i64::try_from(settings.lease.as_nanos()).unwrap_or(i64::MAX)
@@ -208,6 +216,7 @@ impl Membership {
             active_for: None,
             specification: crc32fast::hash(deployment.specification.sources.text().as_bytes()).into(),
             lease: lease(settings),
+            gates: Some(hash_of_gates(deployment)),
         };
         let own = Member { id: state.member, prefer: settings.prefer, lease: lease(settings) };
         let Joining { pipeline, permit, senders, slots, plan, resumes, handle: of_worker } = joining;

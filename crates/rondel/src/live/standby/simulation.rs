@@ -39,6 +39,7 @@ const ABOUT: About = About {
     active_for: None,
     specification: 0,
     lease: LEASE,
+    gates: None,
 };
 
 /// Faults of a simulation.

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use rondel_event::Timestamp;
 use rondel_runtime::text::counted;
 use serde_json::{Value, json};
 
@@ -71,6 +72,8 @@ pub struct GroupState {
     pub is_late: bool,
     /// The state that it has taken from the active member, if it was late.
     pub taken: Option<Taken>,
+    /// Times of day between which earlier messages came, if the run ends before its session knows that.
+    pub unmarked: Option<(Timestamp, Timestamp)>,
 }
 
 impl GroupState {
@@ -90,6 +93,7 @@ impl GroupState {
             since,
             is_late: false,
             taken: None,
+            unmarked: None,
         }
     }
 

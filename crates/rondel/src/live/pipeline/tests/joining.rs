@@ -237,3 +237,34 @@ fn state_is_given_once_after_messages_were_noted() {
     assert!(both[1].pipeline.end(None, LIMIT).is_some());
     assert_eq!(both[1].pipeline.state_for_member().err(), Some("its run is ending".to_owned()));
 }
+
+#[test]
+fn member_that_ends_late_is_inconclusive() {
+    let (from, until) = (Timestamp::from_nanos(5), Timestamp::from_nanos(10));
+    // Messages before and after earlier ones are marked.
+    for (before, after) in [(1, 0), (3, 0), (1, 1), (0, 1)] {
+        for is_marked in [false, true] {
+            let mut member = Member::new("topic beat { v: float } property small = historically beat.v < 50");
+            (0..before).for_each(|_| member.next(Marks::Payload));
+            if is_marked {
+                assert!(member.pipeline.began_late(&[TopicId(0)], from, until, LIMIT));
+            }
+            (0..after).for_each(|_| member.next(Marks::Payload));
+            let unmarked = (!is_marked).then_some((from, until));
+            member.pipeline.end_late(&[TopicId(0)], unmarked, LIMIT);
+            assert_eq!(member.last(), Some(Verdict::Inconclusive), "{before}, {after}, {is_marked}");
+        }
+    }
+}
+
+#[test]
+fn member_that_has_the_state_does_not_end_late() {
+    let mut both = noting();
+    assert!(both[1].pipeline.mark_copies(LIMIT));
+    both.iter_mut().for_each(|member| member.next(Marks::Payload));
+    let state = both[0].pipeline.state_for_member().unwrap();
+    both[1].join(&state).unwrap();
+    let last = both[0].last();
+    both[1].pipeline.end_late(&[TopicId(0)], None, LIMIT);
+    assert_eq!(both[1].last(), last);
+}

@@ -54,6 +54,28 @@ fn silent_active_member_is_replaced_after_a_lease() {
 }
 
 #[test]
+fn longer_lease_decides_when_a_member_is_silent() {
+    let mut b = member(2, 0);
+    b.set_lease(MemberId(1), 900);
+    assert_eq!(at(&mut b, 9, &sign(1, 0, 7, Role::Active)), Some(Change::Follows(MemberId(1))));
+    assert_eq!(
+        at(&mut b, 309, &sign(1, 1, 7, Role::Active)),
+        None,
+        "it sends a sign every third of its lease"
+    );
+    assert_eq!(b.others(1_200).count(), 1);
+    let claimed = Change::Claimed(Claim::Silent(MemberId(1)));
+    assert_eq!(look_until(&mut b, 1_300), Some((1_215, claimed)));
+    // A shorter one does not.
+    let mut a = member(1, 0);
+    a.set_lease(MemberId(2), 900);
+    a.set_lease(MemberId(2), 15);
+    assert_eq!(a.lease_of(MemberId(2)), LEASE);
+    a.set_lease(MemberId(2), i64::MAX);
+    assert_eq!(a.lease_of(MemberId(2)), LONGEST_LEASE);
+}
+
+#[test]
 fn better_members_claim_first() {
     let (mut a, mut b) = (member(1, 0), member(2, 5));
     at(&mut a, 20, &Sign { prefer: 5, ..sign(2, 0, 0, Role::Starting) });

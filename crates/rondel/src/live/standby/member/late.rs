@@ -90,11 +90,16 @@ impl<S: Surroundings> Worker<S> {
         self.outside.say(&format!("takes the state of member {id}, which received earlier messages"));
     }
 
+    /// Times of day between which messages came before the start of a late member, until they are marked.
+    pub(super) fn unmarked(&self) -> Option<(Timestamp, Timestamp)> {
+        let first = self.late?;
+        Some((Timestamp::from_nanos(first), Timestamp::from_nanos(self.about.since)))
+    }
+
     /// Marks the messages before the start of a late member as not received. Returns false if the evaluating thread does not
     /// answer.
     pub(super) fn mark_late(&mut self) -> bool {
-        let Some(first) = self.late else { return true };
-        let (from, until) = (Timestamp::from_nanos(first), Timestamp::from_nanos(self.about.since));
+        let Some((from, until)) = self.unmarked() else { return true };
         let limit = self.patience();
         self.outside.began_late(from, until, limit)
     }
@@ -252,7 +257,7 @@ impl<S: Surroundings> Worker<S> {
     fn retry(&mut self, from: MemberId, why: &str, may_succeed: bool) {
         let active = self.election.active().filter(|id| *id != self.id);
         let active = active.filter(|id| may_succeed || *id != from);
-        let known = active.and_then(|id| Some((id, *self.others.get(&id)?)));
+        let known = active.and_then(|id| Some((id, self.others.get(id)?)));
         let why = format!("the state of member {from} cannot be taken: {why}");
         match known {
             Some((id, about)) if self.transfers.attempts < ATTEMPTS => {

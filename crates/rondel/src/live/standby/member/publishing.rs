@@ -19,13 +19,16 @@ impl<S: Surroundings> Worker<S> {
         self.claimed = self.now();
         (self.reached, self.alone) = (self.election.position(), Some(self.claimed));
         self.standbys.clear();
+        self.others.forget_standbys();
         self.shared.handle.change(|state| state.take_overs += 1);
         self.end_taking();
         // The sign is also the permission to publish.
         self.sign();
         let why = match why {
             Claim::Vacant => "no other member is".to_owned(),
-            Claim::Silent(id) => format!("no sign of life of member {id} for {}", in_ms(self.lease)),
+            Claim::Silent(id) => {
+                format!("no sign of life of member {id} for {}", in_ms(self.election.lease_of(id)))
+            }
             Claim::Ended(id) => format!("member {id} has ended"),
             Claim::HandedOver(id) => format!("member {id} has handed over"),
         };

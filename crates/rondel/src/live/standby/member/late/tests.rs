@@ -29,6 +29,7 @@ const ABOUT: About = About {
     active_for: None,
     specification: 3,
     lease: LEASE,
+    gates: None,
 };
 /// Facts about the active member, which received a message before the late one began.
 const OF_ACTIVE: About = About { process: 2, first: Some(5), since: 0, ..ABOUT };
@@ -251,6 +252,20 @@ fn nothing_is_published_before_earlier_messages_are_marked() {
     late.outside.is_busy = false;
     assert!(late.step(std::iter::empty()).is_continue());
     assert!(late.outside.done.ends_with(&["late", "publish"]), "{:?}", late.outside.done);
+}
+
+#[test]
+fn run_that_ends_before_earlier_messages_are_marked_has_their_times() {
+    let times = Some((Timestamp::from_nanos(5), Timestamp::from_nanos(10)));
+    for (is_busy, unmarked) in [(true, times), (false, None)] {
+        let (mut late, mut active) = (member(false, None), Giving::default());
+        late.outside.is_busy = is_busy;
+        run(&mut late, &mut active, 700_000_000);
+        let handle = late.shared.handle.clone();
+        assert!(late.step(std::iter::once(Event::End)).is_break());
+        late.finish();
+        assert_eq!(handle.state().unmarked, unmarked);
+    }
 }
 
 #[test]
