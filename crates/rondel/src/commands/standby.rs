@@ -350,6 +350,7 @@ mod tests {
             number: 1,
             epoch: 2,
             prefer: 0,
+            is_late: false,
             role: Role::Active,
             position: None,
             ends: false,

@@ -71,6 +71,8 @@ pub struct Sign {
     pub epoch: u64,
     /// The preference of the sender: of two members that can claim, the larger one does.
     pub prefer: i64,
+    /// Whether the sender lacks the state of earlier messages: it ranks behind every member that has it.
+    pub is_late: bool,
     /// The state of the sender.
     pub role: Role,
     /// Time of event up to which all verdicts were published; `None` while that is unknown.
@@ -125,6 +127,8 @@ pub enum Refusal {
     NoStandby,
     /// The member to hand over to is no standby.
     Unknown(MemberId),
+    /// Every standby is late, and this one is the best of them.
+    Late(MemberId),
     /// The request is to the member that was active in an earlier epoch.
     Outdated,
 }
@@ -144,6 +148,8 @@ pub struct Member {
 #[derive(Debug)]
 pub struct Election {
     own: Member,
+    /// Whether this member lacks the state of earlier messages.
+    is_late: bool,
     role: Role,
     /// The largest epoch so far; while active the own one.
     epoch: u64,
@@ -167,14 +173,22 @@ pub struct Election {
 #[derive(Clone, Copy, Debug)]
 struct Active {
     id: MemberId,
-    prefer: i64,
+    rank: Rank,
+}
+
+/// The rank of a member, the larger one of which is better: one that is not late, then the larger preference, then the
+/// smaller id.
+type Rank = (bool, i64, Reverse<MemberId>);
+
+fn rank(is_late: bool, prefer: i64, id: MemberId) -> Rank {
+    (!is_late, prefer, Reverse(id))
 }
 
 /// Another member.
 #[derive(Clone, Copy, Debug)]
 struct Other {
     number: u64,
-    prefer: i64,
+    rank: Rank,
     role: Role,
     has_ended: bool,
     received: Nanos,
@@ -185,6 +199,7 @@ impl Election {
     pub fn new(own: Member, now: Nanos) -> Election {
         Election {
             own,
+            is_late: false,
             role: Role::Starting,
             epoch: 0,
             active: None,
@@ -213,6 +228,16 @@ impl Election {
         if self.role == Role::Active { Some(self.own.id) } else { self.active.map(|active| active.id) }
     }
 
+    /// Whether this member lacks the state of earlier messages.
+    pub fn is_late(&self) -> bool {
+        self.is_late
+    }
+
+    /// Sets whether this member lacks the state of earlier messages.
+    pub fn set_late(&mut self, is_late: bool) {
+        self.is_late = is_late;
+    }
+
     /// Time of event up to which another active member has published, as far as it is known.
     pub fn position(&self) -> Option<i64> {
         self.position
@@ -221,6 +246,22 @@ impl Election {
     /// The other members that live, with their states.
     pub fn others(&self, now: Nanos) -> impl Iterator<Item = (MemberId, Role)> {
         self.living(now).map(|(id, other)| (id, other.role))
+    }
+
+    /// The best standby that lives and is not late.
+    pub fn best_standby(&self, now: Nanos) -> Option<MemberId> {
+        self.best(now).filter(|(_, is_late)| !is_late).map(|(id, _)| id)
+    }
+
+    /// The best standby that lives, and whether it is late.
+    fn best(&self, now: Nanos) -> Option<(MemberId, bool)> {
+        let standbys = self.living(now).filter(|(_, other)| other.role == Role::Standby);
+        let best = standbys.map(|(_, other)| other.rank).max();
+        best.map(|(is_complete, _, Reverse(id))| (id, !is_complete))
+    }
+
+    fn own_rank(&self) -> Rank {
+        rank(self.is_late, self.own.prefer, self.own.id)
     }
 
     fn living(&self, now: Nanos) -> impl Iterator<Item = (MemberId, &Other)> {
@@ -313,9 +354,9 @@ impl Election {
             }
             return None;
         }
-        let order = (sign.epoch, sign.prefer, Reverse(sign.from));
+        let order = (sign.epoch, rank(sign.is_late, sign.prefer, sign.from));
         match (self.role, self.active) {
-            (Role::Active, _) if order > (known, self.own.prefer, Reverse(self.own.id)) => {
+            (Role::Active, _) if order > (known, self.own_rank()) => {
                 let change = self.fence(now, Fence::Superseded(sign.from, sign.epoch));
                 self.epoch = sign.epoch;
                 self.follow(now, sign);
@@ -327,7 +368,7 @@ impl Election {
             (_, Some(active))
                 if active.id != sign.from
                     && sign.epoch == known
-                    && order < (known, active.prefer, Reverse(active.id))
+                    && order < (known, active.rank)
                     && now < self.deadline =>
             {
                 None
@@ -351,13 +392,18 @@ impl Election {
         if self.epoch != epoch {
             return Err(Refusal::Outdated);
         }
-        let standbys = self.living(now).filter(|(_, other)| other.role == Role::Standby);
         let to = match to {
-            Some(to) => standbys.map(|(id, _)| id).find(|id| *id == to).ok_or(Refusal::Unknown(to))?,
-            None => {
-                let best = standbys.max_by_key(|(id, other)| (other.prefer, Reverse(*id)));
-                best.map(|(id, _)| id).ok_or(Refusal::NoStandby)?
+            Some(to) => {
+                let is_standby = |(id, role): (MemberId, Role)| id == to && role == Role::Standby;
+                if !self.others(now).any(is_standby) {
+                    return Err(Refusal::Unknown(to));
+                }
+                to
             }
+            None => match self.best(now).ok_or(Refusal::NoStandby)? {
+                (id, true) => return Err(Refusal::Late(id)),
+                (id, false) => id,
+            },
         };
         (self.role, self.position) = (Role::Standby, None);
         self.vacate(Claim::Silent(to), now + self.own.lease);
@@ -382,8 +428,8 @@ impl Election {
             }
         }
         let role = if sign.successor.is_some() { Role::Standby } else { sign.role };
-        let other =
-            Other { number: sign.number, prefer: sign.prefer, role, has_ended: sign.ends, received: now };
+        let rank = rank(sign.is_late, sign.prefer, sign.from);
+        let other = Other { number: sign.number, rank, role, has_ended: sign.ends, received: now };
         self.others.insert(sign.from, other);
         true
     }
@@ -421,7 +467,7 @@ impl Election {
 
     fn follow(&mut self, now: Nanos, sign: &Sign) {
         self.role = Role::Standby;
-        self.active = Some(Active { id: sign.from, prefer: sign.prefer });
+        self.active = Some(Active { id: sign.from, rank: rank(sign.is_late, sign.prefer, sign.from) });
         self.vacancy = Claim::Silent(sign.from);
         self.deadline = now + self.own.lease;
         self.position = sign.position.or(self.position);
@@ -450,10 +496,9 @@ impl Election {
 
     /// The time at which this member claims: each better one has a third of the lease before it.
     fn claims_at(&self, now: Nanos) -> Nanos {
-        let order = |role: Role, prefer: i64, id: MemberId| (role != Role::Starting, prefer, Reverse(id));
-        let own = order(self.role, self.own.prefer, self.own.id);
-        let is_better = |(id, other): &(MemberId, &Other)| {
-            other.role != Role::Active && order(other.role, other.prefer, *id) > own
+        let own = (self.role != Role::Starting, self.own_rank());
+        let is_better = |(_, other): &(MemberId, &Other)| {
+            other.role != Role::Active && (other.role != Role::Starting, other.rank) > own
         };
         let better = self.living(now).filter(is_better).count() as Nanos;
         self.rests.max(self.deadline) + better * (self.own.lease / 3)

@@ -77,8 +77,8 @@ pub(super) struct Worker<S> {
     /// Time of day of the first message that the active member had received before this one began, until the session knows
     /// that. It is marked after a message of this member: until then the session has no time of event.
     late: Option<i64>,
-    /// Whether earlier messages are missing.
-    is_late: bool,
+    /// Whether a warning has named a standby with the state that this active member lacks.
+    has_named_better: bool,
     /// The transfers of states.
     transfers: Transfers,
     /// Time since which the evaluating thread has not moved.
@@ -116,7 +116,7 @@ impl<S: Surroundings> Worker<S> {
             begins: None,
             is_releasing: false,
             late: None,
-            is_late: false,
+            has_named_better: false,
             transfers: Transfers::default(),
             stuck: None,
             others: BTreeMap::new(),
@@ -227,7 +227,7 @@ impl<S: Surroundings> Worker<S> {
             self.shared.permit.set_published(self.election.position());
         }
         if let Some(change) = change {
-            let is_behind = was_starting || self.is_late && !self.transfers.is_taking();
+            let is_behind = was_starting || self.election.is_late() && !self.transfers.is_taking();
             self.apply(change);
             if is_behind && matches!(change, Change::Follows(_)) {
                 self.begin_late(sign.from, about);
@@ -351,6 +351,7 @@ impl<S: Surroundings> Worker<S> {
             number: self.number,
             epoch: self.election.epoch(),
             prefer: self.prefer,
+            is_late: self.election.is_late(),
             role: self.election.role(),
             position,
             ends,
@@ -391,6 +392,7 @@ impl<S: Surroundings> Worker<S> {
             self.outside.warn("no member stands by: no other one takes over if this process ends");
         }
         self.standbys = standbys;
+        self.name_better(now);
     }
 
     fn show(&self) {

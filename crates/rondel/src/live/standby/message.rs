@@ -48,7 +48,7 @@ pub enum Message {
 
 /// Writes a sign of life.
 pub fn write_sign(group: &str, sign: &Sign, about: &About) -> Vec<u8> {
-    let Sign { from, number, epoch, prefer, role, position, ends, successor } = sign;
+    let Sign { from, number, epoch, prefer, is_late, role, position, ends, successor } = sign;
     let About { process, since, first, stood_still, active_for, specification, lease } = about;
     let sign = json!({
         "group": group,
@@ -56,6 +56,7 @@ pub fn write_sign(group: &str, sign: &Sign, about: &About) -> Vec<u8> {
         "number": number,
         "epoch": epoch,
         "prefer": prefer,
+        "late": is_late,
         "state": role.as_str(),
         "position": position,
         "ends": ends,
@@ -190,6 +191,8 @@ pub fn read(group: &str, payload: &[u8]) -> Option<Message> {
         number: number("number")?,
         epoch: number("epoch")?,
         prefer: integer("prefer")?,
+        // One of an earlier release does not say it.
+        is_late: value.get("late").is_some_and(|late| *late == Value::Bool(true)),
         role: Role::parse(text("state")?)?,
         position: integer("position"),
         ends: value.get("ends")?.as_bool()?,
@@ -227,6 +230,7 @@ mod tests {
             number: 7,
             epoch: 3,
             prefer: -2,
+            is_late: false,
             role: Role::Active,
             position: Some(1_500_000_000),
             ends: false,
@@ -241,7 +245,7 @@ mod tests {
             specification: u64::MAX,
             lease: 30_000_000,
         };
-        for sign in [sign, Sign { position: None, successor: None, ends: true, ..sign }] {
+        for sign in [sign, Sign { position: None, successor: None, ends: true, is_late: true, ..sign }] {
             let written = write_sign("a", &sign, &about);
             assert_eq!(read("a", &written), Some(Message::Sign(sign, about)));
             assert_eq!(read("b", &written), None, "it belongs to another group");
@@ -249,6 +253,14 @@ mod tests {
         for to in [None, Some(MemberId(9))] {
             assert_eq!(read("a", &write_promote("a", to, 7)), Some(Message::Promote { to, epoch: 7 }));
         }
+    }
+
+    #[test]
+    fn member_of_an_earlier_release_is_not_late() {
+        let sign = r#"{"group":"a","member":"000000000000003f","number":1,"epoch":1,"prefer":0,"state":"standby",
+            "ends":false,"process":1,"since":0,"specification":"0","lease":1}"#;
+        let read = read("a", sign.as_bytes());
+        assert!(matches!(read, Some(Message::Sign(Sign { is_late: false, .. }, _))), "{read:?}");
     }
 
     #[test]

@@ -8,7 +8,7 @@ fn member(id: u64, prefer: i64) -> Election {
 
 fn sign(from: u64, number: u64, epoch: u64, role: Role) -> Sign {
     let (from, prefer, position) = (MemberId(from), 0, None);
-    Sign { from, number, epoch, prefer, role, position, ends: false, successor: None }
+    Sign { from, number, epoch, prefer, is_late: false, role, position, ends: false, successor: None }
 }
 
 /// Looks every tenth of a lease until the time, and returns the last change.
@@ -64,6 +64,63 @@ fn better_members_claim_first() {
     assert_eq!(look_until(&mut a, 110), None, "it waits for the better one");
     let of_b = Sign { prefer: 5, ..sign(2, 2, 1, Role::Active) };
     assert_eq!(at(&mut a, 112, &of_b), Some(Change::Follows(MemberId(2))));
+}
+
+#[test]
+fn late_member_claims_behind_one_that_is_not() {
+    // The late one is preferred, and has the smaller id.
+    let (mut late, mut complete) = (member(1, 9), member(2, 0));
+    late.set_late(true);
+    let of_late = Sign { prefer: 9, is_late: true, ..sign(1, 0, 1, Role::Standby) };
+    for (other, of_other) in [(&mut late, sign(2, 0, 1, Role::Standby)), (&mut complete, of_late)] {
+        at(other, 10, &sign(3, 0, 1, Role::Active));
+        at(other, 60, &Sign { number: 1, ..of_other });
+    }
+    let claimed = Change::Claimed(Claim::Silent(MemberId(3)));
+    assert_eq!(look_until(&mut complete, 110), Some((108, claimed)), "no better one is there");
+    assert_eq!(look_until(&mut late, 120), None, "it waits for the other one");
+    let of_complete = sign(2, 2, 2, Role::Active);
+    assert_eq!(at(&mut late, 121, &of_complete), Some(Change::Follows(MemberId(2))));
+    // Alone, it claims, and among late ones the preference decides.
+    let mut other = member(4, 0);
+    other.set_late(true);
+    at(&mut other, 10, &sign(3, 0, 1, Role::Active));
+    at(&mut other, 60, &of_late);
+    assert_eq!(look_until(&mut other, 120), None);
+    assert_eq!(look_until(&mut other, 140).map(|(_, change)| change), Some(claimed));
+}
+
+#[test]
+fn late_member_does_not_displace_one_with_the_same_epoch() {
+    let (mut late, mut complete) = (member(1, 9), member(2, 0));
+    late.set_late(true);
+    look_until(&mut late, 99);
+    look_until(&mut complete, 99);
+    let of_late = Sign { prefer: 9, is_late: true, ..sign(1, 0, 1, Role::Active) };
+    assert_eq!(at(&mut complete, 100, &of_late), None);
+    let fenced = Some(Change::Fenced(Fence::Superseded(MemberId(2), 1)));
+    assert_eq!(at(&mut late, 100, &sign(2, 0, 1, Role::Active)), fenced);
+    // A third one follows the same of both.
+    let mut third = member(3, 0);
+    at(&mut third, 10, &sign(2, 0, 1, Role::Active));
+    assert_eq!(at(&mut third, 20, &of_late), None);
+    assert_eq!(third.active(), Some(MemberId(2)));
+}
+
+#[test]
+fn member_hands_over_to_a_late_one_only_by_name() {
+    let mut a = member(1, 0);
+    look_until(&mut a, 99);
+    at(&mut a, 100, &Sign { prefer: 9, is_late: true, ..sign(2, 0, 1, Role::Standby) });
+    assert_eq!(a.hand_over(101, None, 1), Err(Refusal::Late(MemberId(2))));
+    assert_eq!((a.role(), a.best_standby(101)), (Role::Active, None));
+    at(&mut a, 101, &sign(3, 0, 1, Role::Standby));
+    assert_eq!(a.best_standby(102), Some(MemberId(3)));
+    assert_eq!(a.hand_over(102, None, 1), Ok(MemberId(3)), "whatever the preferences are");
+    let mut a = member(1, 0);
+    look_until(&mut a, 99);
+    at(&mut a, 100, &Sign { is_late: true, ..sign(2, 0, 1, Role::Standby) });
+    assert_eq!(a.hand_over(101, Some(MemberId(2)), 1), Ok(MemberId(2)));
 }
 
 #[test]

@@ -67,7 +67,8 @@ impl<S: Surroundings> Worker<S> {
         let Some(first) = active.first.filter(|first| *first < self.about.since) else { return };
         self.transfers.attempts = 0;
         if !self.shared.resumes {
-            (self.late, self.is_late) = (Some(first), true);
+            self.late = Some(first);
+            self.election.set_late(true);
             self.shared.handle.change(|state| state.is_late = true);
         }
         self.begin_taking(id, active);
@@ -211,7 +212,10 @@ impl<S: Surroundings> Worker<S> {
             Ok(joined) => joined,
             Err(why) => return self.retry(from, &why, true),
         };
-        (self.late, self.is_late) = (None, false);
+        self.late = None;
+        self.election.set_late(false);
+        // Others rank this member by its next sign.
+        self.next_sign = Nanos::MIN;
         self.transfers.first = self.transfers.coming;
         let taken = Taken { from, step, kept, dropped, uncertain };
         self.outside.say(&taken.sentence());

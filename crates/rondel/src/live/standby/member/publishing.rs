@@ -4,7 +4,7 @@ use rondel_event::Timestamp;
 use rondel_runtime::text::counted;
 
 use super::{Worker, in_ms};
-use crate::live::standby::election::{Claim, MemberId, Refusal};
+use crate::live::standby::election::{Claim, MemberId, Nanos, Refusal};
 use crate::live::standby::surroundings::Surroundings;
 use crate::output::time_text::TimeText;
 
@@ -19,6 +19,7 @@ impl<S: Surroundings> Worker<S> {
         self.claimed = self.now();
         (self.reached, self.alone) = (self.election.position(), Some(self.claimed));
         self.standbys.clear();
+        self.has_named_better = false;
         self.shared.handle.change(|state| state.take_overs += 1);
         self.end_taking();
         // The sign is also the permission to publish.
@@ -72,6 +73,20 @@ impl<S: Surroundings> Worker<S> {
         self.outside.stop_publishing(limit);
     }
 
+    /// Warns that a standby has the state which this active member lacks.
+    pub(super) fn name_better(&mut self, now: Nanos) {
+        if self.has_named_better || !self.election.is_late() {
+            return;
+        }
+        if let Some(id) = self.election.best_standby(now) {
+            self.has_named_better = true;
+            self.outside.warn(&format!(
+                "this member is active without the state of earlier messages, which member {id} has: hand over to it with \
+                 `rondel standby promote --member {id}`"
+            ));
+        }
+    }
+
     /// Hands over, if this member is the active one in this epoch.
     pub(super) fn hand_over(&mut self, to: Option<MemberId>, epoch: u64) {
         match self.election.hand_over(self.now(), to, epoch) {
@@ -90,6 +105,10 @@ impl<S: Surroundings> Worker<S> {
                     "ignores a request to hand over in epoch {epoch}: a member has taken over since"
                 ));
             }
+            Err(Refusal::Late(id)) => self.outside.warn(&format!(
+                "cannot hand over: member {id} stands by without the state of earlier messages; \
+                 `rondel standby promote --member {id}` hands over to it nevertheless"
+            )),
             Err(Refusal::NoStandby) => self.outside.warn("cannot hand over: there is no standby"),
             Err(Refusal::Unknown(id)) => {
                 self.outside.warn(&format!("cannot hand over: member {id} is no standby"))

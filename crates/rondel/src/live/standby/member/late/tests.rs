@@ -43,6 +43,8 @@ struct Recorded {
     /// The transfer whose state is to be joined.
     joins: Option<u64>,
     is_busy: bool,
+    /// The last sign.
+    sent: Option<Sign>,
 }
 
 impl Recorded {
@@ -57,7 +59,8 @@ impl Recorded {
 }
 
 impl Surroundings for Recorded {
-    fn send(&mut self, _: &Sign, _: &About) -> Result<(), String> {
+    fn send(&mut self, sign: &Sign, _: &About) -> Result<(), String> {
+        self.sent = Some(*sign);
         Ok(())
     }
 
@@ -155,6 +158,7 @@ fn sign(now: Nanos) -> Sign {
         number: now as u64 + 1,
         epoch: 1,
         prefer: 0,
+        is_late: false,
         role: Role::Active,
         position: None,
         ends: false,
@@ -203,6 +207,7 @@ fn late_member_takes_the_state() {
     let transfer = joins(&mut late, &mut active);
     assert_eq!(late.outside.done, ["keep", "late", "copy", "mark", "join"]);
     assert!(late.shared.handle.state().is_late, "until the state is joined");
+    assert!(late.outside.sent.is_some_and(|sign| sign.is_late), "others rank it behind");
     let other = Outcome::Joined(transfer + 1, Err("another transfer".to_owned()));
     let joined = Joined { kept: 3, dropped: 1, uncertain: Vec::new() };
     late.outside.outcomes.extend([other, Outcome::Joined(transfer, Ok(joined))]);
@@ -211,6 +216,7 @@ fn late_member_takes_the_state() {
     let taken = state.taken.clone().expect("the state was taken");
     assert_eq!((taken.from, taken.step, taken.kept, taken.dropped), (ACTIVE, 12, 3, 1));
     assert!(!state.is_late && !active.is_busy());
+    assert!(late.outside.sent.is_some_and(|sign| !sign.is_late));
     let said = "at step 12 (3 messages held, 1 dropped as contained)";
     assert!(late.outside.has_said(said) == 1 && state.sentence().contains(said));
     run(&mut late, &mut active, TAKEN);
@@ -239,6 +245,9 @@ fn member_that_is_promoted_before_it_has_the_state_goes_on_without() {
     assert_eq!(late.outside.requests.last().map(|(_, request)| request), Some(&Request::End));
     assert_eq!(late.outside.has_said("this member takes over before it has the state"), 1);
     assert!(late.shared.handle.state().is_late);
+    assert!(late.step(std::iter::empty()).is_continue());
+    let advice = "hand over to it with `rondel standby promote --member 0000000000000002`";
+    assert_eq!(late.outside.has_said(advice), 1, "the other one has the state");
 }
 
 #[test]
