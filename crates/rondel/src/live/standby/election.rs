@@ -4,9 +4,13 @@
 //! last one that it sent. Another member claims no sooner than a whole lease after the last one that it received: while
 //! signs arrive, at most one member publishes, also after a pause of either process.
 
+mod others;
+
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt;
+
+use others::{Numbers, Other, Rank, rank};
 
 /// A time on the monotonic clock of a process, in nanoseconds.
 pub type Nanos = i64;
@@ -174,24 +178,6 @@ pub struct Election {
 struct Active {
     id: MemberId,
     rank: Rank,
-}
-
-/// The rank of a member, the larger one of which is better: one that is not late, then the larger preference, then the
-/// smaller id.
-type Rank = (bool, i64, Reverse<MemberId>);
-
-fn rank(is_late: bool, prefer: i64, id: MemberId) -> Rank {
-    (!is_late, prefer, Reverse(id))
-}
-
-/// Another member.
-#[derive(Clone, Copy, Debug)]
-struct Other {
-    number: u64,
-    rank: Rank,
-    role: Role,
-    has_ended: bool,
-    received: Nanos,
 }
 
 impl Election {
@@ -410,14 +396,17 @@ impl Election {
         Ok(to)
     }
 
-    /// Whether this sign, or a later one of its sender, was received before.
-    pub fn is_repeated(&self, sign: &Sign) -> bool {
-        self.others.get(&sign.from).is_some_and(|known| sign.number <= known.number)
+    /// Whether this sign, or a later one of its sender, was received before. After a lease without one, a smaller number may
+    /// be that of a new sign: see [`Numbers`].
+    pub fn is_repeated(&self, now: Nanos, sign: &Sign) -> bool {
+        let is_silent = |known: &Other| now - known.received >= self.own.lease;
+        let is_new = |known: &Other| known.numbers.is_new(sign.number, is_silent(known));
+        !self.others.get(&sign.from).is_none_or(is_new)
     }
 
     /// Notes a member and the number of its sign. Returns whether the sign is a new one.
     fn note(&mut self, now: Nanos, sign: &Sign) -> bool {
-        if self.is_repeated(sign) {
+        if self.is_repeated(now, sign) {
             return false;
         }
         if self.others.len() >= MEMBERS && !self.others.contains_key(&sign.from) {
@@ -429,7 +418,12 @@ impl Election {
         }
         let role = if sign.successor.is_some() { Role::Standby } else { sign.role };
         let rank = rank(sign.is_late, sign.prefer, sign.from);
-        let other = Other { number: sign.number, rank, role, has_ended: sign.ends, received: now };
+        let known = self.others.get(&sign.from).map(|other| other.numbers);
+        let mut numbers = known.unwrap_or_else(|| Numbers::new(sign.number));
+        if known.is_some() {
+            numbers.note(sign.number);
+        }
+        let other = Other { numbers, rank, role, has_ended: sign.ends, received: now };
         self.others.insert(sign.from, other);
         true
     }

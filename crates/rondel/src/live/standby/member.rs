@@ -209,7 +209,7 @@ impl<S: Surroundings> Worker<S> {
             Message::Promote { to, epoch } => return self.hand_over(to, epoch),
             Message::Sign(sign, _) if sign.from == self.id => return,
             // Its position is not that of the present.
-            Message::Sign(sign, _) if self.election.is_repeated(&sign) => return,
+            Message::Sign(sign, _) if self.election.is_repeated(self.now(), &sign) => return,
             Message::Sign(sign, about) => (sign, about),
             Message::Request(route, request) if route.to == self.id => {
                 return self.receive_request(route, request);

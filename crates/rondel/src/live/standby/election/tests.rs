@@ -42,8 +42,12 @@ fn silent_active_member_is_replaced_after_a_lease() {
     let mut b = member(2, 0);
     assert_eq!(at(&mut b, 10, &sign(1, 0, 7, Role::Active)), Some(Change::Follows(MemberId(1))));
     assert_eq!(at(&mut b, 40, &sign(1, 1, 7, Role::Active)), None);
-    assert!(b.is_repeated(&sign(1, 0, 7, Role::Active)) && b.is_repeated(&sign(1, 1, 7, Role::Active)));
-    assert!(!b.is_repeated(&sign(1, 2, 7, Role::Active)) && !b.is_repeated(&sign(3, 0, 7, Role::Active)));
+    assert!(
+        b.is_repeated(40, &sign(1, 0, 7, Role::Active)) && b.is_repeated(40, &sign(1, 1, 7, Role::Active))
+    );
+    assert!(
+        !b.is_repeated(40, &sign(1, 2, 7, Role::Active)) && !b.is_repeated(40, &sign(3, 0, 7, Role::Active))
+    );
     assert_eq!(at(&mut b, 80, &sign(1, 1, 7, Role::Active)), None, "a repeated sign extends nothing");
     let claimed = Change::Claimed(Claim::Silent(MemberId(1)));
     assert_eq!(look_until(&mut b, 500), Some((135, claimed)));
@@ -218,4 +222,29 @@ fn end_of_the_active_member_is_a_claim_at_once() {
     let end = Sign { ends: true, position: Some(8), ..sign(1, 1, 1, Role::Active) };
     assert_eq!(at(&mut b, 31, &end), Some(Change::Claimed(Claim::Ended(MemberId(1)))));
     assert_eq!(b.position(), Some(8));
+}
+
+#[test]
+fn forged_number_silences_a_member_for_a_lease_only() {
+    // Both send signs from time 0 on; a copy of the last one of the first has the largest number.
+    let mut b = member(2, 0);
+    let mut number = 0;
+    for now in (10..1_000).step_by(30) {
+        number += 1;
+        at(&mut b, now, &sign(1, number, 1, Role::Active));
+        assert!(b.is_repeated(now, &sign(1, u64::MAX, 1, Role::Active)), "it is not accepted meanwhile");
+    }
+    // The first one is cut off for a lease, and the copy arrives before its signs do again.
+    assert_eq!(
+        look_until(&mut b, 1_100).map(|(_, change)| change),
+        Some(Change::Claimed(Claim::Silent(MemberId(1))))
+    );
+    assert_eq!(at(&mut b, 1_110, &sign(1, u64::MAX, 1, Role::Active)), None);
+    let later = |number: u64| sign(1, number, 3, Role::Active);
+    assert_eq!(at(&mut b, 1_140, &later(number + 1)), None);
+    assert_eq!(b.role(), Role::Active);
+    let fenced = Some(Change::Fenced(Fence::Superseded(MemberId(1), 3)));
+    assert_eq!(at(&mut b, 1_201, &later(number + 2)), fenced, "the later epoch stays");
+    assert!(b.is_repeated(2_000, &sign(1, u64::MAX, 3, Role::Active)), "the copy is no sign of life again");
+    assert!(b.is_repeated(2_000, &later(number)), "nor is an old one");
 }

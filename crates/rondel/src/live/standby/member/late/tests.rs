@@ -151,11 +151,16 @@ fn member(resumes: bool, takes_none: Option<&'static str>) -> Worker<Recorded> {
     Worker::new(0, ABOUT, election, shared, Recorded::default())
 }
 
+/// The number of a sign of the active member at a time: the next ones are not far from it.
+fn number(now: Nanos) -> u64 {
+    (now / LOOK) as u64 + 1
+}
+
 /// A sign of the active member.
 fn sign(now: Nanos) -> Sign {
     Sign {
         from: ACTIVE,
-        number: now as u64 + 1,
+        number: number(now),
         epoch: 1,
         prefer: 0,
         is_late: false,
@@ -230,7 +235,7 @@ fn late_member_takes_the_state() {
 /// Lets a late member take over from the active one.
 fn promote(late: &mut Worker<Recorded>) {
     let now = late.now();
-    let handed_over = Sign { successor: Some(OWN), number: now as u64 + 2, ..sign(now) };
+    let handed_over = Sign { successor: Some(OWN), number: number(now) + 1, ..sign(now) };
     receive(late, handed_over, OF_ACTIVE);
     assert_eq!(late.election.role(), Role::Active);
 }
