@@ -14,7 +14,7 @@ use serde_json::json;
 use crate::deployment::{self, Deployment, GroupSettings};
 use crate::live::networks::{self, Networks};
 use crate::live::signals::End;
-use crate::live::standby::election::{MemberId, Role, Sign};
+use crate::live::standby::election::{LARGEST_EPOCH, MemberId, Role, Sign};
 use crate::live::standby::message::{self, About, Message};
 use crate::live::standby::network_of;
 use crate::output::Format;
@@ -145,7 +145,9 @@ impl Watching {
         let group = settings.name.clone();
         let receive = move |_: TopicId, samples: &[Sample<'_>]| {
             for sample in samples {
-                if let Some(Message::Sign(sign, about)) = message::read(&group, sample.payload) {
+                if let Some(Message::Sign(sign, about)) = message::read(&group, sample.payload)
+                    && sign.epoch <= LARGEST_EPOCH
+                {
                     // Signs are repeated.
                     let _ = sender.try_send((sign, about));
                 }

@@ -17,6 +17,10 @@ pub type Nanos = i64;
 
 /// Number of members that are remembered. Further ones are ignored.
 const MEMBERS: usize = 64;
+/// The largest epoch: readers of JSON may round larger numbers.
+pub const LARGEST_EPOCH: u64 = 1 << 53;
+/// The largest distance of an epoch from the latest known one.
+const EPOCH_LEAP: u64 = 1 << 32;
 /// Number of leases after which a silent member is forgotten.
 const FORGOTTEN: Nanos = 30;
 
@@ -155,8 +159,10 @@ pub struct Election {
     /// Whether this member lacks the state of earlier messages.
     is_late: bool,
     role: Role,
-    /// The largest epoch so far; while active the own one.
+    /// The largest epoch of an active member so far; while active the own one.
     epoch: u64,
+    /// The largest epoch in any sign so far: a claim is later.
+    seen: u64,
     /// The active member, if it is another one.
     active: Option<Active>,
     /// Reason for a claim at the deadline.
@@ -188,6 +194,7 @@ impl Election {
             is_late: false,
             role: Role::Starting,
             epoch: 0,
+            seen: 0,
             active: None,
             vacancy: Claim::Vacant,
             deadline: now + own.lease,
@@ -204,9 +211,21 @@ impl Election {
         self.role
     }
 
-    /// The largest epoch so far; while active the own one.
+    /// The largest epoch of an active member so far; while active the own one.
     pub fn epoch(&self) -> u64 {
         self.epoch
+    }
+
+    /// The largest epoch in any sign so far.
+    pub fn latest_epoch(&self) -> u64 {
+        self.epoch.max(self.seen)
+    }
+
+    /// Whether the epoch of a sign can be that of a group: one far ahead of the latest known one is forged or damaged.
+    pub fn is_plausible(&self, sign: &Sign) -> bool {
+        let latest = self.latest_epoch();
+        let is_near = latest == 0 || sign.epoch.saturating_sub(latest) <= EPOCH_LEAP;
+        sign.epoch <= LARGEST_EPOCH && is_near
     }
 
     /// The active member.
@@ -320,11 +339,14 @@ impl Election {
         if self.role != Role::Active {
             self.note_pause(now);
         }
-        if sign.from == self.own.id || !self.note(now, sign) {
+        if sign.from == self.own.id || !self.is_plausible(sign) || !self.note(now, sign) {
             return None;
         }
         let known = self.epoch;
-        self.epoch = if self.role == Role::Active { known } else { known.max(sign.epoch) };
+        self.seen = self.seen.max(sign.epoch);
+        if self.role != Role::Active && (sign.role == Role::Active || sign.successor.is_some()) {
+            self.epoch = known.max(sign.epoch);
+        }
         if let Some(successor) = sign.successor {
             return self.receive_handover(now, sign, successor, known);
         }
@@ -332,12 +354,6 @@ impl Election {
             return self.receive_end(now, sign);
         }
         if sign.role != Role::Active {
-            if self.role == Role::Active {
-                // Another member was active with a later epoch.
-                self.epoch = known.max(sign.epoch);
-                let is_later = sign.epoch > known;
-                return is_later.then(|| self.fence(now, Fence::Superseded(sign.from, sign.epoch)));
-            }
             return None;
         }
         let order = (sign.epoch, rank(sign.is_late, sign.prefer, sign.from));
@@ -474,7 +490,7 @@ impl Election {
 
     fn claim(&mut self, now: Nanos, why: Claim) -> Change {
         self.role = Role::Active;
-        self.epoch = self.epoch.saturating_add(1);
+        self.epoch = LARGEST_EPOCH.min(self.latest_epoch() + 1);
         self.active = None;
         self.until = now + self.own.lease / 10 * 9;
         Change::Claimed(why)

@@ -208,6 +208,7 @@ impl<S: Surroundings> Worker<S> {
         let (sign, about) = match message {
             Message::Promote { to, epoch } => return self.hand_over(to, epoch),
             Message::Sign(sign, _) if sign.from == self.id => return,
+            Message::Sign(sign, _) if !self.election.is_plausible(&sign) => return self.ignore_sign(&sign),
             // Its position is not that of the present.
             Message::Sign(sign, _) if self.election.is_repeated(self.now(), &sign) => return,
             Message::Sign(sign, about) => (sign, about),
@@ -237,6 +238,19 @@ impl<S: Surroundings> Worker<S> {
             // It stops once it receives a sign of this one.
             self.sign();
         }
+    }
+
+    /// Counts a sign that is ignored, since its epoch is too far from all others, and warns of the first one.
+    fn ignore_sign(&mut self, sign: &Sign) {
+        let Sign { from, epoch, .. } = sign;
+        if self.shared.handle.state().ignored == 0 {
+            let latest = self.election.latest_epoch();
+            self.outside.warn(&format!(
+                "ignores a sign of life of member {from} with epoch {epoch}, too far from epoch {latest}, the latest one: it is \
+                 forged or damaged"
+            ));
+        }
+        self.shared.handle.change(|state| state.ignored += 1);
     }
 
     /// Warns of a member with another specification or another lease.
@@ -346,10 +360,12 @@ impl<S: Surroundings> Worker<S> {
         self.number += 1;
         let is_active = self.election.role() == Role::Active;
         self.about.active_for = is_active.then(|| self.now().saturating_sub(self.claimed));
+        let is_own = is_active || successor.is_some();
+        let epoch = if is_own { self.election.epoch() } else { self.election.latest_epoch() };
         let sign = Sign {
             from: self.id,
             number: self.number,
-            epoch: self.election.epoch(),
+            epoch,
             prefer: self.prefer,
             is_late: self.election.is_late(),
             role: self.election.role(),

@@ -248,3 +248,43 @@ fn forged_number_silences_a_member_for_a_lease_only() {
     assert!(b.is_repeated(2_000, &sign(1, u64::MAX, 3, Role::Active)), "the copy is no sign of life again");
     assert!(b.is_repeated(2_000, &later(number)), "nor is an old one");
 }
+
+#[test]
+fn only_active_members_fence() {
+    let mut a = member(1, 0);
+    look_until(&mut a, 99);
+    assert_eq!(at(&mut a, 100, &sign(2, 1, 7, Role::Standby)), None);
+    assert_eq!(at(&mut a, 101, &sign(3, 1, 9, Role::Fenced)), None);
+    assert_eq!((a.role(), a.epoch(), a.latest_epoch()), (Role::Active, 1, 9));
+    let fenced = Some(Change::Fenced(Fence::Superseded(MemberId(2), 7)));
+    assert_eq!(at(&mut a, 102, &sign(2, 2, 7, Role::Active)), fenced);
+    // A claim is later than every epoch, and a standby follows an active member whatever others have received.
+    look_until(&mut a, 300);
+    assert_eq!((a.role(), a.epoch()), (Role::Active, 10));
+    let mut b = member(4, 0);
+    at(&mut b, 10, &sign(3, 1, 9, Role::Standby));
+    assert_eq!(at(&mut b, 11, &sign(2, 1, 7, Role::Active)), Some(Change::Follows(MemberId(2))));
+}
+
+#[test]
+fn sign_with_an_epoch_far_ahead_is_ignored() {
+    let mut a = member(1, 0);
+    look_until(&mut a, 99);
+    for (number, epoch) in [(1, u64::MAX), (2, LARGEST_EPOCH + 1), (3, 2 + EPOCH_LEAP)] {
+        for role in [Role::Standby, Role::Active] {
+            let forged = sign(2, number, epoch, role);
+            assert!(!a.is_plausible(&forged));
+            assert_eq!(at(&mut a, 100, &forged), None);
+        }
+    }
+    assert_eq!((a.role(), a.latest_epoch(), a.others(100).count()), (Role::Active, 1, 0));
+    let far = sign(2, 4, 1 + EPOCH_LEAP, Role::Active);
+    assert!(a.is_plausible(&far) && at(&mut a, 101, &far).is_some());
+    // A member that has just begun knows no epoch.
+    let mut b = member(2, 0);
+    assert_eq!(at(&mut b, 10, &sign(1, 1, u64::MAX, Role::Active)), None);
+    let largest = sign(1, 1, LARGEST_EPOCH, Role::Active);
+    assert_eq!(at(&mut b, 11, &largest), Some(Change::Follows(MemberId(1))));
+    look_until(&mut b, 200);
+    assert_eq!((b.role(), b.epoch()), (Role::Active, LARGEST_EPOCH), "no later one exists");
+}

@@ -4,7 +4,7 @@ use rondel_event::Timestamp;
 use rondel_runtime::text::counted;
 
 use super::{Worker, in_ms};
-use crate::live::standby::election::{Claim, MemberId, Nanos, Refusal};
+use crate::live::standby::election::{Claim, LARGEST_EPOCH, MemberId, Nanos, Refusal};
 use crate::live::standby::surroundings::Surroundings;
 use crate::output::time_text::TimeText;
 
@@ -31,6 +31,12 @@ impl<S: Surroundings> Worker<S> {
             Claim::HandedOver(id) => format!("member {id} has handed over"),
         };
         self.outside.say(&format!("active in epoch {epoch}: {why}"));
+        if epoch == LARGEST_EPOCH {
+            self.outside.warn(&format!(
+                "epoch {epoch} is the largest one, and the next take-over has the same: end all members, so that epochs begin \
+                 again"
+            ));
+        }
         self.publish_withheld();
     }
 

@@ -326,3 +326,15 @@ fn busy_evaluating_thread_is_waited_for() {
     assert_eq!(late.outside.has_said("does not answer; this member receives messages since"), 1);
     assert!(!active.is_busy(), "every transfer was ended");
 }
+
+#[test]
+fn signs_with_impossible_epochs_are_counted_and_warned_of_once() {
+    let mut late = member(false, None);
+    receive(&mut late, sign(0), ABOUT);
+    for _ in 0..3 {
+        receive(&mut late, Sign { from: MemberId(9), epoch: u64::MAX, ..sign(0) }, OF_ACTIVE);
+    }
+    assert_eq!(late.shared.handle.state().ignored, 3);
+    assert_eq!(late.outside.has_said("ignores a sign of life of member 0000000000000009"), 1);
+    assert_eq!((late.election.epoch(), late.election.active()), (1, Some(ACTIVE)));
+}
