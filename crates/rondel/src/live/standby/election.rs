@@ -253,6 +253,11 @@ impl Election {
         self.living(now).map(|(id, other)| (id, other.role))
     }
 
+    /// Whether another member lives.
+    pub fn lives(&self, now: Nanos, id: MemberId) -> bool {
+        self.living(now).any(|(other, _)| other == id)
+    }
+
     /// The best standby that lives and is not late.
     pub fn best_standby(&self, now: Nanos) -> Option<MemberId> {
         self.best(now).filter(|(_, is_late)| !is_late).map(|(id, _)| id)

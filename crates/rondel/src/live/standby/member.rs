@@ -230,8 +230,10 @@ impl<S: Surroundings> Worker<S> {
         if let Some(change) = change {
             let is_behind = was_starting || self.election.is_late() && !self.transfers.is_taking();
             self.apply(change);
-            if is_behind && matches!(change, Change::Follows(_)) {
-                self.begin_late(sign.from, about);
+            match change {
+                Change::Follows(_) if is_behind => self.begin_late(sign.from, about),
+                Change::Follows(_) => self.change_giver(sign.from, about),
+                Change::Claimed(_) | Change::Fenced(_) => {}
             }
         }
         if self.election.role() == Role::Active && sign.role == Role::Active && !sign.ends {

@@ -37,6 +37,7 @@ const OF_ACTIVE: About = About { process: 2, first: Some(5), since: 0, ..ABOUT }
 #[derive(Default)]
 struct Recorded {
     requests: Vec<(Route, Request)>,
+    answers: Vec<(Route, Answer)>,
     done: Vec<&'static str>,
     said: RefCell<Vec<String>>,
     outcomes: VecDeque<Outcome>,
@@ -90,7 +91,9 @@ impl Surroundings for Recorded {
         self.requests.push((route, request.clone()));
     }
 
-    fn answer(&mut self, _: Route, _: &Answer) {}
+    fn answer(&mut self, route: Route, answer: &Answer) {
+        self.answers.push((route, answer.clone()));
+    }
 
     fn note_identities(&mut self, _: Duration) -> bool {
         self.note("identities")
@@ -337,4 +340,59 @@ fn signs_with_impossible_epochs_are_counted_and_warned_of_once() {
     assert_eq!(late.shared.handle.state().ignored, 3);
     assert_eq!(late.outside.has_said("ignores a sign of life of member 0000000000000009"), 1);
     assert_eq!((late.election.epoch(), late.election.active()), (1, Some(ACTIVE)));
+}
+
+#[test]
+fn transfer_follows_the_active_member() {
+    let (mut late, mut active) = (member(false, None), Giving::default());
+    run(&mut late, &mut active, 700_000_000);
+    assert!(active.is_busy());
+    // The active member is killed, and another one takes over.
+    let other = MemberId(3);
+    let claimed = Sign { from: other, number: 1, epoch: 2, ..sign(0) };
+    receive(&mut late, claimed, OF_ACTIVE);
+    assert_eq!(late.outside.has_said("is not taken: it is no longer active"), 1);
+    let requests = std::mem::take(&mut late.outside.requests);
+    let ended = |(route, request): &(Route, Request)| route.to == ACTIVE && *request == Request::End;
+    assert!(requests.iter().any(ended), "{requests:?}");
+    let begins = |(route, request): &(Route, Request)| route.to == other && *request == Request::Record;
+    for _ in 0..3 {
+        let now = late.now() + LOOK;
+        late.shared.permit.set_now(now);
+        assert!(late.step(std::iter::empty()).is_continue());
+    }
+    let begun = requests.iter().chain(&late.outside.requests).any(begins);
+    assert!(begun && late.shared.handle.state().is_late, "without a wait for the one that is gone");
+    // The next one has no earlier messages either.
+    let next = Sign { from: MemberId(4), number: 1, epoch: 3, ..sign(0) };
+    receive(&mut late, next, About { first: Some(10), ..OF_ACTIVE });
+    assert!(!late.transfers.is_taking());
+    assert_eq!(late.outside.has_said("it is no longer active; this member receives messages since"), 1);
+}
+
+#[test]
+fn transfer_to_a_member_that_is_gone_makes_room() {
+    let mut active = member(false, None);
+    promote(&mut active);
+    let request = |active: &mut Worker<Recorded>, from: MemberId| {
+        let route = Route { transfer: from.0, from, to: OWN };
+        let event = Event::Received(Message::Request(route, Request::Record));
+        assert!(active.step(std::iter::once(event)).is_continue());
+        active.outside.answers.pop().map(|(route, answer)| (route.to, answer))
+    };
+    let (gone, again) = (MemberId(7), MemberId(8));
+    let of_gone = Sign { from: gone, number: 1, role: Role::Standby, ..sign(0) };
+    receive(&mut active, of_gone, ABOUT);
+    assert_eq!(request(&mut active, gone), Some((gone, Answer::Recording)));
+    let refused = request(&mut active, again);
+    assert!(matches!(refused, Some((_, Answer::Refused(_, true)))), "{refused:?}");
+    // No sign of the first one comes for a lease.
+    for _ in 0..6 {
+        let now = active.now() + LOOK;
+        active.shared.permit.set_now(now);
+        assert!(active.step(std::iter::empty()).is_continue());
+    }
+    assert_eq!(active.election.role(), Role::Active);
+    assert_eq!(request(&mut active, again), Some((again, Answer::Recording)));
+    assert!(active.outside.done.contains(&"end noting"));
 }
