@@ -258,9 +258,11 @@ impl Election {
         self.living(now).any(|(other, _)| other == id)
     }
 
-    /// The best standby that lives and is not late.
-    pub fn best_standby(&self, now: Nanos) -> Option<MemberId> {
-        self.best(now).filter(|(_, is_late)| !is_late).map(|(id, _)| id)
+    /// The best standby that lives, is not late and fulfils a condition.
+    pub fn best_standby(&self, now: Nanos, is_wanted: impl Fn(MemberId) -> bool) -> Option<MemberId> {
+        let standbys = self.living(now).filter(|(_, other)| other.role == Role::Standby);
+        let ranks = standbys.filter(|(id, _)| is_wanted(*id)).map(|(_, other)| other.rank);
+        ranks.max().filter(|(is_complete, ..)| *is_complete).map(|(_, _, Reverse(id))| id)
     }
 
     /// The best standby that lives, and whether it is late.

@@ -22,6 +22,8 @@ pub struct About {
     pub stood_still: Option<i64>,
     /// Time for which it has been active, if it is.
     pub active_for: Option<Nanos>,
+    /// The member whose state it has taken, and the number of events that this one had checked.
+    pub taken: Option<(MemberId, u64)>,
     /// A hash of its specification.
     pub specification: u64,
     /// Its lease.
@@ -49,7 +51,7 @@ pub enum Message {
 /// Writes a sign of life.
 pub fn write_sign(group: &str, sign: &Sign, about: &About) -> Vec<u8> {
     let Sign { from, number, epoch, prefer, is_late, role, position, ends, successor } = sign;
-    let About { process, since, first, stood_still, active_for, specification, lease } = about;
+    let About { process, since, first, stood_still, active_for, taken, specification, lease } = about;
     let sign = json!({
         "group": group,
         "member": from.to_string(),
@@ -66,6 +68,7 @@ pub fn write_sign(group: &str, sign: &Sign, about: &About) -> Vec<u8> {
         "first": first,
         "stood_still": stood_still,
         "active_for": active_for,
+        "taken": taken.map(|(from, step)| json!({ "from": from.to_string(), "step": step })),
         "specification": format!("{specification:016x}"),
         "lease": lease,
     });
@@ -170,6 +173,10 @@ fn read_transfer(transfer: &str, value: &Value) -> Option<Message> {
     Some(Message::Answer(route, answer))
 }
 
+fn read_taken(taken: &Value) -> Option<(MemberId, u64)> {
+    Some((id(taken.get("from")?.as_str()?)?, taken.get("step")?.as_u64()?))
+}
+
 /// Reads a message of this group; `None` for anything else.
 pub fn read(group: &str, payload: &[u8]) -> Option<Message> {
     let value: Value = serde_json::from_slice(payload).ok()?;
@@ -207,6 +214,7 @@ pub fn read(group: &str, payload: &[u8]) -> Option<Message> {
         first: integer("first"),
         stood_still: integer("stood_still"),
         active_for: integer("active_for"),
+        taken: value.get("taken").and_then(read_taken),
         specification: u64::from_str_radix(text("specification")?, 16).ok()?,
         lease: integer("lease")?,
     };
@@ -242,6 +250,7 @@ mod tests {
             first: Some(6),
             stood_still: Some(7),
             active_for: Some(8),
+            taken: Some((MemberId(4), 9)),
             specification: u64::MAX,
             lease: 30_000_000,
         };

@@ -206,6 +206,7 @@ impl Membership {
             first: None,
             stood_still: None,
             active_for: None,
+            taken: None,
             specification: crc32fast::hash(deployment.specification.sources.text().as_bytes()).into(),
             lease: lease(settings),
         };

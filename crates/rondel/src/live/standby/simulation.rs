@@ -37,6 +37,7 @@ const ABOUT: About = About {
     first: None,
     stood_still: None,
     active_for: None,
+    taken: None,
     specification: 0,
     lease: LEASE,
 };

@@ -117,9 +117,9 @@ fn member_hands_over_to_a_late_one_only_by_name() {
     look_until(&mut a, 99);
     at(&mut a, 100, &Sign { prefer: 9, is_late: true, ..sign(2, 0, 1, Role::Standby) });
     assert_eq!(a.hand_over(101, None, 1), Err(Refusal::Late(MemberId(2))));
-    assert_eq!((a.role(), a.best_standby(101)), (Role::Active, None));
+    assert_eq!((a.role(), a.best_standby(101, |_| true)), (Role::Active, None));
     at(&mut a, 101, &sign(3, 0, 1, Role::Standby));
-    assert_eq!(a.best_standby(102), Some(MemberId(3)));
+    assert_eq!(a.best_standby(102, |_| true), Some(MemberId(3)));
     assert_eq!(a.hand_over(102, None, 1), Ok(MemberId(3)), "whatever the preferences are");
     let mut a = member(1, 0);
     look_until(&mut a, 99);

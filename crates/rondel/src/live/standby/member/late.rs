@@ -237,6 +237,7 @@ impl<S: Surroundings> Worker<S> {
         // Others rank this member by its next sign.
         self.next_sign = Nanos::MIN;
         self.transfers.first = self.transfers.coming;
+        self.about.taken = Some((from, step));
         let taken = Taken { from, step, kept, dropped, uncertain };
         self.outside.say(&taken.sentence());
         if !taken.uncertain.is_empty() {

@@ -84,7 +84,10 @@ impl<S: Surroundings> Worker<S> {
         if self.has_named_better || !self.election.is_late() {
             return;
         }
-        if let Some(id) = self.election.best_standby(now) {
+        // One that has taken the state of this member has no more than that.
+        let taken = |id: MemberId| self.others.get(&id).and_then(|about| about.taken);
+        let has_more = |id: MemberId| taken(id).is_none_or(|(from, _)| from != self.id);
+        if let Some(id) = self.election.best_standby(now, has_more) {
             self.has_named_better = true;
             self.outside.warn(&format!(
                 "this member is active without the state of earlier messages, which member {id} has: hand over to it with \

@@ -27,6 +27,7 @@ const ABOUT: About = About {
     first: None,
     stood_still: None,
     active_for: None,
+    taken: None,
     specification: 3,
     lease: LEASE,
 };
@@ -225,6 +226,7 @@ fn late_member_takes_the_state() {
     assert_eq!((taken.from, taken.step, taken.kept, taken.dropped), (ACTIVE, 12, 3, 1));
     assert!(!state.is_late && !active.is_busy());
     assert!(late.outside.sent.is_some_and(|sign| !sign.is_late));
+    assert_eq!(late.about.taken, Some((ACTIVE, 12)), "signs say it");
     let said = "at step 12 (3 messages held, 1 dropped as contained)";
     assert!(late.outside.has_said(said) == 1 && state.sentence().contains(said));
     run(&mut late, &mut active, TAKEN);
@@ -256,6 +258,12 @@ fn member_that_is_promoted_before_it_has_the_state_goes_on_without() {
     assert!(late.step(std::iter::empty()).is_continue());
     let advice = "hand over to it with `rondel standby promote --member 0000000000000002`";
     assert_eq!(late.outside.has_said(advice), 1, "the other one has the state");
+    // One that has taken the state of this member lacks the same.
+    late.has_named_better = false;
+    let about = About { taken: Some((OWN, 3)), ..OF_ACTIVE };
+    let standby = Sign { number: number(late.now()) + 2, role: Role::Standby, ..sign(0) };
+    receive(&mut late, standby, about);
+    assert_eq!(late.outside.has_said(advice), 1);
 }
 
 #[test]
