@@ -420,11 +420,13 @@ impl Election {
     }
 
     /// Whether this sign, or a later one of its sender, was received before. After a lease without one, a smaller number may
-    /// be that of a new sign: see [`Numbers`].
+    /// be that of a new sign, as `Numbers` describes.
     pub fn is_repeated(&self, now: Nanos, sign: &Sign) -> bool {
-        let is_silent = |known: &Other| now - known.received >= self.own.lease;
-        let is_new = |known: &Other| known.numbers.is_new(sign.number, is_silent(known));
-        !self.others.get(&sign.from).is_none_or(is_new)
+        let is_old = |known: &Other| {
+            let is_silent = now - known.received >= self.own.lease;
+            !known.numbers.is_new(sign.number, is_silent)
+        };
+        self.others.get(&sign.from).is_some_and(is_old)
     }
 
     /// Notes a member and the number of its sign. Returns whether the sign is a new one.
