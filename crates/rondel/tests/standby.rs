@@ -483,6 +483,13 @@ fn state_of_another_specification_is_not_taken() {
         earlier(&net, &mut tap, "historically(v < 2000)");
     let mut standby = start_rondel(["run", &deployment]);
     standby.wait_stderr("is that of another specification; this member receives messages since");
+    let status = rondel(["standby", "status", &deployment]);
+    status.expect_status(0);
+    assert!(status.stdout.contains("late, without earlier messages"), "{}", status.stdout);
+    let refused = rondel(["standby", "promote", &deployment]);
+    refused
+        .expect_status(4)
+        .expect_stderr(&["stands by without the state of earlier messages", "`--member "]);
     standby.terminate();
     standby.finish().expect_status(0).expect_stderr(&["earlier messages were not received"]);
 }

@@ -1,5 +1,6 @@
 //! `rondel standby`: the members of a group, and the handover to a standby.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -14,7 +15,7 @@ use serde_json::json;
 use crate::deployment::{self, Deployment, GroupSettings};
 use crate::live::networks::{self, Networks};
 use crate::live::signals::End;
-use crate::live::standby::election::{MemberId, Role, Sign};
+use crate::live::standby::election::{LARGEST_EPOCH, MemberId, Role, Sign};
 use crate::live::standby::message::{self, About, Message};
 use crate::live::standby::network_of;
 use crate::output::Format;
@@ -69,7 +70,7 @@ struct Promote {
     /// The deployment, with the section `group`
     #[arg(value_name = "FILE", default_value_os_t = deployment::default_file())]
     file: PathBuf,
-    /// The member that takes over (default: the standby with the largest `prefer`)
+    /// The member that takes over (default: the standby that is not late with the largest `prefer`)
     #[arg(long, value_name = "MEMBER", value_parser = member)]
     member: Option<MemberId>,
 }
@@ -78,7 +79,7 @@ const PROMOTE_EXIT: &str = "\
 Exit status:
   0  another member is active
   2  the deployment has mistakes or no group
-  4  there is no standby, or it did not take over
+  4  there is no standby, it did not take over, or it is late and --member does not name it
   5  no member is active";
 
 fn member(text: &str) -> Result<MemberId, &'static str> {
@@ -145,7 +146,9 @@ impl Watching {
         let group = settings.name.clone();
         let receive = move |_: TopicId, samples: &[Sample<'_>]| {
             for sample in samples {
-                if let Some(Message::Sign(sign, about)) = message::read(&group, sample.payload) {
+                if let Some(Message::Sign(sign, about)) = message::read(&group, sample.payload)
+                    && sign.epoch <= LARGEST_EPOCH
+                {
                     // Signs are repeated.
                     let _ = sender.try_send((sign, about));
                 }
@@ -229,10 +232,6 @@ impl Status {
         // The active one first; the others by their ids.
         members.sort_by_key(|(_, (sign, _))| sign.role != Role::Active);
         for (id, (sign, about)) in members {
-            let still = about.stood_still.map_or_else(String::new, |time| {
-                let time = times.text(Timestamp::from_nanos(time));
-                format!("  stood still until {time}, may have missed messages")
-            });
             let line = match self.format {
                 Format::Json => json!({
                     "member": id.to_string(),
@@ -242,6 +241,8 @@ impl Status {
                     "prefer": sign.prefer,
                     "since": about.since as f64 / 1e9,
                     "stood_still": about.stood_still.map(|time| time as f64 / 1e9),
+                    "late": sign.is_late,
+                    "taken": about.taken.map(|(from, step)| json!({ "from": from.to_string(), "step": step })),
                 })
                 .to_string(),
                 Format::Text => format!(
@@ -251,13 +252,49 @@ impl Status {
                     sign.epoch,
                     sign.prefer,
                     times.text(Timestamp::from_nanos(about.since)),
-                    still,
+                    remarks(sign, about, &mut times),
                 ),
             };
             // With standard output closed, the exit status still carries the result.
             let _ = writeln!(out, "{line}");
         }
     }
+}
+
+/// The facts about a member that only some have.
+fn remarks(sign: &Sign, about: &About, times: &mut TimeText) -> String {
+    let mut text = String::new();
+    if let Some((from, step)) = about.taken {
+        text += &format!("  state taken from member {from} at step {step}");
+    }
+    if sign.is_late {
+        text += "  late, without earlier messages";
+    }
+    if let Some(time) = about.stood_still {
+        let time = times.text(Timestamp::from_nanos(time));
+        text += &format!("  stood still until {time}, may have missed messages");
+    }
+    text
+}
+
+/// Returns why no member can take over: the wanted one, or any.
+fn refusal(wanted: Option<MemberId>, members: &BTreeMap<MemberId, (Sign, About)>) -> Option<String> {
+    let signs = members.values().map(|(sign, _)| sign);
+    let standbys = signs.filter(|sign| sign.role == Role::Standby);
+    if let Some(wanted) = wanted {
+        let is_there = standbys.map(|sign| sign.from).any(|id| id == wanted);
+        return (!is_there).then(|| format!("member {wanted} is no standby"));
+    }
+    let Some(best) = standbys.max_by_key(|sign| (!sign.is_late, sign.prefer, Reverse(sign.from))) else {
+        return Some("there is no standby".to_owned());
+    };
+    let id = best.from;
+    best.is_late.then(|| {
+        format!(
+            "member {id} stands by without the state of earlier messages: verdicts that depend on them would be inconclusive. \
+             Wait until `rondel standby status` no longer shows it as late, or name it: `--member {id}`"
+        )
+    })
 }
 
 impl Promote {
@@ -299,18 +336,9 @@ impl Promote {
                 }
             };
         }
-        let is_standby =
-            |id: MemberId| watching.members.get(&id).is_some_and(|(sign, _)| sign.role == Role::Standby);
-        match self.member {
-            Some(id) if !is_standby(id) => {
-                complain(&format!("member {id} is no standby of group '{name}'"));
-                return exit::INCONCLUSIVE;
-            }
-            None if !watching.members.keys().any(|id| is_standby(*id)) => {
-                complain(&format!("there is no standby in group '{name}': member {} is alone", before.from));
-                return exit::INCONCLUSIVE;
-            }
-            _ => {}
+        if let Some(why) = refusal(self.member, &watching.members) {
+            complain(&format!("member {} of group '{name}' cannot hand over: {why}", before.from));
+            return exit::INCONCLUSIVE;
         }
         let began = Instant::now();
         if let Err(error) =
@@ -343,28 +371,63 @@ impl Promote {
 mod tests {
     use super::*;
 
+    const SIGN: Sign = Sign {
+        from: MemberId(1),
+        number: 1,
+        epoch: 2,
+        prefer: 0,
+        is_late: false,
+        role: Role::Active,
+        position: None,
+        ends: false,
+        successor: None,
+    };
+    const ABOUT: About = About {
+        process: 1,
+        since: 0,
+        first: None,
+        stood_still: None,
+        active_for: None,
+        taken: None,
+        specification: 0,
+        lease: 0,
+        gates: None,
+    };
+
+    #[test]
+    fn late_standby_takes_over_only_by_name() {
+        let member = |id: u64, role: Role, is_late: bool| {
+            let id = MemberId(id);
+            (id, (Sign { from: id, prefer: i64::from(is_late), role, is_late, ..SIGN }, ABOUT))
+        };
+        let mut members = BTreeMap::from([member(1, Role::Active, false)]);
+        let says = |members: &BTreeMap<_, _>, wanted: Option<u64>| {
+            refusal(wanted.map(MemberId), members).unwrap_or_default()
+        };
+        assert_eq!(says(&members, None), "there is no standby");
+        members.extend([member(2, Role::Standby, true)]);
+        let late = says(&members, None);
+        assert!(late.starts_with("member 0000000000000002 stands by without the state"), "{late}");
+        assert!(late.ends_with("`--member 0000000000000002`"), "{late}");
+        assert_eq!(says(&members, Some(2)), "");
+        assert_eq!(says(&members, Some(1)), "member 0000000000000001 is no standby");
+        members.extend([member(3, Role::Standby, false)]);
+        assert_eq!(says(&members, None), "");
+    }
+
+    #[test]
+    fn remarks_name_what_a_member_lacks() {
+        let mut times = TimeText::default();
+        assert_eq!(remarks(&SIGN, &ABOUT, &mut times), "");
+        let late = remarks(&Sign { is_late: true, ..SIGN }, &ABOUT, &mut times);
+        assert_eq!(late, "  late, without earlier messages");
+        let taken = remarks(&SIGN, &About { taken: Some((MemberId(2), 7)), ..ABOUT }, &mut times);
+        assert_eq!(taken, "  state taken from member 0000000000000002 at step 7");
+    }
+
     #[test]
     fn time_of_a_take_over_has_the_least_delay() {
-        let sign = Sign {
-            from: MemberId(1),
-            number: 1,
-            epoch: 2,
-            prefer: 0,
-            role: Role::Active,
-            position: None,
-            ends: false,
-            successor: None,
-        };
-        let about = About {
-            process: 1,
-            since: 0,
-            first: None,
-            stood_still: None,
-            active_for: None,
-            specification: 0,
-            lease: 0,
-            gates: None,
-        };
+        let (sign, about) = (SIGN, ABOUT);
         let (begun, ms) = (Instant::now(), |ms: u64| Duration::from_millis(ms));
         let at = |latest: Option<TakeOver>| latest.map(|latest| (latest.epoch, latest.at - begun));
         let mut latest = None;

@@ -4,9 +4,13 @@
 //! last one that it sent. Another member claims no sooner than a whole lease after the last one that it received: while
 //! signs arrive, at most one member publishes, also after a pause of either process.
 
+mod others;
+
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt;
+
+use others::{Numbers, Other, Rank, rank};
 
 /// A time on the monotonic clock of a process, in nanoseconds.
 pub type Nanos = i64;
@@ -15,6 +19,10 @@ pub type Nanos = i64;
 const MEMBERS: usize = 64;
 /// The longest lease of a member.
 const LONGEST_LEASE: Nanos = 60_000_000_000;
+/// The largest epoch: readers of JSON may round larger numbers.
+pub const LARGEST_EPOCH: u64 = 1 << 53;
+/// The largest distance of an epoch from the latest known one.
+const EPOCH_LEAP: u64 = 1 << 32;
 /// Number of leases after which a silent member is forgotten.
 const FORGOTTEN: Nanos = 30;
 
@@ -73,6 +81,8 @@ pub struct Sign {
     pub epoch: u64,
     /// The preference of the sender: of two members that can claim, the larger one does.
     pub prefer: i64,
+    /// Whether the sender lacks the state of earlier messages: it ranks behind every member that has it.
+    pub is_late: bool,
     /// The state of the sender.
     pub role: Role,
     /// Time of event up to which all verdicts were published; `None` while that is unknown.
@@ -127,6 +137,8 @@ pub enum Refusal {
     NoStandby,
     /// The member to hand over to is no standby.
     Unknown(MemberId),
+    /// Every standby is late, and this one is the best of them.
+    Late(MemberId),
     /// The request is to the member that was active in an earlier epoch.
     Outdated,
 }
@@ -146,9 +158,13 @@ pub struct Member {
 #[derive(Debug)]
 pub struct Election {
     own: Member,
+    /// Whether this member lacks the state of earlier messages.
+    is_late: bool,
     role: Role,
-    /// The largest epoch so far; while active the own one.
+    /// The largest epoch of an active member so far; while active the own one.
     epoch: u64,
+    /// The largest epoch in any sign so far: a claim is later.
+    seen: u64,
     /// The active member, if it is another one.
     active: Option<Active>,
     /// Reason for a claim at the deadline.
@@ -171,17 +187,7 @@ pub struct Election {
 #[derive(Clone, Copy, Debug)]
 struct Active {
     id: MemberId,
-    prefer: i64,
-}
-
-/// Another member.
-#[derive(Clone, Copy, Debug)]
-struct Other {
-    number: u64,
-    prefer: i64,
-    role: Role,
-    has_ended: bool,
-    received: Nanos,
+    rank: Rank,
 }
 
 impl Election {
@@ -189,8 +195,10 @@ impl Election {
     pub fn new(own: Member, now: Nanos) -> Election {
         Election {
             own,
+            is_late: false,
             role: Role::Starting,
             epoch: 0,
+            seen: 0,
             active: None,
             vacancy: Claim::Vacant,
             deadline: now + own.lease,
@@ -208,14 +216,36 @@ impl Election {
         self.role
     }
 
-    /// The largest epoch so far; while active the own one.
+    /// The largest epoch of an active member so far; while active the own one.
     pub fn epoch(&self) -> u64 {
         self.epoch
+    }
+
+    /// The largest epoch in any sign so far.
+    pub fn latest_epoch(&self) -> u64 {
+        self.epoch.max(self.seen)
+    }
+
+    /// Whether the epoch of a sign can be that of a group: one far ahead of the latest known one is forged or damaged.
+    pub fn is_plausible(&self, sign: &Sign) -> bool {
+        let latest = self.latest_epoch();
+        let is_near = latest == 0 || sign.epoch.saturating_sub(latest) <= EPOCH_LEAP;
+        sign.epoch <= LARGEST_EPOCH && is_near
     }
 
     /// The active member.
     pub fn active(&self) -> Option<MemberId> {
         if self.role == Role::Active { Some(self.own.id) } else { self.active.map(|active| active.id) }
+    }
+
+    /// Whether this member lacks the state of earlier messages.
+    pub fn is_late(&self) -> bool {
+        self.is_late
+    }
+
+    /// Sets whether this member lacks the state of earlier messages.
+    pub fn set_late(&mut self, is_late: bool) {
+        self.is_late = is_late;
     }
 
     /// Time of event up to which another active member has published, as far as it is known.
@@ -226,6 +256,29 @@ impl Election {
     /// The other members that live, with their states.
     pub fn others(&self, now: Nanos) -> impl Iterator<Item = (MemberId, Role)> {
         self.living(now).map(|(id, other)| (id, other.role))
+    }
+
+    /// Whether another member lives.
+    pub fn lives(&self, now: Nanos, id: MemberId) -> bool {
+        self.living(now).any(|(other, _)| other == id)
+    }
+
+    /// The best standby that lives, is not late and fulfils a condition.
+    pub fn best_standby(&self, now: Nanos, is_wanted: impl Fn(MemberId) -> bool) -> Option<MemberId> {
+        let standbys = self.living(now).filter(|(_, other)| other.role == Role::Standby);
+        let ranks = standbys.filter(|(id, _)| is_wanted(*id)).map(|(_, other)| other.rank);
+        ranks.max().filter(|(is_complete, ..)| *is_complete).map(|(_, _, Reverse(id))| id)
+    }
+
+    /// The best standby that lives, and whether it is late.
+    fn best(&self, now: Nanos) -> Option<(MemberId, bool)> {
+        let standbys = self.living(now).filter(|(_, other)| other.role == Role::Standby);
+        let best = standbys.map(|(_, other)| other.rank).max();
+        best.map(|(is_complete, _, Reverse(id))| (id, !is_complete))
+    }
+
+    fn own_rank(&self) -> Rank {
+        rank(self.is_late, self.own.prefer, self.own.id)
     }
 
     fn living(&self, now: Nanos) -> impl Iterator<Item = (MemberId, &Other)> {
@@ -318,11 +371,14 @@ impl Election {
         if self.role != Role::Active {
             self.note_pause(now);
         }
-        if sign.from == self.own.id || !self.note(now, sign) {
+        if sign.from == self.own.id || !self.is_plausible(sign) || !self.note(now, sign) {
             return None;
         }
         let known = self.epoch;
-        self.epoch = if self.role == Role::Active { known } else { known.max(sign.epoch) };
+        self.seen = self.seen.max(sign.epoch);
+        if self.role != Role::Active && (sign.role == Role::Active || sign.successor.is_some()) {
+            self.epoch = known.max(sign.epoch);
+        }
         if let Some(successor) = sign.successor {
             return self.receive_handover(now, sign, successor, known);
         }
@@ -330,17 +386,11 @@ impl Election {
             return self.receive_end(now, sign);
         }
         if sign.role != Role::Active {
-            if self.role == Role::Active {
-                // Another member was active with a later epoch.
-                self.epoch = known.max(sign.epoch);
-                let is_later = sign.epoch > known;
-                return is_later.then(|| self.fence(now, Fence::Superseded(sign.from, sign.epoch)));
-            }
             return None;
         }
-        let order = (sign.epoch, sign.prefer, Reverse(sign.from));
+        let order = (sign.epoch, rank(sign.is_late, sign.prefer, sign.from));
         match (self.role, self.active) {
-            (Role::Active, _) if order > (known, self.own.prefer, Reverse(self.own.id)) => {
+            (Role::Active, _) if order > (known, self.own_rank()) => {
                 let change = self.fence(now, Fence::Superseded(sign.from, sign.epoch));
                 self.epoch = sign.epoch;
                 self.follow(now, sign);
@@ -352,7 +402,7 @@ impl Election {
             (_, Some(active))
                 if active.id != sign.from
                     && sign.epoch == known
-                    && order < (known, active.prefer, Reverse(active.id))
+                    && order < (known, active.rank)
                     && now < self.deadline =>
             {
                 None
@@ -376,27 +426,37 @@ impl Election {
         if self.epoch != epoch {
             return Err(Refusal::Outdated);
         }
-        let standbys = self.living(now).filter(|(_, other)| other.role == Role::Standby);
         let to = match to {
-            Some(to) => standbys.map(|(id, _)| id).find(|id| *id == to).ok_or(Refusal::Unknown(to))?,
-            None => {
-                let best = standbys.max_by_key(|(id, other)| (other.prefer, Reverse(*id)));
-                best.map(|(id, _)| id).ok_or(Refusal::NoStandby)?
+            Some(to) => {
+                let is_standby = |(id, role): (MemberId, Role)| id == to && role == Role::Standby;
+                if !self.others(now).any(is_standby) {
+                    return Err(Refusal::Unknown(to));
+                }
+                to
             }
+            None => match self.best(now).ok_or(Refusal::NoStandby)? {
+                (id, true) => return Err(Refusal::Late(id)),
+                (id, false) => id,
+            },
         };
         (self.role, self.position) = (Role::Standby, None);
         self.vacate(Claim::Silent(to), now + self.own.lease);
         Ok(to)
     }
 
-    /// Whether this sign, or a later one of its sender, was received before.
-    pub fn is_repeated(&self, sign: &Sign) -> bool {
-        self.others.get(&sign.from).is_some_and(|known| sign.number <= known.number)
+    /// Whether this sign, or a later one of its sender, was received before. After a lease without one, a smaller number may
+    /// be that of a new sign, as `Numbers` describes.
+    pub fn is_repeated(&self, now: Nanos, sign: &Sign) -> bool {
+        let is_old = |known: &Other| {
+            let is_silent = now - known.received >= self.own.lease;
+            !known.numbers.is_new(sign.number, is_silent)
+        };
+        self.others.get(&sign.from).is_some_and(is_old)
     }
 
     /// Notes a member and the number of its sign. Returns whether the sign is a new one.
     fn note(&mut self, now: Nanos, sign: &Sign) -> bool {
-        if self.is_repeated(sign) {
+        if self.is_repeated(now, sign) {
             return false;
         }
         if self.others.len() >= MEMBERS && !self.others.contains_key(&sign.from) {
@@ -407,8 +467,13 @@ impl Election {
             }
         }
         let role = if sign.successor.is_some() { Role::Standby } else { sign.role };
-        let other =
-            Other { number: sign.number, prefer: sign.prefer, role, has_ended: sign.ends, received: now };
+        let rank = rank(sign.is_late, sign.prefer, sign.from);
+        let known = self.others.get(&sign.from).map(|other| other.numbers);
+        let mut numbers = known.unwrap_or_else(|| Numbers::new(sign.number));
+        if known.is_some() {
+            numbers.note(sign.number);
+        }
+        let other = Other { numbers, rank, role, has_ended: sign.ends, received: now };
         self.others.insert(sign.from, other);
         true
     }
@@ -446,7 +511,7 @@ impl Election {
 
     fn follow(&mut self, now: Nanos, sign: &Sign) {
         self.role = Role::Standby;
-        self.active = Some(Active { id: sign.from, prefer: sign.prefer });
+        self.active = Some(Active { id: sign.from, rank: rank(sign.is_late, sign.prefer, sign.from) });
         self.vacancy = Claim::Silent(sign.from);
         self.deadline = now + self.lease_of(sign.from);
         self.position = sign.position.or(self.position);
@@ -459,7 +524,7 @@ impl Election {
 
     fn claim(&mut self, now: Nanos, why: Claim) -> Change {
         self.role = Role::Active;
-        self.epoch = self.epoch.saturating_add(1);
+        self.epoch = LARGEST_EPOCH.min(self.latest_epoch() + 1);
         self.active = None;
         self.until = now + self.own.lease / 10 * 9;
         Change::Claimed(why)
@@ -475,10 +540,9 @@ impl Election {
 
     /// The time at which this member claims: each better one has a third of the lease before it.
     fn claims_at(&self, now: Nanos) -> Nanos {
-        let order = |role: Role, prefer: i64, id: MemberId| (role != Role::Starting, prefer, Reverse(id));
-        let own = order(self.role, self.own.prefer, self.own.id);
-        let is_better = |(id, other): &(MemberId, &Other)| {
-            other.role != Role::Active && order(other.role, other.prefer, *id) > own
+        let own = (self.role != Role::Starting, self.own_rank());
+        let is_better = |(_, other): &(MemberId, &Other)| {
+            other.role != Role::Active && (other.role != Role::Starting, other.rank) > own
         };
         let better = self.living(now).filter(is_better).count() as Nanos;
         self.rests.max(self.deadline) + better * (self.own.lease / 3)

@@ -78,8 +78,8 @@ pub(super) struct Worker<S> {
     /// Time of day of the first message that the active member had received before this one began, until the session knows
     /// that. It is marked after a message of this member: until then the session has no time of event.
     late: Option<i64>,
-    /// Whether earlier messages are missing.
-    is_late: bool,
+    /// Whether a warning has named a standby with the state that this active member lacks.
+    has_named_better: bool,
     /// The transfers of states.
     transfers: Transfers,
     /// Time since which the evaluating thread has not moved.
@@ -117,7 +117,7 @@ impl<S: Surroundings> Worker<S> {
             begins: None,
             is_releasing: false,
             late: None,
-            is_late: false,
+            has_named_better: false,
             transfers: Transfers::default(),
             stuck: None,
             others: Others::default(),
@@ -209,8 +209,9 @@ impl<S: Surroundings> Worker<S> {
         let (sign, about) = match message {
             Message::Promote { to, epoch } => return self.hand_over(to, epoch),
             Message::Sign(sign, _) if sign.from == self.id => return,
+            Message::Sign(sign, _) if !self.election.is_plausible(&sign) => return self.ignore_sign(&sign),
             // Its position is not that of the present.
-            Message::Sign(sign, _) if self.election.is_repeated(&sign) => return,
+            Message::Sign(sign, _) if self.election.is_repeated(self.now(), &sign) => return,
             Message::Sign(sign, about) => (sign, about),
             Message::Request(route, request) if route.to == self.id => {
                 return self.receive_request(route, request);
@@ -228,16 +229,31 @@ impl<S: Surroundings> Worker<S> {
             self.shared.permit.set_published(self.election.position());
         }
         if let Some(change) = change {
-            let is_behind = was_starting || self.is_late && !self.transfers.is_taking();
+            let is_behind = was_starting || self.election.is_late() && !self.transfers.is_taking();
             self.apply(change);
-            if is_behind && matches!(change, Change::Follows(_)) {
-                self.begin_late(sign.from, about);
+            match change {
+                Change::Follows(_) if is_behind => self.begin_late(sign.from, about),
+                Change::Follows(_) => self.change_giver(sign.from, about),
+                Change::Claimed(_) | Change::Fenced(_) => {}
             }
         }
         if self.election.role() == Role::Active && sign.role == Role::Active && !sign.ends {
             // It stops once it receives a sign of this one.
             self.sign();
         }
+    }
+
+    /// Counts a sign that is ignored, since its epoch is too far from all others, and warns of the first one.
+    fn ignore_sign(&mut self, sign: &Sign) {
+        let Sign { from, epoch, .. } = sign;
+        if self.shared.handle.state().ignored == 0 {
+            let latest = self.election.latest_epoch();
+            self.outside.warn(&format!(
+                "ignores a sign of life of member {from} with epoch {epoch}, too far from epoch {latest}, the latest one: it is \
+                 forged or damaged"
+            ));
+        }
+        self.shared.handle.change(|state| state.ignored += 1);
     }
 
     /// Warns of a member with other settings, once.
@@ -341,11 +357,14 @@ impl<S: Surroundings> Worker<S> {
         self.number += 1;
         let is_active = self.election.role() == Role::Active;
         self.about.active_for = is_active.then(|| self.now().saturating_sub(self.claimed));
+        let is_own = is_active || successor.is_some();
+        let epoch = if is_own { self.election.epoch() } else { self.election.latest_epoch() };
         let sign = Sign {
             from: self.id,
             number: self.number,
-            epoch: self.election.epoch(),
+            epoch,
             prefer: self.prefer,
+            is_late: self.election.is_late(),
             role: self.election.role(),
             position,
             ends,
@@ -386,6 +405,7 @@ impl<S: Surroundings> Worker<S> {
             self.outside.warn("no member stands by: no other one takes over if this process ends");
         }
         self.standbys = standbys;
+        self.name_better(now);
     }
 
     fn show(&self) {

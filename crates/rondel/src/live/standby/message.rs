@@ -22,6 +22,8 @@ pub struct About {
     pub stood_still: Option<i64>,
     /// Time for which it has been active, if it is.
     pub active_for: Option<Nanos>,
+    /// The member whose state it has taken, and the number of events that this one had checked.
+    pub taken: Option<(MemberId, u64)>,
     /// A hash of its specification.
     pub specification: u64,
     /// Its lease.
@@ -50,14 +52,15 @@ pub enum Message {
 
 /// Writes a sign of life.
 pub fn write_sign(group: &str, sign: &Sign, about: &About) -> Vec<u8> {
-    let Sign { from, number, epoch, prefer, role, position, ends, successor } = sign;
-    let About { process, since, first, stood_still, active_for, specification, lease, gates } = about;
+    let Sign { from, number, epoch, prefer, is_late, role, position, ends, successor } = sign;
+    let About { process, since, first, stood_still, active_for, taken, specification, lease, gates } = about;
     let sign = json!({
         "group": group,
         "member": from.to_string(),
         "number": number,
         "epoch": epoch,
         "prefer": prefer,
+        "late": is_late,
         "state": role.as_str(),
         "position": position,
         "ends": ends,
@@ -67,6 +70,7 @@ pub fn write_sign(group: &str, sign: &Sign, about: &About) -> Vec<u8> {
         "first": first,
         "stood_still": stood_still,
         "active_for": active_for,
+        "taken": taken.map(|(from, step)| json!({ "from": from.to_string(), "step": step })),
         "specification": format!("{specification:016x}"),
         "lease": lease,
         "gates": gates.map(|gates| format!("{gates:016x}")),
@@ -172,6 +176,10 @@ fn read_transfer(transfer: &str, value: &Value) -> Option<Message> {
     Some(Message::Answer(route, answer))
 }
 
+fn read_taken(taken: &Value) -> Option<(MemberId, u64)> {
+    Some((id(taken.get("from")?.as_str()?)?, taken.get("step")?.as_u64()?))
+}
+
 /// Reads a message of this group; `None` for anything else.
 pub fn read(group: &str, payload: &[u8]) -> Option<Message> {
     let value: Value = serde_json::from_slice(payload).ok()?;
@@ -193,6 +201,8 @@ pub fn read(group: &str, payload: &[u8]) -> Option<Message> {
         number: number("number")?,
         epoch: number("epoch")?,
         prefer: integer("prefer")?,
+        // One of an earlier release does not say it.
+        is_late: value.get("late").is_some_and(|late| *late == Value::Bool(true)),
         role: Role::parse(text("state")?)?,
         position: integer("position"),
         ends: value.get("ends")?.as_bool()?,
@@ -207,6 +217,7 @@ pub fn read(group: &str, payload: &[u8]) -> Option<Message> {
         first: integer("first"),
         stood_still: integer("stood_still"),
         active_for: integer("active_for"),
+        taken: value.get("taken").and_then(read_taken),
         specification: u64::from_str_radix(text("specification")?, 16).ok()?,
         lease: integer("lease")?,
         gates: text("gates").and_then(|gates| u64::from_str_radix(gates, 16).ok()),
@@ -231,6 +242,7 @@ mod tests {
             number: 7,
             epoch: 3,
             prefer: -2,
+            is_late: false,
             role: Role::Active,
             position: Some(1_500_000_000),
             ends: false,
@@ -242,11 +254,12 @@ mod tests {
             first: Some(6),
             stood_still: Some(7),
             active_for: Some(8),
+            taken: Some((MemberId(4), 9)),
             specification: u64::MAX,
             lease: 30_000_000,
             gates: Some(9),
         };
-        for sign in [sign, Sign { position: None, successor: None, ends: true, ..sign }] {
+        for sign in [sign, Sign { position: None, successor: None, ends: true, is_late: true, ..sign }] {
             let written = write_sign("a", &sign, &about);
             assert_eq!(read("a", &written), Some(Message::Sign(sign, about)));
             assert_eq!(read("b", &written), None, "it belongs to another group");
@@ -256,6 +269,14 @@ mod tests {
         for to in [None, Some(MemberId(9))] {
             assert_eq!(read("a", &write_promote("a", to, 7)), Some(Message::Promote { to, epoch: 7 }));
         }
+    }
+
+    #[test]
+    fn member_of_an_earlier_release_is_not_late() {
+        let sign = r#"{"group":"a","member":"000000000000003f","number":1,"epoch":1,"prefer":0,"state":"standby",
+            "ends":false,"process":1,"since":0,"specification":"0","lease":1}"#;
+        let read = read("a", sign.as_bytes());
+        assert!(matches!(read, Some(Message::Sign(Sign { is_late: false, .. }, _))), "{read:?}");
     }
 
     #[test]

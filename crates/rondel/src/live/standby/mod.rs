@@ -214,6 +214,7 @@ impl Membership {
             first: None,
             stood_still: None,
             active_for: None,
+            taken: None,
             specification: crc32fast::hash(deployment.specification.sources.text().as_bytes()).into(),
             lease: lease(settings),
             gates: Some(hash_of_gates(deployment)),

@@ -37,6 +37,7 @@ const ABOUT: About = About {
     first: None,
     stood_still: None,
     active_for: None,
+    taken: None,
     specification: 0,
     lease: LEASE,
     gates: None,
@@ -56,8 +57,8 @@ struct Published {
     at: Nanos,
     verdict: u64,
     by: u64,
-    /// Epoch, preference and id, the last two of which decide between equal epochs.
-    order: (u64, i64, Reverse<u64>),
+    /// Epoch, whether the member is not late, preference and id, which decide between equal epochs.
+    order: (u64, bool, i64, Reverse<u64>),
 }
 
 /// Time of event of a verdict.
@@ -76,6 +77,7 @@ struct Simulated {
     delay: Nanos,
     id: u64,
     prefer: i64,
+    is_late: bool,
     /// Signs, verdicts and messages of the gate on their way out.
     signs: Vec<(Nanos, Sign)>,
     published: Vec<Published>,
@@ -100,7 +102,7 @@ impl Simulated {
     }
 
     fn published_now(&self, verdict: u64) -> Published {
-        let order = (self.withheld.epoch(), self.prefer, Reverse(self.id));
+        let order = (self.withheld.epoch(), !self.is_late, self.prefer, Reverse(self.id));
         Published { at: self.permit.now(), verdict, by: self.id, order }
     }
 
@@ -204,7 +206,9 @@ impl Node {
         let prefer = random.int(2);
         let begins = if random.one_in(3) { 0 } else { random.int(50) };
         let member = MemberId(id);
-        let election = Election::new(Member { id: member, prefer, lease: LEASE }, begins);
+        let mut election = Election::new(Member { id: member, prefer, lease: LEASE }, begins);
+        let is_late = random.one_in(4);
+        election.set_late(is_late);
         let permit = Arc::new(Permit::simulated(begins));
         let outside = Simulated {
             permit: Arc::clone(&permit),
@@ -214,6 +218,7 @@ impl Node {
             delay: random.int(6),
             id,
             prefer,
+            is_late,
             signs: Vec::new(),
             published: Vec::new(),
             passed: Vec::new(),
@@ -271,19 +276,30 @@ impl World {
             if now < QUIET {
                 self.disturb(now);
             }
-            self.deliver(now);
-            for at in 0..self.nodes.len() {
-                let evaluates_first = self.random.one_in(2);
-                let node = &mut self.nodes[at];
-                if node.runs(now) {
-                    node.run(now, evaluates_first);
-                    self.published.append(&mut node.worker.outside.published);
-                    self.passed.append(&mut node.worker.outside.passed);
-                }
-            }
-            self.send();
+            self.step(now);
         }
         self
+    }
+
+    /// Lets the network and all members run at a time.
+    fn step(&mut self, now: Nanos) {
+        self.deliver(now);
+        for at in 0..self.nodes.len() {
+            let evaluates_first = self.random.one_in(2);
+            let node = &mut self.nodes[at];
+            if node.runs(now) {
+                node.run(now, evaluates_first);
+                self.published.append(&mut node.worker.outside.published);
+                self.passed.append(&mut node.worker.outside.passed);
+            }
+        }
+        self.send();
+    }
+
+    /// The place of the active member.
+    fn active(&self) -> Option<usize> {
+        let is_active = |node: &Node| node.is_alive && node.worker.election.role() == Role::Active;
+        self.nodes.iter().position(is_active)
     }
 
     /// Makes faults.
@@ -410,5 +426,29 @@ fn no_verdict_is_missing_whatever_the_network_loses() {
     for seed in seeds("no_verdict_is_missing_whatever_the_network_loses", 300) {
         let faults = Faults { network: true, kills: seed % 2 == 0 };
         World::new(seed, 2 + seed % 3, faults).run().check();
+    }
+}
+
+#[test]
+fn late_member_takes_over_only_if_no_other_one_is_there() {
+    for seed in seeds("late_member_takes_over_only_if_no_other_one_is_there", 100) {
+        let mut world = World::new(seed, 3 + seed % 2, Faults::default());
+        (0..4 * LEASE).for_each(|now| world.step(now));
+        let first = world.active().expect("one is active");
+        let others: Vec<usize> = (0..world.nodes.len()).filter(|at| *at != first).collect();
+        // All but the last one of the others are late, whatever the preferences are.
+        for (at, node) in world.nodes.iter_mut().enumerate() {
+            let is_late = others.split_last().is_some_and(|(_, late)| late.contains(&at));
+            node.worker.election.set_late(is_late);
+            node.worker.outside.is_late = is_late;
+        }
+        (4 * LEASE..6 * LEASE).for_each(|now| world.step(now));
+        assert_eq!(world.active(), Some(first), "a late member displaces none");
+        world.nodes[first].is_alive = false;
+        (6 * LEASE..9 * LEASE).for_each(|now| world.step(now));
+        assert_eq!(world.active(), others.last().copied(), "the one that is not late takes over");
+        world.nodes[others[others.len() - 1]].is_alive = false;
+        (9 * LEASE..12 * LEASE).for_each(|now| world.step(now));
+        assert!(world.active().is_some(), "a late one is better than none");
     }
 }

@@ -66,6 +66,8 @@ pub struct GroupState {
     pub withheld: u64,
     /// Withheld verdicts that were dropped, since there were too many.
     pub dropped: u64,
+    /// Signs of life that it has ignored, since their epochs are too far from all others.
+    pub ignored: u64,
     /// Time of day since which it receives messages, in nanoseconds since 1970.
     pub since: i64,
     /// Whether messages came before, which the active member then had received, and their effect is missing.
@@ -90,6 +92,7 @@ impl GroupState {
             fenced: 0,
             withheld: 0,
             dropped: 0,
+            ignored: 0,
             since,
             is_late: false,
             taken: None,
@@ -110,6 +113,7 @@ impl GroupState {
             "fenced": self.fenced,
             "withheld": self.withheld,
             "dropped": self.dropped,
+            "ignored": self.ignored,
             "since": self.since as f64 / 1e9,
             "late": self.is_late,
             "taken": self.taken.as_ref().map(Taken::json),
@@ -130,6 +134,9 @@ impl GroupState {
         }
         if self.dropped > 0 {
             text += &format!(", {} dropped", counted(self.dropped, "withheld verdict", "withheld verdicts"));
+        }
+        if self.ignored > 0 {
+            text += &format!(", {} ignored", counted(self.ignored, "sign of life", "signs of life"));
         }
         if let Some(taken) = &self.taken {
             text += &format!("; {}", taken.sentence());

@@ -67,7 +67,9 @@ impl<S: Surroundings> Worker<S> {
         let Some(first) = active.first.filter(|first| *first < self.about.since) else { return };
         self.transfers.attempts = 0;
         if !self.shared.resumes {
-            (self.late, self.is_late) = (Some(first), true);
+            // A mark that is not set yet may begin earlier.
+            self.late = Some(self.late.map_or(first, |known| known.min(first)));
+            self.election.set_late(true);
             self.shared.handle.change(|state| state.is_late = true);
         }
         self.begin_taking(id, active);
@@ -96,6 +98,19 @@ impl<S: Surroundings> Worker<S> {
         Some((Timestamp::from_nanos(first), Timestamp::from_nanos(self.about.since)))
     }
 
+    /// Ends to take the state of a member that another one has replaced, and takes the state of that one.
+    pub(super) fn change_giver(&mut self, id: MemberId, active: About) {
+        let Some(taking) = self.transfers.taking.take_if(|taking| taking.route().to != id) else { return };
+        self.end_transfer(taking.route());
+        let why = format!("the state of member {} is not taken: it is no longer active", taking.route().to);
+        if active.first.is_some_and(|first| first < self.about.since) {
+            self.outside.say(&why);
+            self.begin_late(id, active);
+        } else {
+            self.go_on_late(&why);
+        }
+    }
+
     /// Marks the messages before the start of a late member as not received. Returns false if the evaluating thread does not
     /// answer.
     pub(super) fn mark_late(&mut self) -> bool {
@@ -106,8 +121,14 @@ impl<S: Surroundings> Worker<S> {
 
     /// Handles a request for the state of this member.
     pub(super) fn receive_request(&mut self, route: Route, request: Request) {
-        let is_active = self.election.role() == Role::Active;
-        let acts = self.transfers.giving.receive(self.now(), route, request, is_active);
+        let (now, is_active) = (self.now(), self.election.role() == Role::Active);
+        // A late member that was killed, and started again, has another id.
+        let taker = self.transfers.giving.taker().filter(|taker| *taker != route.from);
+        if request == Request::Record && taker.is_some_and(|taker| !self.election.lives(now, taker)) {
+            self.transfers.giving.cancel();
+            self.act(vec![Act::Forget]);
+        }
+        let acts = self.transfers.giving.receive(now, route, request, is_active);
         self.act(acts);
     }
 
@@ -216,8 +237,12 @@ impl<S: Surroundings> Worker<S> {
             Ok(joined) => joined,
             Err(why) => return self.retry(from, &why, true),
         };
-        (self.late, self.is_late) = (None, false);
+        self.late = None;
+        self.election.set_late(false);
+        // Others rank this member by its next sign.
+        self.next_sign = Nanos::MIN;
         self.transfers.first = self.transfers.coming;
+        self.about.taken = Some((from, step));
         let taken = Taken { from, step, kept, dropped, uncertain };
         self.outside.say(&taken.sentence());
         if !taken.uncertain.is_empty() {

@@ -167,6 +167,7 @@ mod tests {
         first: None,
         stood_still: None,
         active_for: None,
+        taken: None,
         specification: 1,
         lease: 30_000_000,
         gates: Some(2),

@@ -4,7 +4,7 @@ use rondel_event::Timestamp;
 use rondel_runtime::text::counted;
 
 use super::{Worker, in_ms};
-use crate::live::standby::election::{Claim, MemberId, Refusal};
+use crate::live::standby::election::{Claim, LARGEST_EPOCH, MemberId, Nanos, Refusal};
 use crate::live::standby::surroundings::Surroundings;
 use crate::output::time_text::TimeText;
 
@@ -20,6 +20,7 @@ impl<S: Surroundings> Worker<S> {
         (self.reached, self.alone) = (self.election.position(), Some(self.claimed));
         self.standbys.clear();
         self.others.forget_standbys();
+        self.has_named_better = false;
         self.shared.handle.change(|state| state.take_overs += 1);
         self.end_taking();
         // The sign is also the permission to publish.
@@ -33,6 +34,12 @@ impl<S: Surroundings> Worker<S> {
             Claim::HandedOver(id) => format!("member {id} has handed over"),
         };
         self.outside.say(&format!("active in epoch {epoch}: {why}"));
+        if epoch == LARGEST_EPOCH {
+            self.outside.warn(&format!(
+                "epoch {epoch} is the largest one, and the next take-over has the same: end all members, so that epochs begin \
+                 again"
+            ));
+        }
         self.publish_withheld();
     }
 
@@ -75,6 +82,23 @@ impl<S: Surroundings> Worker<S> {
         self.outside.stop_publishing(limit);
     }
 
+    /// Warns that a standby has the state which this active member lacks.
+    pub(super) fn name_better(&mut self, now: Nanos) {
+        if self.has_named_better || !self.election.is_late() {
+            return;
+        }
+        // One that has taken the state of this member has no more than that.
+        let taken = |id: MemberId| self.others.get(id).and_then(|about| about.taken);
+        let has_more = |id: MemberId| taken(id).is_none_or(|(from, _)| from != self.id);
+        if let Some(id) = self.election.best_standby(now, has_more) {
+            self.has_named_better = true;
+            self.outside.warn(&format!(
+                "this member is active without the state of earlier messages, which member {id} has: hand over to it with \
+                 `rondel standby promote --member {id}`"
+            ));
+        }
+    }
+
     /// Hands over, if this member is the active one in this epoch.
     pub(super) fn hand_over(&mut self, to: Option<MemberId>, epoch: u64) {
         match self.election.hand_over(self.now(), to, epoch) {
@@ -93,6 +117,10 @@ impl<S: Surroundings> Worker<S> {
                     "ignores a request to hand over in epoch {epoch}: a member has taken over since"
                 ));
             }
+            Err(Refusal::Late(id)) => self.outside.warn(&format!(
+                "cannot hand over: member {id} stands by without the state of earlier messages; \
+                 `rondel standby promote --member {id}` hands over to it nevertheless"
+            )),
             Err(Refusal::NoStandby) => self.outside.warn("cannot hand over: there is no standby"),
             Err(Refusal::Unknown(id)) => {
                 self.outside.warn(&format!("cannot hand over: member {id} is no standby"))

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::{ABANDONED, Answer, Head, LARGEST, Nanos, PART, Request, Route, WINDOW};
+use super::{ABANDONED, Answer, Head, LARGEST, MemberId, Nanos, PART, Request, Route, WINDOW};
 
 /// An action that a request or the time causes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -123,7 +123,12 @@ impl Giving {
         vec![Act::Send(current.route, answer)]
     }
 
-    /// Ends a transfer that could not begin.
+    /// The late member of the present transfer.
+    pub fn taker(&self) -> Option<MemberId> {
+        self.current.as_ref().map(|current| current.route.to)
+    }
+
+    /// Ends a transfer that could not begin, or whose late member is gone.
     pub fn cancel(&mut self) {
         self.current = None;
     }

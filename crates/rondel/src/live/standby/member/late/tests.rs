@@ -27,6 +27,7 @@ const ABOUT: About = About {
     first: None,
     stood_still: None,
     active_for: None,
+    taken: None,
     specification: 3,
     lease: LEASE,
     gates: None,
@@ -38,12 +39,15 @@ const OF_ACTIVE: About = About { process: 2, first: Some(5), since: 0, ..ABOUT }
 #[derive(Default)]
 struct Recorded {
     requests: Vec<(Route, Request)>,
+    answers: Vec<(Route, Answer)>,
     done: Vec<&'static str>,
     said: RefCell<Vec<String>>,
     outcomes: VecDeque<Outcome>,
     /// The transfer whose state is to be joined.
     joins: Option<u64>,
     is_busy: bool,
+    /// The last sign.
+    sent: Option<Sign>,
 }
 
 impl Recorded {
@@ -58,7 +62,8 @@ impl Recorded {
 }
 
 impl Surroundings for Recorded {
-    fn send(&mut self, _: &Sign, _: &About) -> Result<(), String> {
+    fn send(&mut self, sign: &Sign, _: &About) -> Result<(), String> {
+        self.sent = Some(*sign);
         Ok(())
     }
 
@@ -88,7 +93,9 @@ impl Surroundings for Recorded {
         self.requests.push((route, request.clone()));
     }
 
-    fn answer(&mut self, _: Route, _: &Answer) {}
+    fn answer(&mut self, route: Route, answer: &Answer) {
+        self.answers.push((route, answer.clone()));
+    }
 
     fn note_identities(&mut self, _: Duration) -> bool {
         self.note("identities")
@@ -149,13 +156,19 @@ fn member(resumes: bool, takes_none: Option<&'static str>) -> Worker<Recorded> {
     Worker::new(0, ABOUT, election, shared, Recorded::default())
 }
 
+/// The number of a sign of the active member at a time: the next ones are not far from it.
+fn number(now: Nanos) -> u64 {
+    (now / LOOK) as u64 + 1
+}
+
 /// A sign of the active member.
 fn sign(now: Nanos) -> Sign {
     Sign {
         from: ACTIVE,
-        number: now as u64 + 1,
+        number: number(now),
         epoch: 1,
         prefer: 0,
+        is_late: false,
         role: Role::Active,
         position: None,
         ends: false,
@@ -204,6 +217,7 @@ fn late_member_takes_the_state() {
     let transfer = joins(&mut late, &mut active);
     assert_eq!(late.outside.done, ["keep", "late", "copy", "mark", "join"]);
     assert!(late.shared.handle.state().is_late, "until the state is joined");
+    assert!(late.outside.sent.is_some_and(|sign| sign.is_late), "others rank it behind");
     let other = Outcome::Joined(transfer + 1, Err("another transfer".to_owned()));
     let joined = Joined { kept: 3, dropped: 1, uncertain: Vec::new() };
     late.outside.outcomes.extend([other, Outcome::Joined(transfer, Ok(joined))]);
@@ -212,6 +226,8 @@ fn late_member_takes_the_state() {
     let taken = state.taken.clone().expect("the state was taken");
     assert_eq!((taken.from, taken.step, taken.kept, taken.dropped), (ACTIVE, 12, 3, 1));
     assert!(!state.is_late && !active.is_busy());
+    assert!(late.outside.sent.is_some_and(|sign| !sign.is_late));
+    assert_eq!(late.about.taken, Some((ACTIVE, 12)), "signs say it");
     let said = "at step 12 (3 messages held, 1 dropped as contained)";
     assert!(late.outside.has_said(said) == 1 && state.sentence().contains(said));
     run(&mut late, &mut active, TAKEN);
@@ -225,7 +241,7 @@ fn late_member_takes_the_state() {
 /// Lets a late member take over from the active one.
 fn promote(late: &mut Worker<Recorded>) {
     let now = late.now();
-    let handed_over = Sign { successor: Some(OWN), number: now as u64 + 2, ..sign(now) };
+    let handed_over = Sign { successor: Some(OWN), number: number(now) + 1, ..sign(now) };
     receive(late, handed_over, OF_ACTIVE);
     assert_eq!(late.election.role(), Role::Active);
 }
@@ -240,6 +256,15 @@ fn member_that_is_promoted_before_it_has_the_state_goes_on_without() {
     assert_eq!(late.outside.requests.last().map(|(_, request)| request), Some(&Request::End));
     assert_eq!(late.outside.has_said("this member takes over before it has the state"), 1);
     assert!(late.shared.handle.state().is_late);
+    assert!(late.step(std::iter::empty()).is_continue());
+    let advice = "hand over to it with `rondel standby promote --member 0000000000000002`";
+    assert_eq!(late.outside.has_said(advice), 1, "the other one has the state");
+    // One that has taken the state of this member lacks the same.
+    late.has_named_better = false;
+    let about = About { taken: Some((OWN, 3)), ..OF_ACTIVE };
+    let standby = Sign { number: number(late.now()) + 2, role: Role::Standby, ..sign(0) };
+    receive(&mut late, standby, about);
+    assert_eq!(late.outside.has_said(advice), 1);
 }
 
 #[test]
@@ -326,4 +351,71 @@ fn busy_evaluating_thread_is_waited_for() {
     run(&mut late, &mut active, MINUTE);
     assert_eq!(late.outside.has_said("does not answer; this member receives messages since"), 1);
     assert!(!active.is_busy(), "every transfer was ended");
+}
+
+#[test]
+fn signs_with_impossible_epochs_are_counted_and_warned_of_once() {
+    let mut late = member(false, None);
+    receive(&mut late, sign(0), ABOUT);
+    for _ in 0..3 {
+        receive(&mut late, Sign { from: MemberId(9), epoch: u64::MAX, ..sign(0) }, OF_ACTIVE);
+    }
+    assert_eq!(late.shared.handle.state().ignored, 3);
+    assert_eq!(late.outside.has_said("ignores a sign of life of member 0000000000000009"), 1);
+    assert_eq!((late.election.epoch(), late.election.active()), (1, Some(ACTIVE)));
+}
+
+#[test]
+fn transfer_follows_the_active_member() {
+    let (mut late, mut active) = (member(false, None), Giving::default());
+    run(&mut late, &mut active, 700_000_000);
+    assert!(active.is_busy());
+    // The active member is killed, and another one takes over.
+    let other = MemberId(3);
+    let claimed = Sign { from: other, number: 1, epoch: 2, ..sign(0) };
+    receive(&mut late, claimed, OF_ACTIVE);
+    assert_eq!(late.outside.has_said("is not taken: it is no longer active"), 1);
+    let requests = std::mem::take(&mut late.outside.requests);
+    let ended = |(route, request): &(Route, Request)| route.to == ACTIVE && *request == Request::End;
+    assert!(requests.iter().any(ended), "{requests:?}");
+    let begins = |(route, request): &(Route, Request)| route.to == other && *request == Request::Record;
+    for _ in 0..3 {
+        let now = late.now() + LOOK;
+        late.shared.permit.set_now(now);
+        assert!(late.step(std::iter::empty()).is_continue());
+    }
+    let begun = requests.iter().chain(&late.outside.requests).any(begins);
+    assert!(begun && late.shared.handle.state().is_late, "without a wait for the one that is gone");
+    // The next one has no earlier messages either.
+    let next = Sign { from: MemberId(4), number: 1, epoch: 3, ..sign(0) };
+    receive(&mut late, next, About { first: Some(10), ..OF_ACTIVE });
+    assert!(!late.transfers.is_taking());
+    assert_eq!(late.outside.has_said("it is no longer active; this member receives messages since"), 1);
+}
+
+#[test]
+fn transfer_to_a_member_that_is_gone_makes_room() {
+    let mut active = member(false, None);
+    promote(&mut active);
+    let request = |active: &mut Worker<Recorded>, from: MemberId| {
+        let route = Route { transfer: from.0, from, to: OWN };
+        let event = Event::Received(Message::Request(route, Request::Record));
+        assert!(active.step(std::iter::once(event)).is_continue());
+        active.outside.answers.pop().map(|(route, answer)| (route.to, answer))
+    };
+    let (gone, again) = (MemberId(7), MemberId(8));
+    let of_gone = Sign { from: gone, number: 1, role: Role::Standby, ..sign(0) };
+    receive(&mut active, of_gone, ABOUT);
+    assert_eq!(request(&mut active, gone), Some((gone, Answer::Recording)));
+    let refused = request(&mut active, again);
+    assert!(matches!(refused, Some((_, Answer::Refused(_, true)))), "{refused:?}");
+    // No sign of the first one comes for a lease.
+    for _ in 0..6 {
+        let now = active.now() + LOOK;
+        active.shared.permit.set_now(now);
+        assert!(active.step(std::iter::empty()).is_continue());
+    }
+    assert_eq!(active.election.role(), Role::Active);
+    assert_eq!(request(&mut active, again), Some((again, Answer::Recording)));
+    assert!(active.outside.done.contains(&"end noting"));
 }
