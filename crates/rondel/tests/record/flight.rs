@@ -212,7 +212,12 @@ fn a_small_memory_reaches_back_less() {
     rondel_with_input(publish, (many + "{\"v\":20}\n").as_bytes()).expect_status(0);
     run.wait_stderr("the flight recorder reaches back");
     run.terminate();
-    run.finish().expect_status(0).expect_stderr(&["1 file reaches back less than 60 s", "1 MiB of memory"]);
+    let finished = run.finish();
+    // While a slow disk holds all of the memory, the verdict itself finds no room.
+    let has_refused = finished.stderr.contains("1 message was not kept for recording");
+    finished
+        .expect_status(if has_refused { 5 } else { 0 })
+        .expect_stderr(&["1 file reaches back less than 60 s", "1 MiB of memory"]);
     let [file] = &files(&folder.path("e"))[..] else { panic!("{:?}", files(&folder.path("e"))) };
     let checked = rondel(["check", "-e", "violations", &deployment, file.to_str().unwrap()]);
     checked.expect_status(1);
