@@ -377,24 +377,27 @@ fn cdr(t: i64) -> Vec<u8> {
     [&[0, 1, 0, 0][..], &t.to_le_bytes()].concat()
 }
 
+/// An encoding, the type that it needs, and a message.
+type Case<'p> = (Encoding, Option<Arc<MessageType>>, &'p [u8]);
+
 #[test]
 fn time_that_cannot_be_held_is_undecodable_in_every_encoding() {
     let mut library = Library::new();
     library.add_msg("p/msg/A", "int64 t").unwrap();
     let message_type = Some(Arc::new(MessageType::Cdr(library.schema("p/msg/A").unwrap())));
     let far = 1_i64 << 40;
-    let cases: [(Encoding, Option<Arc<MessageType>>, &[u8]); 12] = [
+    let cases: [Case<'_>; 12] = [
         (Encoding::Json, None, br#"{"t":1099511627776}"#),
-        (Encoding::Json, None, br#"{"t":"2400-01-01"}"#),
+        (Encoding::Json, None, br#"{"t":"2400-01-01T00:00:00Z"}"#),
         (Encoding::Json, None, br#"{"t":{"sec":1099511627776,"nanosec":0}}"#),
         (Encoding::Json, None, br#"{"t":"soon"}"#),
         (Encoding::Row, None, br#"{"t":1099511627776}"#),
-        (Encoding::Row, None, br#"{"t":"1500-01-01"}"#),
+        (Encoding::Row, None, br#"{"t":"1500-01-01T00:00:00Z"}"#),
         (Encoding::Cbor, None, b"\xa1\x61t\x1b\0\0\x01\0\0\0\0\0"),
         (Encoding::Cbor, None, b"\xa1\x61t\xc1\x1b\0\0\x01\0\0\0\0\0"),
         (Encoding::Msgpack, None, b"\x81\xa1t\xd3\0\0\x01\0\0\0\0\0"),
         (Encoding::Xml, None, b"<m t='1099511627776'/>"),
-        (Encoding::Xml, None, b"<m><t>2400-01-01</t></m>"),
+        (Encoding::Xml, None, b"<m><t>2400-01-01T00:00:00Z</t></m>"),
         (Encoding::Cdr, message_type, &cdr(far)),
     ];
     for (encoding, message_type, payload) in cases {

@@ -222,7 +222,8 @@ impl Outgoing {
         let is_taken = within(EndLimit::new(FLUSH, self.stop.clone()), move |limit| {
             let deadline = Instant::now() + limit;
             let left = || deadline.saturating_duration_since(Instant::now());
-            publishers.iter().fold(true, |is_taken, publisher| publisher.flush(left()) && is_taken)
+            // Each of them, also after one whose messages were not taken.
+            publishers.iter().filter(|publisher| !publisher.flush(left())).count() == 0
         });
         let mut unconfirmed = Unconfirmed::default();
         for Route { address, publisher, .. } in &self.routes {
