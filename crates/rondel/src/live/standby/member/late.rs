@@ -64,7 +64,14 @@ impl Transfers {
 impl<S: Surroundings> Worker<S> {
     /// Takes the state of the active member if that received messages before this one began.
     pub(super) fn begin_late(&mut self, id: MemberId, active: About) {
-        let Some(first) = active.first.filter(|first| *first < self.about.since) else { return };
+        let Some(first) = active.first.filter(|first| *first < self.about.since) else {
+            if active.first.is_some() && self.election.is_late() {
+                // No member has the earlier messages any more: this one has all that the active one has.
+                self.election.set_late(false);
+                self.shared.handle.change(|state| state.is_late = false);
+            }
+            return;
+        };
         self.transfers.attempts = 0;
         if !self.shared.resumes {
             // A mark that is not set yet may begin earlier.
