@@ -110,7 +110,7 @@ impl Giving {
         let (stage, answer) = match saved {
             Ok((state, _)) if state.len() > LARGEST => {
                 let why =
-                    format!("its state has {} MB, and the limit is {}", state.len() >> 20, LARGEST >> 20);
+                    format!("its state has {} MiB, and the limit is {}", state.len() >> 20, LARGEST >> 20);
                 (Stage::Failed(why.clone()), Answer::Refused(why, false))
             }
             Ok((state, step)) => {
