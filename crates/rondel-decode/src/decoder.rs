@@ -323,13 +323,15 @@ impl Decoder {
 
     /// Returns the first value of another type so far, where it is known; its offset in CBOR, MessagePack and XML.
     pub fn first_mistyped(&self) -> Option<FirstMistyped> {
-        let first = self.refused().first_mistyped()?;
-        Some(match self {
-            Decoder::Binary(_) | Decoder::Xml(_) => first,
-            Decoder::Tables(decoder) => decoder.messages.first_mistyped()?,
+        match self {
+            Decoder::Registry(decoder) => {
+                decoder.decoders().filter_map(Decoder::first_mistyped).min_by_key(|first| first.time)
+            }
+            Decoder::Tables(decoder) => decoder.messages.first_mistyped(),
+            Decoder::Binary(_) | Decoder::Xml(_) => self.refused().first_mistyped(),
             // Offsets are those in a message that a decoder has converted, or not known.
-            _ => FirstMistyped { offset: None, ..first },
-        })
+            _ => self.refused().first_mistyped().map(|first| FirstMistyped { offset: None, ..first }),
+        }
     }
 
     /// Returns of the first value of another type in a [table](rondel_event::Table) the column of the table, and the field
@@ -377,7 +379,11 @@ impl Decoder {
 
     /// Returns the slot of an integer beyond the signed 64-bit range, if one of the mistyped values is one.
     pub fn too_large(&self) -> Option<Slot> {
-        self.refused().too_large()
+        match self {
+            Decoder::Registry(decoder) => decoder.decoders().find_map(Decoder::too_large),
+            Decoder::Tables(decoder) => decoder.messages.too_large(),
+            _ => self.refused().too_large(),
+        }
     }
 }
 

@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use rondel_decode::avro::{AvroSchema, AvroType, SchemaFault, SchemaSource};
 use rondel_decode::json::JsonForm;
 use rondel_decode::{DecodeError, Decoder, Encoding, MessageErrorKind, MessageType, MessageWriter};
-use rondel_event::{Block, Layout, Projection, Read, TimeUnit, Timestamp, TopicId, ValueType};
+use rondel_event::{Block, Layout, Projection, Read, Slot, TimeUnit, Timestamp, TopicId, ValueType};
 
 use super::common::{Found, found, path, projection};
 use super::naive::{bytes, long};
 
-/// Schemas of three versions of a type; 9 is of another type.
+/// Schemas of versions of a type; 9 is of another type.
 #[derive(Debug, Default)]
 struct Source {
     requests: AtomicU32,
@@ -33,6 +33,7 @@ impl SchemaSource for Source {
             1 => r#"{"name": "speed", "type": "double"}"#,
             2 => r#"{"name": "id", "type": "string"}, {"name": "speed", "type": "double"}"#,
             3 => r#"{"name": "id", "type": "string"}"#,
+            4 | 5 => r#"{"name": "speed", "type": ["string", "double"]}"#,
             9 => r#"{"name": "id", "type": "long"}, {"name": "speed", "type": "double"}"#,
             _ => return Err(SchemaFault::Unknown),
         };
@@ -112,6 +113,20 @@ fn faults_of_schemas_are_named() {
     assert!(topic.read(&framed(1, &speed(1.0))).is_ok(), "a known schema needs no registry");
     topic.source.is_up.store(true, Ordering::SeqCst);
     assert!(topic.read(&framed(2, &[bytes(b"a"), speed(1.0)].concat())).is_ok());
+}
+
+#[test]
+fn first_value_of_another_type_is_the_earliest_of_all_schemas() {
+    let mut topic = topic();
+    let text = [long(0), bytes(b"x")].concat();
+    assert_eq!(topic.decoder.first_mistyped(), None);
+    for (id, time) in [(5, 1), (4, 2)] {
+        let mut block = Block::new(topic.layout);
+        topic.decoder.decode(&framed(id, &text), Timestamp::from_nanos(time), &mut block).unwrap();
+    }
+    let first = topic.decoder.first_mistyped().unwrap();
+    assert_eq!((first.time, first.offset), (Timestamp::from_nanos(1), None));
+    assert!(matches!(first.slot, Slot::Float(_)), "{first:?}");
 }
 
 #[test]

@@ -150,7 +150,12 @@ impl Flights {
 
     /// Counts a message that the brokers refuse, and logs the first one.
     fn refuse(&self, flight: &Flight, code: RDKafkaErrorCode) {
-        if self.is_closing.load(Ordering::Relaxed) || !self.count_refused(flight) {
+        if self.is_closing.load(Ordering::Relaxed) {
+            // Verdicts count as unconfirmed by now, and dead letters are counted later.
+            flight.refused.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        if !self.count_refused(flight) {
             return;
         }
         let advice = match code {

@@ -37,7 +37,8 @@ pub struct GateGuard {
     /// The deployment, with the gates and the heartbeat of the monitor
     #[arg(value_name = "FILE", default_value_os_t = deployment::default_file())]
     file: PathBuf,
-    /// Take the monitor for gone after TIME without a heartbeat, such as 500ms (default: three of its intervals)
+    /// Take the monitor for gone after TIME without a heartbeat, such as 500ms (default: three of its intervals,
+    /// in a group at least two of them and two leases)
     #[arg(long, value_name = "TIME", value_parser = time)]
     after: Option<Duration>,
 }
@@ -167,15 +168,19 @@ impl GateGuard {
         if let Some(gate) = deployment.gates.iter().find(open) {
             return Err(format!("the type of the messages to {} must be known at the start", gate.to));
         }
-        // A standby takes over after a lease, or somewhat later.
-        let take_over = deployment.group.as_ref().map(|group| group.lease * 2);
-        let least = heartbeat.every * 2 + take_over.unwrap_or_default();
+        let (least, parts, why) = match &deployment.group {
+            None => (heartbeat.every * 2, "", "one may come late"),
+            // A standby takes over after a lease, or somewhat later.
+            Some(group) => (
+                heartbeat.every * 2 + group.lease * 2,
+                " and two leases of the group",
+                "a standby takes over meanwhile",
+            ),
+        };
         match self.after {
             Some(after) if after < least => Err(format!(
-                "--after must be at least two intervals of the heartbeat{}, {} ms: {}",
-                if take_over.is_some() { " and two leases of the group" } else { "" },
+                "--after must be at least two intervals of the heartbeat{parts}, {} ms: {why}",
                 least.as_millis(),
-                if take_over.is_some() { "a standby takes over meanwhile" } else { "one may come late" },
             )),
             after => Ok(after.unwrap_or((heartbeat.every * BEATS).max(least))),
         }

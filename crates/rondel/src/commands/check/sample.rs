@@ -193,16 +193,17 @@ fn lines(
         };
         let end = piece.end;
         for line in piece.text[piece.start..end].split_inclusive(|byte| *byte == b'\n') {
-            let message = match published(line, TimeUnit::default(), false) {
-                Ok(PublishedLine::Message(message)) => message,
+            let read = match published(line, TimeUnit::default(), false) {
+                Ok(PublishedLine::Message(message)) => Ok(message),
                 Ok(PublishedLine::Event | PublishedLine::Empty) => continue,
-                other => {
+                Ok(PublishedLine::WrongEvent(reason)) => Err(reason),
+                Err((at, kind)) => Err(format!("byte {} of a line: {kind}", at + 1)),
+            };
+            let message = match read {
+                Ok(message) => message,
+                Err(reason) => {
                     if unreadable == 0 {
-                        first = match other {
-                            Err((at, kind)) => format!("byte {} of a line: {kind}", at + 1),
-                            Ok(PublishedLine::WrongEvent(reason)) => reason,
-                            Ok(_) => String::new(),
-                        };
+                        first = reason;
                     }
                     unreadable += 1;
                     continue;

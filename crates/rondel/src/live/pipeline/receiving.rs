@@ -223,14 +223,20 @@ impl State {
         {
             meter.pushed();
         }
-        if self.traffic.first.is_none() {
-            // The clock is not read again before the end: that costs more than a step.
-            self.traffic.first = samples.first().map(Sample::arrival);
-            if self.traffic.first.is_some()
-                && let Some(gates) = &mut self.gates
-            {
-                gates.note_first();
-            }
+        if self.traffic.first.is_none()
+            && let Some(sample) = samples.first()
+        {
+            self.note_first(sample);
+        }
+    }
+
+    /// Notes the first sample of the run.
+    #[cold]
+    fn note_first(&mut self, sample: &Sample<'_>) {
+        // The clock is not read again before the end: that costs more than a step.
+        self.traffic.first = Some(sample.arrival());
+        if let Some(gates) = &mut self.gates {
+            gates.note_first();
         }
     }
 
@@ -253,7 +259,9 @@ impl State {
         let stamp = Stamp { source: sample.source_time, arrival, origin: sample.origin, ..Stamp::default() };
         self.session.push_unnamed(topic, stamp, sample.payload.len(), why);
         self.emit();
-        self.traffic.first.get_or_insert_with(|| sample.arrival());
+        if self.traffic.first.is_none() {
+            self.note_first(sample);
+        }
     }
 
     /// Warns of the first message that cannot be decoded.

@@ -137,6 +137,20 @@ fn member_of_a_group_passes_messages_on_while_it_is_active() {
 }
 
 #[test]
+fn gate_of_a_late_member_begins_with_a_record_without_a_name() {
+    let clock = Arc::new(ManualClock::default());
+    let (group, permit) = group();
+    group.handle.change(|state| state.is_late = true);
+    let (pipeline, passed) = gated_in(Some(group), &clock);
+    permit.extend(1_000);
+    assert!(pipeline.begin_publishing(1, Duration::ZERO).is_some());
+    assert!(pipeline.receive_unnamed(TopicId(0), Sample::new(b"{}", None, None), "the key is missing"));
+    permit.set_now(90);
+    beat(&pipeline, r#"{"t": 5}"#);
+    assert_eq!(passed.try_iter().last(), Some(r#"{"t": 5}"#.into()));
+}
+
+#[test]
 fn gate_of_a_late_member_has_the_state_that_it_takes() {
     let clock = Arc::new(ManualClock::default());
     let set = |milliseconds: i64| clock.set(Timestamp::from_nanos(milliseconds * 1_000_000));
