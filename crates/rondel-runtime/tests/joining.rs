@@ -6,20 +6,10 @@ use crate::edits;
 
 use std::sync::Arc;
 
-use edits::{PROPERTIES, TOPICS, message, plan, push};
+use edits::{PROPERTIES, TOPICS, json, message, plan, push, reports};
 use rondel_event::{Origin, Timestamp, TopicId, Verdict};
-use rondel_runtime::{Clock, ManualClock, Session, Stamp};
+use rondel_runtime::{Clock, KeptReport, ManualClock, Session, Stamp};
 use rondel_testkit::Random;
-
-/// All reports as JSON.
-fn reports(session: &mut Session) -> Vec<String> {
-    let text = |report: rondel_runtime::Report<'_>| {
-        let mut json = Vec::new();
-        report.json(&mut json);
-        String::from_utf8(json).unwrap()
-    };
-    session.reports().map(text).collect()
-}
 
 fn texts(texts: &[&str]) -> Vec<String> {
     texts.iter().map(|text| (*text).to_owned()).collect()
@@ -167,4 +157,18 @@ fn deadline_of_the_state_fires_without_a_message() {
         let after = reports(&mut next);
         assert!(after.iter().any(|report| report.contains("\"violated\"")), "{after:?}");
     }
+}
+
+#[test]
+fn report_that_is_made_inconclusive_has_no_evidence() {
+    let own = plan(&TOPICS[..2], &texts(&["@time(steps) property p = a.x < 2"]), false, true, true);
+    let mut session = own.start().unwrap();
+    push(&mut session, &own, &("a", r#"{"t":1,"k":1,"x":3,"s":""}"#.to_owned()));
+    session.flush();
+    let mut kept: Vec<KeptReport> = session.kept_reports().collect();
+    let before = json(&kept[0].report());
+    assert!(before.contains("\"violated\"") && before.contains("\"evidence\""), "{before}");
+    kept[0].set_inconclusive();
+    let after = json(&kept[0].report());
+    assert!(after.contains("\"inconclusive\"") && !after.contains("\"evidence\""), "{after}");
 }

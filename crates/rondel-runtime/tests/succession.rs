@@ -7,20 +7,10 @@ use crate::edits;
 
 use std::sync::Arc;
 
-use edits::{PROPERTIES, TOPICS, edit, message, plan, push};
+use edits::{PROPERTIES, TOPICS, edit, message, plan, push, reports};
 use rondel_event::{Origin, Timestamp, TopicId, Verdict};
 use rondel_runtime::{Clock, ManualClock, Session, SessionPlan, Stamp, Succession, Summary};
 use rondel_testkit::Random;
-
-/// All reports as JSON.
-fn reports(session: &mut Session) -> Vec<String> {
-    let text = |report: rondel_runtime::Report<'_>| {
-        let mut json = Vec::new();
-        report.json(&mut json);
-        String::from_utf8(json).unwrap()
-    };
-    session.reports().map(text).collect()
-}
 
 /// For each topic of a plan the number of the topic of this name in another.
 fn origins(plan: &SessionPlan, before: &SessionPlan) -> Vec<Option<TopicId>> {

@@ -75,6 +75,11 @@ impl Arrivals {
         std::mem::take(&mut *self.arrived.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// Whether a request to hand over has arrived since the last one was forgotten.
+    pub fn has_request(&self) -> bool {
+        self.arrived.lock().unwrap_or_else(PoisonError::into_inner).request.is_some()
+    }
+
     /// Forgets the last request to hand over.
     pub fn forget_request(&self) {
         self.arrived.lock().unwrap_or_else(PoisonError::into_inner).request = None;

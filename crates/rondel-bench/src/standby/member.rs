@@ -14,10 +14,6 @@ use crate::link::PATIENCE;
 pub const GROUP: &str = "bench";
 /// The time between two looks at the lines of the members.
 const LOOK: Duration = Duration::from_millis(5);
-/// Time in which a standby takes the state of the active member.
-const TAKING: Duration = Duration::from_secs(5);
-/// Time between two requests to hand over.
-const AGAIN: Duration = Duration::from_millis(100);
 /// Seconds that a member waits for the subscriber to its verdicts.
 const SUBSCRIBER: &str = "--wait-subscribers=10";
 
@@ -191,7 +187,8 @@ impl Pair {
         self.members[at].take().map_or(Ok(()), |member| member.child.wait(PATIENCE).map(drop))
     }
 
-    /// Hands over to the standby. Returns whether it has taken over: it has not if a member took over by itself meanwhile.
+    /// Hands over to the standby. Returns whether it has taken over: it has not if a member took over by itself meanwhile,
+    /// or if it lacks the state of the active one.
     ///
     /// # Errors
     /// When the command fails for another reason.
@@ -200,16 +197,11 @@ impl Pair {
         let mut arguments = arguments.to_vec();
         arguments.push(self.deployment.display().to_string());
         let name = "rondel standby promote";
-        let begun = Instant::now();
-        loop {
-            let ended = Child::start(name, &self.rondel, &arguments, Stdout::Nothing)?.wait(PATIENCE)?;
-            match ended.status {
-                Some(0) => return Ok(true),
-                // A standby that has just begun first takes the state of the active one: the request was not published.
-                Some(4) if begun.elapsed() < TAKING => std::thread::sleep(AGAIN),
-                Some(4) => return Ok(false),
-                _ => return Err(ended.failed(name)),
-            }
+        let ended = Child::start(name, &self.rondel, &arguments, Stdout::Nothing)?.wait(PATIENCE)?;
+        match ended.status {
+            Some(0) => Ok(true),
+            Some(4) => Ok(false),
+            _ => Err(ended.failed(name)),
         }
     }
 

@@ -42,6 +42,10 @@ const STEADY: usize = 10;
 /// Time after its start in which a member has claimed nothing yet, as it may not know all others: 500 ms, and the time to
 /// discover its subscriber and the publisher.
 const REST: Duration = Duration::from_millis(650);
+/// Time in which a standby takes the state of the active member.
+const TAKING: Duration = Duration::from_secs(5);
+/// Time between two attempts to hand over.
+const AGAIN: Duration = Duration::from_millis(100);
 /// Number of take-overs in a row that may be disturbed.
 const DISTURBED: usize = 20;
 
@@ -180,8 +184,13 @@ impl Bench<'_> {
             End::Pause => Signal::SIGSTOP,
             End::Promote => {
                 self.arrivals.forget_request();
-                if !self.pair.promote()? {
-                    return Ok(None);
+                let begun = Instant::now();
+                while !self.pair.promote()? {
+                    // A standby that has just begun first takes the state of the active one: nothing was requested then.
+                    if self.arrivals.has_request() || begun.elapsed() >= TAKING {
+                        return Ok(None);
+                    }
+                    std::thread::sleep(AGAIN);
                 }
                 // The command first joined the network, and has left it by now.
                 let wanted = "a request to hand over";

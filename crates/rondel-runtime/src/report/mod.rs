@@ -370,9 +370,12 @@ impl KeptReport {
         KeptReport { properties: Arc::clone(properties), reports }
     }
 
-    /// Makes the verdict inconclusive: earlier messages were not received, as the session knows since.
+    /// Makes the verdict inconclusive: earlier messages were not received, as the session knows since. Its robustness, its
+    /// values and its explanation are those of the verdict before.
     pub fn set_inconclusive(&mut self) {
-        self.reports.pending[0].report.verdict = Verdict::Inconclusive;
+        let Pending { report, missing, explanation, values, is_muted, .. } = &mut self.reports.pending[0];
+        (report.verdict, report.robustness) = (Verdict::Inconclusive, None);
+        (*missing, *explanation, *values, *is_muted) = (NONE, NONE, NONE, false);
     }
 
     /// The report.

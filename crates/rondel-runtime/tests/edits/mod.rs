@@ -7,7 +7,8 @@ use std::sync::Arc;
 use rondel_event::{Path, TimeUnit, TopicId};
 use rondel_runtime::alignment::{MaxWait, Policy, TopicAlignment};
 use rondel_runtime::{
-    Alignment, Emit, Input, ManualClock, Options, Session, SessionPlan, Specification, Stamp, TimeSource,
+    Alignment, Emit, Input, ManualClock, Options, Report, Session, SessionPlan, Specification, Stamp,
+    TimeSource,
 };
 use rondel_testkit::Random;
 
@@ -90,6 +91,18 @@ pub fn push(session: &mut Session, plan: &SessionPlan, (topic, content): &Messag
     let spec = &plan.specification().spec;
     let at = spec.topics.iter().position(|own| own.name == *topic).unwrap();
     session.push(TopicId(at as u32), Stamp::default(), content.as_bytes()).unwrap();
+}
+
+/// A report as JSON.
+pub fn json(report: &Report<'_>) -> String {
+    let mut json = Vec::new();
+    report.json(&mut json);
+    String::from_utf8(json).unwrap()
+}
+
+/// All reports of a session as JSON.
+pub fn reports(session: &mut Session) -> Vec<String> {
+    session.reports().map(|report| json(&report)).collect()
 }
 
 pub fn name_of(declaration: &str) -> String {

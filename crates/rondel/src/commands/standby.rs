@@ -1,6 +1,5 @@
 //! `rondel standby`: the members of a group, and the handover to a standby.
 
-use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -285,7 +284,7 @@ fn refusal(wanted: Option<MemberId>, members: &BTreeMap<MemberId, (Sign, About)>
         let is_there = standbys.map(|sign| sign.from).any(|id| id == wanted);
         return (!is_there).then(|| format!("member {wanted} is no standby"));
     }
-    let Some(best) = standbys.max_by_key(|sign| (!sign.is_late, sign.prefer, Reverse(sign.from))) else {
+    let Some(best) = standbys.max_by_key(|sign| sign.rank()) else {
         return Some("there is no standby".to_owned());
     };
     let id = best.from;

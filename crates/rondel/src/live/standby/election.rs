@@ -4,13 +4,17 @@
 //! last one that it sent. Another member claims no sooner than a whole lease after the last one that it received: while
 //! signs arrive, at most one member publishes, also after a pause of either process.
 
+mod change;
 mod others;
+mod sign;
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use std::fmt;
 
-use others::{Numbers, Other, Rank, rank};
+pub use change::{Change, Claim, Fence, Refusal};
+use others::{Numbers, Other};
+pub use sign::{MemberId, Role, Sign};
+use sign::{Rank, rank};
 
 /// A time on the monotonic clock of a process, in nanoseconds.
 pub type Nanos = i64;
@@ -25,123 +29,6 @@ pub const LARGEST_EPOCH: u64 = 1 << 53;
 const EPOCH_LEAP: u64 = 1 << 32;
 /// Number of leases after which a silent member is forgotten.
 const FORGOTTEN: Nanos = 30;
-
-/// A member: a random number of its process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct MemberId(pub u64);
-
-impl fmt::Display for MemberId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:016x}", self.0)
-    }
-}
-
-/// The state of a member.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Role {
-    /// It has just begun, and waits for signs of an active member.
-    #[default]
-    Starting,
-    /// Another member is active, or was until now.
-    Standby,
-    /// It publishes its verdicts.
-    Active,
-    /// It was active, has stopped to publish, and knows no other active member yet.
-    Fenced,
-}
-
-impl Role {
-    /// All of them.
-    pub const ALL: [Role; 4] = [Role::Starting, Role::Standby, Role::Active, Role::Fenced];
-
-    /// Its name in messages, summaries and metrics.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Role::Starting => "starting",
-            Role::Standby => "standby",
-            Role::Active => "active",
-            Role::Fenced => "fenced",
-        }
-    }
-
-    /// Reads a name.
-    pub fn parse(text: &str) -> Option<Role> {
-        Role::ALL.into_iter().find(|role| role.as_str() == text)
-    }
-}
-
-/// The sign of life of a member.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sign {
-    /// The sender.
-    pub from: MemberId,
-    /// Its number among those of the sender.
-    pub number: u64,
-    /// The largest epoch that the sender knows; of an active member its own.
-    pub epoch: u64,
-    /// The preference of the sender: of two members that can claim, the larger one does.
-    pub prefer: i64,
-    /// Whether the sender lacks the state of earlier messages: it ranks behind every member that has it.
-    pub is_late: bool,
-    /// The state of the sender.
-    pub role: Role,
-    /// Time of event up to which all verdicts were published; `None` while that is unknown.
-    pub position: Option<i64>,
-    /// Whether it is the last one, as the process ends.
-    pub ends: bool,
-    /// The member to which an active one has handed over.
-    pub successor: Option<MemberId>,
-}
-
-/// Reason for a claim.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Claim {
-    /// No member was active.
-    Vacant,
-    /// The active member sent no sign of life for a lease.
-    Silent(MemberId),
-    /// The active member has ended.
-    Ended(MemberId),
-    /// The active member has handed over.
-    HandedOver(MemberId),
-}
-
-/// Reason why an active member stopped to publish.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fence {
-    /// It did not run for this time.
-    StoodStill(Nanos),
-    /// It sent no sign of life for almost a lease, though it ran.
-    Unsent,
-    /// Another member is active with this epoch.
-    Superseded(MemberId, u64),
-}
-
-/// A change of the state of a member.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
-    /// It is active.
-    Claimed(Claim),
-    /// It is the standby of this member.
-    Follows(MemberId),
-    /// It is no longer active.
-    Fenced(Fence),
-}
-
-/// Reason why a member cannot hand over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal {
-    /// It is not active.
-    NotActive,
-    /// No standby is there.
-    NoStandby,
-    /// The member to hand over to is no standby.
-    Unknown(MemberId),
-    /// Every standby is late, and this one is the best of them.
-    Late(MemberId),
-    /// The request is to the member that was active in an earlier epoch.
-    Outdated,
-}
 
 /// The settings of a member.
 #[derive(Clone, Copy, Debug)]
@@ -158,7 +45,7 @@ pub struct Member {
 #[derive(Debug)]
 pub struct Election {
     own: Member,
-    /// Whether this member lacks the state of earlier messages.
+    /// Whether this member lacks the state of earlier messages, which another one may have.
     is_late: bool,
     role: Role,
     /// The largest epoch of an active member so far; while active the own one.
@@ -238,12 +125,13 @@ impl Election {
         if self.role == Role::Active { Some(self.own.id) } else { self.active.map(|active| active.id) }
     }
 
-    /// Whether this member lacks the state of earlier messages.
+    /// Whether this member lacks the state of earlier messages, which another one may have: it ranks behind every member that
+    /// has it.
     pub fn is_late(&self) -> bool {
         self.is_late
     }
 
-    /// Sets whether this member lacks the state of earlier messages.
+    /// Sets [`Election::is_late`].
     pub fn set_late(&mut self, is_late: bool) {
         self.is_late = is_late;
     }
@@ -265,15 +153,13 @@ impl Election {
 
     /// The best standby that lives, is not late and fulfils a condition.
     pub fn best_standby(&self, now: Nanos, is_wanted: impl Fn(MemberId) -> bool) -> Option<MemberId> {
-        let standbys = self.living(now).filter(|(_, other)| other.role == Role::Standby);
-        let ranks = standbys.filter(|(id, _)| is_wanted(*id)).map(|(_, other)| other.rank);
-        ranks.max().filter(|(is_complete, ..)| *is_complete).map(|(_, _, Reverse(id))| id)
+        self.best(now, is_wanted).filter(|(_, is_late)| !is_late).map(|(id, _)| id)
     }
 
-    /// The best standby that lives, and whether it is late.
-    fn best(&self, now: Nanos) -> Option<(MemberId, bool)> {
-        let standbys = self.living(now).filter(|(_, other)| other.role == Role::Standby);
-        let best = standbys.map(|(_, other)| other.rank).max();
+    /// The best standby that lives and fulfils a condition, and whether it is late.
+    fn best(&self, now: Nanos, is_wanted: impl Fn(MemberId) -> bool) -> Option<(MemberId, bool)> {
+        let is_standby = |(id, other): &(MemberId, &Other)| other.role == Role::Standby && is_wanted(*id);
+        let best = self.living(now).filter(is_standby).map(|(_, other)| other.rank).max();
         best.map(|(is_complete, _, Reverse(id))| (id, !is_complete))
     }
 
@@ -388,7 +274,7 @@ impl Election {
         if sign.role != Role::Active {
             return None;
         }
-        let order = (sign.epoch, rank(sign.is_late, sign.prefer, sign.from));
+        let order = (sign.epoch, sign.rank());
         match (self.role, self.active) {
             (Role::Active, _) if order > (known, self.own_rank()) => {
                 let change = self.fence(now, Fence::Superseded(sign.from, sign.epoch));
@@ -434,7 +320,7 @@ impl Election {
                 }
                 to
             }
-            None => match self.best(now).ok_or(Refusal::NoStandby)? {
+            None => match self.best(now, |_| true).ok_or(Refusal::NoStandby)? {
                 (id, true) => return Err(Refusal::Late(id)),
                 (id, false) => id,
             },
@@ -467,13 +353,12 @@ impl Election {
             }
         }
         let role = if sign.successor.is_some() { Role::Standby } else { sign.role };
-        let rank = rank(sign.is_late, sign.prefer, sign.from);
         let known = self.others.get(&sign.from).map(|other| other.numbers);
         let mut numbers = known.unwrap_or_else(|| Numbers::new(sign.number));
         if known.is_some() {
             numbers.note(sign.number);
         }
-        let other = Other { numbers, rank, role, has_ended: sign.ends, received: now };
+        let other = Other { numbers, rank: sign.rank(), role, has_ended: sign.ends, received: now };
         self.others.insert(sign.from, other);
         true
     }
@@ -511,7 +396,7 @@ impl Election {
 
     fn follow(&mut self, now: Nanos, sign: &Sign) {
         self.role = Role::Standby;
-        self.active = Some(Active { id: sign.from, rank: rank(sign.is_late, sign.prefer, sign.from) });
+        self.active = Some(Active { id: sign.from, rank: sign.rank() });
         self.vacancy = Claim::Silent(sign.from);
         self.deadline = now + self.lease_of(sign.from);
         self.position = sign.position.or(self.position);

@@ -229,12 +229,15 @@ impl<S: Surroundings> Worker<S> {
             self.shared.permit.set_published(self.election.position());
         }
         if let Some(change) = change {
-            let is_behind = was_starting || self.election.is_late() && !self.transfers.is_taking();
+            let is_behind = was_starting || self.lacks_earlier() && !self.transfers.is_taking();
             self.apply(change);
             match change {
-                Change::Follows(_) if is_behind => self.begin_late(sign.from, about),
-                Change::Follows(_) => self.change_giver(sign.from, about),
-                Change::Claimed(_) | Change::Fenced(_) => {}
+                Change::Claimed(_) | Change::Fenced(Fence::StoodStill(_) | Fence::Unsent) => {}
+                // A member that another one has replaced follows it from then on.
+                Change::Follows(_) | Change::Fenced(Fence::Superseded(..)) if is_behind => {
+                    self.begin_late(&sign, about);
+                }
+                Change::Follows(_) | Change::Fenced(Fence::Superseded(..)) => self.change_giver(&sign, about),
             }
         }
         if self.election.role() == Role::Active && sign.role == Role::Active && !sign.ends {
@@ -331,8 +334,8 @@ impl<S: Surroundings> Worker<S> {
                 self.about.first = first.into_iter().chain(self.transfers.first()).min();
                 self.stuck = None;
                 // Also while a state is on its way: this member may take over before it has it.
-                if first.is_some() && self.mark_late() {
-                    self.late = None;
+                if first.is_some() {
+                    self.mark_late();
                 }
                 true
             }

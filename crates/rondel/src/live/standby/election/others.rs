@@ -1,22 +1,11 @@
 //! The other members, as one member knows them from their signs.
 
-use std::cmp::Reverse;
-
-use super::{MemberId, Nanos, Role};
+use super::{Nanos, Rank, Role};
 
 /// The largest distance between the numbers of two signs, unless the member was silent between them.
 const LEAP: u64 = 64;
 /// Number of signs in a row from which on no sign with a smaller number is a new one.
 const CONFIRMED: u32 = 16;
-
-/// The rank of a member, the larger one of which is better: one that is not late, then the larger preference, then the
-/// smaller id.
-pub(super) type Rank = (bool, i64, Reverse<MemberId>);
-
-/// The rank of a member with these properties.
-pub(super) fn rank(is_late: bool, prefer: i64, id: MemberId) -> Rank {
-    (!is_late, prefer, Reverse(id))
-}
 
 /// Another member.
 #[derive(Clone, Copy, Debug)]

@@ -4,7 +4,7 @@ use rondel_event::Timestamp;
 
 use super::Worker;
 use crate::live::pipeline::Joined;
-use crate::live::standby::election::{MemberId, Nanos, Role};
+use crate::live::standby::election::{MemberId, Nanos, Role, Sign};
 use crate::live::standby::message::About;
 use crate::live::standby::state::Taken;
 use crate::live::standby::surroundings::{Outcome, Surroundings};
@@ -63,23 +63,30 @@ impl Transfers {
 
 impl<S: Surroundings> Worker<S> {
     /// Takes the state of the active member if that received messages before this one began.
-    pub(super) fn begin_late(&mut self, id: MemberId, active: About) {
-        let Some(first) = active.first.filter(|first| *first < self.about.since) else {
-            if active.first.is_some() && self.election.is_late() {
-                // No member has the earlier messages any more: this one has all that the active one has.
+    pub(super) fn begin_late(&mut self, active: &Sign, about: About) {
+        let Some(first) = about.first.filter(|first| *first < self.about.since) else {
+            if about.first.is_some() && !active.is_late {
+                // The active member has no earlier messages either. This one still lacks them, but ranks as any other.
                 self.election.set_late(false);
-                self.shared.handle.change(|state| state.is_late = false);
             }
             return;
         };
         self.transfers.attempts = 0;
         if !self.shared.resumes {
-            // A mark that is not set yet may begin earlier.
-            self.late = Some(self.late.map_or(first, |known| known.min(first)));
+            // Verdicts after the mark depend on it already. One that is not set yet may begin earlier.
+            let is_marked = self.lacks_earlier() && self.late.is_none();
+            if !is_marked {
+                self.late = Some(self.late.map_or(first, |known| known.min(first)));
+            }
             self.election.set_late(true);
             self.shared.handle.change(|state| state.is_late = true);
         }
-        self.begin_taking(id, active);
+        self.begin_taking(active.from, about);
+    }
+
+    /// Whether the session of this member lacks the effect of messages before its start.
+    pub(super) fn lacks_earlier(&self) -> bool {
+        self.shared.handle.state().is_late
     }
 
     fn begin_taking(&mut self, id: MemberId, active: About) {
@@ -106,16 +113,17 @@ impl<S: Surroundings> Worker<S> {
     }
 
     /// Ends to take the state of a member that another one has replaced, and takes the state of that one.
-    pub(super) fn change_giver(&mut self, id: MemberId, active: About) {
-        let Some(taking) = self.transfers.taking.take_if(|taking| taking.route().to != id) else { return };
+    pub(super) fn change_giver(&mut self, active: &Sign, about: About) {
+        let taking = self.transfers.taking.take_if(|taking| taking.route().to != active.from);
+        let Some(taking) = taking else { return };
         self.end_transfer(taking.route());
         let why = format!("the state of member {} is not taken: it is no longer active", taking.route().to);
-        if active.first.is_some_and(|first| first < self.about.since) {
+        if about.first.is_some_and(|first| first < self.about.since) {
             self.outside.say(&why);
-            self.begin_late(id, active);
         } else {
             self.go_on_late(&why);
         }
+        self.begin_late(active, about);
     }
 
     /// Marks the messages before the start of a late member as not received. Returns false if the evaluating thread does not
@@ -123,7 +131,12 @@ impl<S: Surroundings> Worker<S> {
     pub(super) fn mark_late(&mut self) -> bool {
         let Some((from, until)) = self.unmarked() else { return true };
         let limit = self.patience();
-        self.outside.began_late(from, until, limit)
+        let is_marked = self.outside.began_late(from, until, limit);
+        // Before its first message, the session has no time of event: the mark is set again after that.
+        if is_marked && self.about.first.is_some() {
+            self.late = None;
+        }
+        is_marked
     }
 
     /// Handles a request for the state of this member.

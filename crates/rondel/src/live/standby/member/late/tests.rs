@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::live::pipeline::Unresponsive;
-use crate::live::standby::election::{Election, Member, Sign};
+use crate::live::standby::election::{Election, Member};
 use crate::live::standby::member::{Event, Shared};
 use crate::live::standby::message::Message;
 use crate::live::standby::state::{GroupHandle, GroupState};
@@ -391,6 +391,38 @@ fn transfer_follows_the_active_member() {
     receive(&mut late, next, About { first: Some(10), ..OF_ACTIVE });
     assert!(!late.transfers.is_taking());
     assert_eq!(late.outside.has_said("it is no longer active; this member receives messages since"), 1);
+}
+
+#[test]
+fn late_member_ranks_behind_while_another_one_may_have_earlier_messages() {
+    let mut late = member(false, Some("for a reason"));
+    receive(&mut late, sign(1), OF_ACTIVE);
+    assert!(late.election.is_late());
+    let follow = |late: &mut Worker<Recorded>, id: u64, is_late: bool, about: About| {
+        let claimed = Sign { from: MemberId(id), number: 1, epoch: id, is_late, ..sign(1) };
+        receive(late, claimed, about);
+        assert_eq!(late.election.active(), Some(MemberId(id)));
+        late.election.is_late()
+    };
+    let later = About { first: Some(10), ..OF_ACTIVE };
+    assert!(follow(&mut late, 3, true, later), "the active member is late itself");
+    assert!(!follow(&mut late, 4, false, later), "no member has them");
+    assert!(late.shared.handle.state().is_late, "its own verdicts lack them all the same");
+    assert!(follow(&mut late, 5, false, OF_ACTIVE), "the active member has them");
+    let marks = late.outside.done.iter().filter(|done| **done == "late");
+    assert_eq!(marks.count(), 1, "verdicts are known to depend on them");
+}
+
+#[test]
+fn late_member_that_is_replaced_takes_the_state() {
+    let (mut late, mut active) = (member(false, None), Giving::default());
+    run(&mut late, &mut active, 700_000_000);
+    promote(&mut late);
+    assert!(!late.transfers.is_taking());
+    let claimed = Sign { from: MemberId(3), number: 1, epoch: 3, ..sign(0) };
+    receive(&mut late, claimed, OF_ACTIVE);
+    assert_eq!(late.outside.has_said("fenced: member 0000000000000003 is active in epoch 3"), 1);
+    assert!(late.transfers.is_taking());
 }
 
 #[test]
