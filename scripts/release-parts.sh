@@ -225,6 +225,29 @@ make_image() {
     smaller "$out/${files[image]}" 30
 }
 
+# --- the crates, which are private: a copy in which they are public would be published
+
+make_crates() {
+    [[ -z $in_test ]] || fail "crates are compiled, not packed from a program"
+    local tree
+    tree=$(mktemp -d "$(realpath "$work")/crates.XXXXXX")
+    # shellcheck disable=SC2064 # the folder of now
+    trap "rm -rf '$tree'" EXIT
+    git ls-files -z | tar --null --files-from - -cf - | tar -C "$tree" -xf -
+    sed -i '/^\[workspace.package\]/,/^\[/ s/^publish = false$/publish = true/' "$tree/Cargo.toml"
+    # Each crate is compiled from the files that it packs, without debug information, which takes gigabytes.
+    (cd "$tree" && CARGO_TARGET_DIR=$tree/target CARGO_PROFILE_DEV_DEBUG=0 CARGO_INCREMENTAL=0 \
+        cargo publish --workspace --dry-run --locked) 2>&1 | tee "$work/publish.log"
+    local crate packed
+    sed -n 's/^ *Uploading \(rondel[^ ]*\) v.*/\1/p' "$work/publish.log" | sort >"$work/packed"
+    for crate in crates/*/; do
+        crate=$(basename "$crate")
+        grep -q '^publish.workspace = true' "crates/$crate/Cargo.toml" || continue
+        grep -qx "$crate" "$work/packed" || fail "$crate is not published"
+    done
+    mv "$work/packed" "$out/${files[crates]}"
+}
+
 # --- checksums and signature
 
 make_sums() {

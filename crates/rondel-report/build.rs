@@ -8,11 +8,10 @@ use std::{env, fs, io};
 
 use bundle::{Bundle, read, wrong};
 
-#[path = "../rondel-page/bundle.rs"]
 mod bundle;
 
-/// The files of the page, beside this crate, and those that only reports have.
-const PAGE: &str = "../rondel-page/assets";
+/// The files of the page, by a link, so that they are packed with this crate; and those that only reports have.
+const PAGE: &str = "page";
 const OWN: &str = "assets";
 /// The library of the charts.
 const LIBRARY: &str = "vendor/uplot-1.6.32.min.js";
@@ -25,7 +24,7 @@ fn main() -> io::Result<()> {
     let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default());
     let out = PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default());
     for folder in [PAGE, OWN] {
-        println!("cargo::rerun-if-changed={}", root.join(folder).display());
+        println!("cargo::rerun-if-changed={}", fs::canonicalize(root.join(folder))?.display());
     }
     let page = |name: &str| read(&root.join(PAGE).join(name));
     let library = page(LIBRARY)?;

@@ -91,7 +91,9 @@ fn crates_compile_in_only_their_own_files() {
             continue;
         }
         let folder = folder(&package);
-        for file in sources(&folder.join("src")) {
+        let built = ["build.rs", "bundle.rs"].map(|name| folder.join(name));
+        let built = built.into_iter().filter(|file| file.is_file());
+        for file in sources(&folder.join("src")).into_iter().chain(built) {
             let source = std::fs::read_to_string(&file).unwrap();
             for included in included(&source) {
                 let path = normal(&file.parent().unwrap().join(included));
@@ -135,6 +137,9 @@ fn included(source: &str) -> Vec<&str> {
             {
                 found.extend(after.split('"').next());
             }
+        }
+        if let Some((_, after)) = line.split_once("#[path = \"") {
+            found.extend(after.split('"').next());
         }
         previous = line;
     }

@@ -1,10 +1,10 @@
 // The recordings of a report, and its origin: command, program, specification.
 
-import { el, fill, plain, shape } from "../../rondel-page/assets/dom.js";
-import { table } from "../../rondel-page/assets/parts.js";
-import { link } from "../../rondel-page/assets/route.js";
-import { count, counted, duration, stamp } from "../../rondel-page/assets/time.js";
-import { VERDICTS, WORDS, verdictOf } from "../../rondel-page/assets/verdicts.js";
+import { el, fill, plain, shape } from "../page/dom.js";
+import { table } from "../page/parts.js";
+import { link } from "../page/route.js";
+import { count, counted, duration, stamp } from "../page/time.js";
+import { VERDICTS, WORDS, verdictOf } from "../page/verdicts.js";
 import { chosen, report, spanOf } from "./embedded.js";
 
 /** Number of properties of a verdict; an assert decides instead of the property that it judges. */

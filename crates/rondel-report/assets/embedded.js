@@ -1,10 +1,10 @@
 // The data of a report, from its document, as answers of the API.
 
-import { ApiError } from "../../rondel-page/assets/api.js";
-import { current, onRoute, setReached, setWholeRange } from "../../rondel-page/assets/route.js";
-import { count, isRelative, setServerTime } from "../../rondel-page/assets/time.js";
-import { verdictOf } from "../../rondel-page/assets/verdicts.js";
-import { violationOf } from "../../rondel-page/assets/violations.js";
+import { ApiError } from "../page/api.js";
+import { current, onRoute, setReached, setWholeRange } from "../page/route.js";
+import { count, isRelative, setServerTime } from "../page/time.js";
+import { verdictOf } from "../page/verdicts.js";
+import { violationOf } from "../page/violations.js";
 
 /** The report, as rondel-report writes it. Its times are seconds since the beginning of the recording. */
 export const report = JSON.parse(document.getElementById("report").textContent);

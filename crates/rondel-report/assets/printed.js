@@ -1,10 +1,10 @@
 // Pages of a printed overview after its list: the recordings, the origin of the report, and each violation with its cause.
 
-import { el, plain } from "../../rondel-page/assets/dom.js";
-import { parametersText, timeOf } from "../../rondel-page/assets/parts.js";
-import { current } from "../../rondel-page/assets/route.js";
-import { counted } from "../../rondel-page/assets/time.js";
-import { certainty, explanation } from "../../rondel-page/assets/violations.js";
+import { el, plain } from "../page/dom.js";
+import { parametersText, timeOf } from "../page/parts.js";
+import { current } from "../page/route.js";
+import { counted } from "../page/time.js";
+import { certainty, explanation } from "../page/violations.js";
 import { environment, recordings } from "./about.js";
 import { recording, report, violationsOf } from "./embedded.js";
 

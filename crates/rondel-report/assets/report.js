@@ -1,15 +1,15 @@
 // A report: the views of the page over the data in its document.
 
-import { useSource } from "../../rondel-page/assets/api.js";
-import { el, fill, plain, setAttribute } from "../../rondel-page/assets/dom.js";
-import { losses } from "../../rondel-page/assets/losses.js";
-import { overview } from "../../rondel-page/assets/overview.js";
-import { problem } from "../../rondel-page/assets/parts.js";
-import { property } from "../../rondel-page/assets/property.js";
-import { go, onRoute } from "../../rondel-page/assets/route.js";
-import { start } from "../../rondel-page/assets/shell.js";
-import { specification } from "../../rondel-page/assets/specification.js";
-import { rename } from "../../rondel-page/assets/verdicts.js";
+import { useSource } from "../page/api.js";
+import { el, fill, plain, setAttribute } from "../page/dom.js";
+import { losses } from "../page/losses.js";
+import { overview } from "../page/overview.js";
+import { problem } from "../page/parts.js";
+import { property } from "../page/property.js";
+import { go, onRoute } from "../page/route.js";
+import { start } from "../page/shell.js";
+import { specification } from "../page/specification.js";
+import { rename } from "../page/verdicts.js";
 import { about, addressOf } from "./about.js";
 import { chosen, embedded, named, report } from "./embedded.js";
 import { printPages } from "./printed.js";

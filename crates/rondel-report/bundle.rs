@@ -1,0 +1,1 @@
+../rondel-page/bundle.rs
