@@ -53,6 +53,9 @@ END
 
 # --- licences and dependencies
 
+# The wheels have further features, and a module. Licences and components are those of all programs.
+features_of_wheel() { sed -n 's/^FEATURES = "\(.*\)"$/\1/p' scripts/wheel | grep .; }
+
 make_licences() {
     local file=$out/${files[licences]}
     if [[ -n $in_test ]]; then
@@ -60,13 +63,11 @@ make_licences() {
         return
     fi
     cargo fetch --locked
-    cargo about generate --fail --locked --offline --config deploy/packages/about.toml --manifest-path crates/rondel/Cargo.toml \
-        --output-file "$work/licences.md" deploy/packages/licences.hbs
-    deploy/packages/c-licences >"$work/c-licences.md"
-    cat "$work/licences.md" "$work/c-licences.md" >"$file"
+    deploy/packages/licences "$(features_of_wheel)" >"$work/licences.md"
+    mv "$work/licences.md" "$file"
     local name
-    for name in "zenoh " "rustls " "serde " "Eclipse Cyclone DDS"; do
-        grep -q "$name" "$file" || fail "$file does not name ${name% }"
+    for name in "- zenoh " "- rustls " "- serde " "- parquet " "- pyo3 " "Eclipse Cyclone DDS"; do
+        grep -q -e "$name" "$file" || fail "$file does not name ${name#- }"
     done
     smaller "$file" 3
 }
@@ -76,25 +77,42 @@ make_sbom() {
     # It writes a file into the folder of every crate.
     trap 'rm -f crates/*/rondel-sbom.json fuzz/rondel-sbom.json' EXIT
     cargo cyclonedx --manifest-path crates/rondel/Cargo.toml --format json --spec-version 1.5 --target "$machine-unknown-linux-gnu" \
-        --override-filename $name
-    python3 - crates/rondel/$name.json "$file" "$version" "$PWD" <<'END'
+        --features "$(features_of_wheel)" --override-filename $name
+    python3 - crates/rondel/$name.json crates/rondel-python/$name.json "$file" "$version" "$PWD" <<'END'
 import json, re, sys
-source, file, version, root = sys.argv[1:]
-text = open(source).read()
-# Crates of this repository are named by the path of the sources on this machine.
-text = text.replace(f"path+file://{root}/", "path:").replace(f"file://{root}/", "file:")
-bom = json.loads(text)
+source, of_module, file, version, root = sys.argv[1:]
+
+def read(path):
+    # Crates of this repository are named by the path of the sources on this machine.
+    return json.loads(open(path).read().replace(f"path+file://{root}/", "path:").replace(f"file://{root}/", "file:"))
+
+bom, module = read(source), read(of_module)
 component = bom["metadata"]["component"]
+# The module of the wheels, and what only it depends on.
+known = {other["bom-ref"] for other in bom["components"]}
+bom["components"] += [other for other in [module["metadata"]["component"], *module["components"]] if other["bom-ref"] not in known]
+known = {other["ref"]: other for other in bom["dependencies"]}
+for other in module["dependencies"]:
+    # A crate may have other features in the module.
+    of = known.setdefault(other["ref"], {"ref": other["ref"]})
+    if needed := {*of.get("dependsOn", []), *other.get("dependsOn", [])}:
+        of["dependsOn"] = sorted(needed)
+bom["dependencies"] = list(known.values())
 wrong = []
 if (component["name"], component["version"]) != ("rondel", version):
     wrong.append(f"it describes {component['name']} {component['version']}")
-if len(bom["components"]) < 100:
-    wrong.append(f"it has {len(bom['components'])} components")
+names = {other["name"] for other in bom["components"]}
+if len(names) < 100 or not names >= {"zenoh", "parquet", "rondel-python", "pyo3"}:
+    wrong.append(f"it has {len(names)} components, {sorted(names)[:10]} and more")
+references = [component["bom-ref"], *(other["bom-ref"] for other in bom["components"])]
+if len(references) != len(set(references)) or not known.keys() <= set(references):
+    wrong.append("a component is missing, or comes twice")
+text = json.dumps(bom, indent=1)
 if root in text or re.search(r'"[^"]*/(home|root)/', text):
     wrong.append("it names folders of this machine")
 if wrong:
     sys.exit("the list of components is wrong: " + ", ".join(wrong))
-json.dump(bom, open(file, "w"), indent=1)
+open(file, "w").write(text + "\n")
 END
     smaller "$file" 5
 }
@@ -191,7 +209,7 @@ archive() {
 
 make_wheel() {
     rm -f "$out"/rondel-*_"$machine".whl
-    make wheel
+    make wheel LICENCES="$out/${files[licences]}"
     cp out/wheels/rondel-"$version"-*_"$machine".whl "$out/"
     rm -rf "$work/venv"
     python3 -m venv "$work/venv"
@@ -199,16 +217,18 @@ make_wheel() {
     [[ $("$work/venv/bin/python" -c 'import importlib.metadata as m; print(m.version("rondel"))') == "$version" ]] || fail "the package has another version"
     "$work/venv/bin/python" -c 'import rondel; rondel.Monitor("topic t { x: float } property p = t.x < 3")'
     says_version "$work/venv/bin/rondel"
-    smaller "$(file_of wheel)" 40
+    cmp "$work/venv/share/doc/rondel/LICENCES-OF-LIBRARIES.md" "$out/${files[licences]}"
+    smaller "$(file_of wheel)" 30
 }
 
 # `make wheel` tries it in the emulator.
 make_wheel_aarch64() {
     [[ -z $in_test ]] || fail "no program for aarch64 was built"
     rm -f "$out"/rondel-*_aarch64.whl
-    make wheel MACHINE=aarch64
+    make wheel MACHINE=aarch64 LICENCES="$out/${files[licences]}"
     cp out/wheels/rondel-"$version"-*_aarch64.whl "$out/"
-    smaller "$(file_of wheel-aarch64)" 40
+    python3 -m zipfile --list "$(file_of wheel-aarch64)" | grep -q 'share/doc/rondel/LICENCES-OF-LIBRARIES.md ' || fail "the wheel has no licences"
+    smaller "$(file_of wheel-aarch64)" 30
 }
 
 make_image() {
