@@ -169,6 +169,11 @@ def test_pickles_of_another_version():
     snapshot[8] ^= 0x7F
     with pytest.raises(rondel.SnapshotError, match="version"):
         rondel.Monitor.restore(SPEC, bytes(snapshot))
+    state = pickle.dumps(monitor)
+    of_another = state.replace(monitor.snapshot(), bytes(snapshot))
+    assert of_another != state
+    with pytest.raises(rondel.SnapshotError, match="version"):
+        pickle.loads(of_another)
     state = pickle.dumps(monitor, protocol=0)
     with pytest.raises(rondel.SnapshotError):
         pickle.loads(state.replace(b"p = s.x < 3", b"q = s.x > 5"))

@@ -160,6 +160,13 @@ def test_mistake_in_a_specification_fails_its_test_only(run, pytester):
     run(marked('"none.rondel", recording="satisfied.jsonl"')).stdout.fnmatch_lines(["there is no specification *none.rondel"])
 
 
+def test_mistake_during_collection_shows_its_place(run):
+    source = "import rondel\n\nMONITOR = rondel.Monitor('topic s { x: float }  property p = s.y < 3')\n\ndef test(): pass\n"
+    result = run(source)
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["*error?E0301?: unknown field 'y'*", "* --> specification:1:38", "* | *^"])
+
+
 def test_damaged_recording_fails(run, pytester):
     pytester.makefile(".jsonl", damaged='{"time": 1, "topic": "speed", "value":')
     result = run(marked('"stop.rondel", recording="damaged.jsonl"'))
