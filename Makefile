@@ -31,7 +31,7 @@ PEERS := crates/rondel/tests/peers
 DEMO := --workspace --bin rondel --examples
 
 .DEFAULT_GOAL := help
-.PHONY: help setup nextest demo case-study install uninstall test test-long test-faults test-peers test-features test-brokers test-postgres test-python test-page test-engines test-ffi test-flink wheel bench bench-peers bench-python bench-page bench-containers studies image \
+.PHONY: help setup nextest demo case-study install uninstall test test-long test-faults test-peers test-features test-brokers test-postgres test-python test-page test-engines test-ffi test-flink wheel bench bench-peers bench-python bench-engines bench-page bench-containers studies image \
 	test-containers test-packages test-helm release \
 	test-bridge test-fresh fuzz mutants deny clean
 
@@ -165,7 +165,7 @@ ifeq ($(PROFILE),dev)
 else
 	$(if $(MACHINE),@scripts/setup $(MACHINE))
 	rm -f out/wheels/rondel-*.whl
-	.venv-python/bin/python scripts/wheel release $(if $(MANYLINUX),--manylinux $(MANYLINUX)) $(if $(MACHINE),--target $(MACHINE))
+	.venv-python/bin/python scripts/wheel release $(if $(MANYLINUX),--manylinux $(MANYLINUX)) $(if $(MACHINE),--target $(MACHINE)) $(if $(LICENCES),--licences '$(LICENCES)')
 	scripts/test-wheel out/wheels/rondel-*.whl 30
 endif
 
@@ -195,6 +195,13 @@ bench-python: wheel ## measure the Python package beside the command: tables, re
 	rm -rf out/python
 	.venv-python/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --target out/python out/wheels/rondel-*.whl
 	PYTHONPATH=out/python .venv-python/bin/python $(PYTHON_PACKAGE)/tests/peers/package.py --out $(BENCH_OUT)/python.md $(BENCH_ARGUMENTS)
+
+# As bench-python. The engines are in .venv-engines.
+bench-engines: wheel .venv-engines/ready ## measure the programs on Ray, Dask, Spark and Bytewax with one and two workers (installs Java)
+	@scripts/setup java
+	rm -rf out/python
+	.venv-engines/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --target out/python out/wheels/rondel-*.whl
+	PYTHONPATH=out/python .venv-engines/bin/python bench/engines.py --out $(BENCH_OUT)/engines.md $(BENCH_ARGUMENTS)
 
 bench-page: setup .venv-page/ready ## measure the page of a run: its cost by viewers, the first view, memory (half an hour after the build; installs Chromium)
 	cargo build --release --locked --package rondel

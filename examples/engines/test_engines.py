@@ -1,9 +1,10 @@
-"""The programs of this folder give the verdicts of a plain loop: `make test-engines`."""
+"""The programs of this folder give the verdicts of a plain loop: `make test-engines`. bench/engines.py runs them as well."""
 
 import json
 import operator
 import os
 import pathlib
+import re
 import socket
 import subprocess
 import sys
@@ -40,7 +41,7 @@ def damaged(tmp_path_factory):
 
 
 def run(program, folder, workers=2):
-    """The rows that a program prints, in any order."""
+    """The rows that a program prints, in any order, and the seconds that it says."""
     # Spark starts the Python of PATH otherwise.
     environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "RAY_USAGE_STATS_ENABLED": "0"}
     ended = subprocess.run(
@@ -51,12 +52,12 @@ def run(program, folder, workers=2):
         env=environment,
     )
     assert ended.returncode == 0, ended.stderr[-5000:]
-    print(program, ended.stderr.splitlines()[-1])
-    return [json.loads(line) for line in ended.stdout.splitlines()]
+    rows = [json.loads(line) for line in ended.stdout.splitlines()]
+    return rows, float(re.findall(r"recordings in ([0-9.]+) s", ended.stderr)[-1])
 
 
 def stream(folder, processes=2):
-    """The rows that processes of Bytewax print."""
+    """The rows that processes of Bytewax print, and their seconds."""
     flow = f"with_bytewax:flow({str(SPECIFICATION)!r}, {str(folder)!r})"
     sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(processes)]
     addresses = ";".join(f"127.0.0.1:{server.getsockname()[1]}" for server in sockets)
@@ -73,10 +74,11 @@ def stream(folder, processes=2):
     finally:
         for process in started:
             process.kill()
-    print(f"with_bytewax.py {time.monotonic() - begin:.2f} s")
+    seconds = time.monotonic() - begin
     assert all(process.returncode == 0 for process in started), [errors[-5000:] for _, errors in ended]
     # A process prints as well that it waits for the other one.
-    return [json.loads(line) for output, _ in ended for line in output.splitlines() if line.startswith("{")]
+    rows = [json.loads(line) for output, _ in ended for line in output.splitlines() if line.startswith("{")]
+    return rows, seconds
 
 
 def in_order(rows):
@@ -110,25 +112,34 @@ def expected(recordings):
 
 @pytest.mark.parametrize("program", ["with_ray.py", "with_dask.py", "with_spark.py"])
 def test_verdicts_are_those_of_a_loop(program, recordings, expected):
-    assert in_order(run(program, recordings)) == expected
+    assert in_order(run(program, recordings)[0]) == expected
 
 
 @pytest.mark.parametrize("program", ["with_ray.py", "with_dask.py", "with_spark.py"])
 def test_damaged_recordings_do_not_end_the_job(program, damaged):
     rows = loop(damaged)
     assert [row["problem"] != "" for row in rows] == [True, True, False, False, False, True]
-    assert in_order(run(program, damaged)) == rows
+    assert in_order(run(program, damaged)[0]) == rows
+
+
+def by_time(rows):
+    return sorted(rows, key=operator.itemgetter("recording", "property", "time"))
+
+
+def violations(folder):
+    """The rows of the stream, from a check of the recordings."""
+    rows = []
+    for report in rondel.check(SPECIFICATION, folder, emit="violations").violations:
+        row = json.loads(report.json())
+        row["recording"] = pathlib.Path(row.pop("trace")).stem
+        rows.append(row)
+    return by_time(rows)
 
 
 def test_violations_of_the_stream_are_those_of_a_loop(recordings):
     pytest.importorskip("bytewax")
-    expected = []
-    for report in rondel.check(SPECIFICATION, recordings, emit="violations").violations:
-        row = json.loads(report.json())
-        row["recording"] = pathlib.Path(row.pop("trace")).stem
-        expected.append(row)
-    in_order = operator.itemgetter("recording", "property", "time")
-    assert sorted(stream(recordings), key=in_order) == sorted(expected, key=in_order)
+    expected = violations(recordings)
+    assert by_time(stream(recordings)[0]) == expected
     assert len(expected) > ROBOTS / 10
 
 
