@@ -8,6 +8,7 @@ use rondel_net::adapter::{DeadLetterCounts, PartitionStatus, Problems, Publisher
 use super::state::PropertyLabels;
 use crate::live::pipeline::Observation;
 use crate::live::standby::state::GroupState;
+use crate::sinks::actions::ActionFigures;
 use crate::sinks::audit::AuditCounts;
 use crate::sinks::driven::DestinationState;
 use crate::sinks::queue::Queue;
@@ -64,8 +65,12 @@ pub struct RunSnapshot {
     pub driven: Vec<DestinationState>,
     /// The counts of the audit file, if there is one.
     pub audit: Option<AuditCounts>,
+    /// The numbers of actions.
+    pub actions: Vec<ActionFigures>,
     /// The state of the member of a group, if the run is one.
     pub standby: Option<GroupState>,
+    /// The numbers of pauses by cause.
+    pub pauses: [(&'static str, u64); 4],
 }
 
 /// The figures of a network.
