@@ -163,6 +163,7 @@ mod tests {
 
     const ABOUT: About = About {
         process: 7,
+        sent: None,
         since: 0,
         first: None,
         stood_still: None,
