@@ -295,6 +295,7 @@ fn a_scrape_has_the_exact_counts() {
         ("rondel_recovered_messages_total", 0.0),
         ("rondel_unstamped_messages_total", 0.0),
         ("rondel_waiting_messages", 0.0),
+        ("rondel_publishers", 1.0),
     ] {
         assert_eq!(scrape.value(name, &door), value, "{name}");
     }

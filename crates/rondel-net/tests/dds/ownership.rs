@@ -115,7 +115,7 @@ fn the_owner_of_a_topic_is_reported() {
     let exclusive = TopicQos { ownership: Some(Ownership::Exclusive), ..TopicQos::default() };
     let text = TopicType::default();
     let of = DeclaredTopic { topic_type: &text, qos: &exclusive, schema: None };
-    let _subscription = a.subscribe_as("test/owner", of, TOPIC, Arc::clone(&owners)).unwrap();
+    let subscription = a.subscribe_as("test/owner", of, TOPIC, Arc::clone(&owners)).unwrap();
     let publisher = |strength| {
         let qos = TopicQos { strength: Some(strength), ..exclusive.clone() };
         let of = DeclaredTopic { topic_type: &text, qos: &qos, schema: None };
@@ -124,12 +124,16 @@ fn the_owner_of_a_topic_is_reported() {
         publisher
     };
     let seen = || owners.0.lock().unwrap().clone();
+    let known = |count| wait_until("the publishers are counted", || subscription.publishers() == Some(count));
+    known(0);
     let weak = publisher(1);
+    known(1);
     wait_until("the weaker one owns the topic", || {
         weak.publish(b"1").unwrap();
         seen().len() == 1
     });
     let strong = publisher(2);
+    known(2);
     wait_until("the stronger one takes the topic", || {
         strong.publish(b"2").unwrap();
         weak.publish(b"1").unwrap();
@@ -143,6 +147,7 @@ fn the_owner_of_a_topic_is_reported() {
     });
     drop(weak);
     wait_until("the topic has no owner", || seen().last() == Some(&None));
+    known(0);
     let seen = seen();
     assert!(seen[0].is_some() && seen[1].is_some() && seen[0] != seen[1], "{seen:?}");
     let begins = owners.1.lock().unwrap().clone();

@@ -263,6 +263,10 @@ impl RunSnapshot {
         });
         let help = "Messages that are missing by the numbers of their publishers.";
         families.counter("rondel_lost_messages", None, help, lost)?;
+        let publishers = self.topics.iter().zip(&self.publishers);
+        let publishers = publishers.filter_map(|(topic, count)| Some(labelled("topic", topic, (*count)?)));
+        let help = "Publishers of a topic, as far as they are known.";
+        families.gauge("rondel_publishers", None, help, publishers)?;
         let recovered = self.by_topic(|i| self.recovered.get(i).copied().unwrap_or(0));
         let help = "Messages that were missed and fetched again from their publishers.";
         families.counter("rondel_recovered_messages", None, help, recovered)?;

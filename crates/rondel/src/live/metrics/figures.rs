@@ -43,6 +43,8 @@ pub struct RunSnapshot {
     pub in_violation: Vec<Option<u64>>,
     /// Problems of all subscriptions.
     pub problems: Problems,
+    /// Publishers by topic, where they are known.
+    pub publishers: Vec<Option<u64>>,
     /// Messages that were missed and fetched again, by topic.
     pub recovered: Vec<u64>,
     /// The networks.

@@ -300,6 +300,15 @@ impl Observed {
         }
     }
 
+    /// The publishers of each topic: those that the network shows, or that have numbered their messages.
+    fn topic_publishers(&self, observation: Option<&Observation>) -> Vec<Option<u64>> {
+        let numbered = |i: usize| observation?.summary.accounts.get(i).map(|account| account.publishers);
+        let of = |(i, slot): (usize, &TopicId)| {
+            self.subscriptions.publishers(*slot).or_else(|| numbered(i).filter(|count| *count > 0))
+        };
+        self.slots.iter().enumerate().map(of).collect()
+    }
+
     fn snapshot(&mut self) -> RunSnapshot {
         let observation = self.pipeline.upgrade().and_then(|pipeline| pipeline.observed_within(LIMIT));
         let in_violation = match &observation {
@@ -310,6 +319,7 @@ impl Observed {
             observation.as_ref().map_or(&[][..], |observation| observation.summary.pauses.as_slice());
         let pauses = self.shown.pauses(pauses);
         let problems = self.subscriptions.problems();
+        let publishers = self.topic_publishers(observation.as_ref());
         let mut recovered = vec![0; self.topics.len()];
         let (mut networks, mut partitions, mut refused, mut dead_letters) = (Vec::new(), Vec::new(), 0, None);
         if let Some(joined) = self.networks.upgrade() {
@@ -337,6 +347,7 @@ impl Observed {
             observation,
             in_violation,
             problems,
+            publishers,
             recovered,
             networks,
             refused,
