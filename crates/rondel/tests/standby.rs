@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use rondel_testkit::{Broker, Process};
+use rondel_testkit::{Broker, Process, Proxy};
 use serde_json::Value;
 use support::network::{arguments, dds, dds_domain, free_endpoint, router, zenoh};
 use support::{Folder, rondel, start_rondel};
@@ -36,7 +36,11 @@ impl Net {
     }
 
     fn mqtt(broker: &Broker) -> Net {
-        let at = format!("127.0.0.1:{}", broker.port);
+        Net::mqtt_at(broker.port)
+    }
+
+    fn mqtt_at(port: u16) -> Net {
+        let at = format!("127.0.0.1:{port}");
         let section = format!("mqtt: {{ broker: \"{at}\" }}\n");
         Net { prefix: "mqtt", section, options: vec!["--mqtt-broker".to_owned(), at] }
     }
@@ -95,8 +99,13 @@ fn pair(net: &Net, formula: &str) -> Pair {
 }
 
 fn pair_in(net: &Net, group: &str, formula: &str) -> Pair {
+    pair_on([net, net], group, formula)
+}
+
+/// The same with a network for each member.
+fn pair_on(nets: [&Net; 2], group: &str, formula: &str) -> Pair {
     let folders = [Folder::new(), Folder::new()];
-    let [first, second] = [0, 1].map(|at| net.deployment(&folders[at], group, formula));
+    let [first, second] = [0, 1].map(|at| nets[at].deployment(&folders[at], group, formula));
     let mut active = start_rondel(["run", &first, "--summary", "json"]);
     active.wait_stderr("active in epoch 1: no other member is");
     let mut standby = start_rondel(["run", &second, "--summary", "json"]);
@@ -245,6 +254,34 @@ fn member_that_stood_still_publishes_nothing() {
     send(&mut feed, 30..40);
     verdicts(&mut tap, 39, &mut seen);
     check_complete(&seen, 0..40);
+}
+
+#[test]
+fn member_without_its_broker_is_replaced_and_stands_by_afterwards() {
+    let test = "member_without_its_broker_is_replaced_and_stands_by_afterwards";
+    let Some(broker) = Broker::start(test) else { return };
+    let proxy = Proxy::to(broker.port);
+    let net = Net::mqtt(&broker);
+    let mut tap = net.tap();
+    let nets = [&Net::mqtt_at(proxy.port), &net];
+    let Pair { mut active, mut standby, folders: _folders, .. } = pair_on(nets, GROUP, FORMULA);
+    let (mut feed, mut seen) = (net.feed(), Vec::new());
+    send(&mut feed, 0..10);
+    verdicts(&mut tap, 9, &mut seen);
+    proxy.interrupt();
+    active.wait_stderr("fenced: no sign of life could be sent in time; verdicts are withheld");
+    standby.wait_stderr("active in epoch 2: no sign of life of member");
+    send(&mut feed, 10..20);
+    verdicts(&mut tap, 19, &mut seen);
+    // Both say what happened once they reach each other again.
+    proxy.resume();
+    active.wait_stderr("standby: member");
+    standby.wait_stderr("stands by");
+    send(&mut feed, 20..30);
+    verdicts(&mut tap, 29, &mut seen);
+    check_complete(&seen, 0..30);
+    let late = seen.iter().filter(|verdict| verdict["time"].as_u64() >= Some(10));
+    assert!(late.map(|verdict| &verdict["epoch"]).all(|epoch| epoch == 2), "{seen:?}");
 }
 
 #[test]
