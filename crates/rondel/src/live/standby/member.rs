@@ -264,7 +264,8 @@ impl<S: Surroundings> Worker<S> {
         self.election.set_lease(id, about.lease);
         match self.others.note(self.now(), id, about) {
             Noted::New => {
-                for warning in differences(&self.about, id, &about) {
+                let ahead = about.ahead(rondel_net::adapter::now().as_nanos());
+                for warning in differences(&self.about, id, &about, ahead) {
                     self.outside.warn(&warning);
                 }
             }

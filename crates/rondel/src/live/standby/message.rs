@@ -38,8 +38,12 @@ impl About {
     /// Facts in a sign that is received at a time of day: the time of the first message by the clock of the receiver, if the
     /// one of the sender is ahead. A sign from the past may have waited, so that nothing is known about the clocks.
     pub fn received(self, at: i64) -> About {
-        let ahead = self.sent.map_or(0, |sent| sent.saturating_sub(at).max(0));
-        About { first: self.first.map(|first| first.saturating_sub(ahead)), ..self }
+        About { first: self.first.map(|first| first.saturating_sub(self.ahead(at))), ..self }
+    }
+
+    /// Time by which the clock of the sender is ahead, at least, of a member that receives the sign at a time of day.
+    pub fn ahead(&self, at: i64) -> Nanos {
+        self.sent.map_or(0, |sent| sent.saturating_sub(at).max(0))
     }
 }
 
