@@ -216,6 +216,11 @@ pub trait Subscription: Send + Sync {
 
     /// Returns the problems counted so far.
     fn problems(&self) -> Problems;
+
+    /// Returns the number of present publishers; `None` where the network does not show it.
+    fn publishers(&self) -> Option<u64> {
+        None
+    }
 }
 
 /// Sender of payloads on one topic.

@@ -125,6 +125,10 @@ impl Subscription for Unwrapped {
         let seen = self.subscription.problems();
         Problems { malformed: seen.malformed + self.malformed.load(Ordering::Relaxed), ..seen }
     }
+
+    fn publishers(&self) -> Option<u64> {
+        self.subscription.publishers()
+    }
 }
 
 /// Publisher that encodes each text as a CDR string.

@@ -25,7 +25,8 @@ function buildRow() {
     if (!topic) return;
     setText(name, plain(topic.name));
     setAttribute(name, "href", link("topics", topic.name));
-    setText(address, plain(`${topic.network}: ${topic.address}`, 120));
+    const publishers = topic.publishers === null ? "" : `, ${counted(topic.publishers, "publisher")}`;
+    setText(address, plain(`${topic.network}: ${topic.address}`, 120) + publishers);
     const isSilent = topic.age === null;
     setText(cells.rate, topic.rate === null ? "–" : `${number(Number(topic.rate.toPrecision(3)))}/s`);
     setText(cells.age, isSilent ? "never" : `${duration(topic.age)}`);

@@ -339,6 +339,7 @@ impl Page {
             "late": topic.late,
             "lost": topic.lost,
             "undecodable": topic.undecodable,
+            "publishers": topic.publishers,
         })
     }
 

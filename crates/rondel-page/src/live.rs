@@ -56,6 +56,8 @@ pub struct TopicFigures {
     pub lost: u64,
     /// Messages that could not be decoded.
     pub undecodable: u64,
+    /// Publishers, where they are known.
+    pub publishers: Option<u64>,
 }
 
 /// Figures of a network.

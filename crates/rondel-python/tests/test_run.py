@@ -208,7 +208,7 @@ def test_mistakes_are_those_of_the_command(tmp_path):
         (("a.yaml",), {"emit": "all"}, ValueError),
         (("a.yaml",), {"control": 1}, TypeError),
         (("a.yaml",), {"stop_timeout": None}, TypeError),
-        (("a.yaml",), {"workers": "auto"}, TypeError),
+        (("a.yaml",), {"workers": "all"}, ValueError),
     ],
 )
 def test_wrong_arguments(arguments, options, error):

@@ -2,7 +2,7 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// A TCP proxy that counts bytes and can cut its connections.
@@ -10,6 +10,7 @@ pub struct Proxy {
     /// TCP port of loopback.
     pub port: u16,
     streams: Arc<Mutex<Vec<TcpStream>>>,
+    is_interrupted: Arc<AtomicBool>,
     sent: Arc<AtomicU64>,
     received: Arc<AtomicU64>,
 }
@@ -19,12 +20,21 @@ impl Proxy {
     pub fn to(target: u16) -> Proxy {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
-        let proxy = Proxy { port, streams: Arc::default(), sent: Arc::default(), received: Arc::default() };
+        let proxy = Proxy {
+            port,
+            streams: Arc::default(),
+            is_interrupted: Arc::default(),
+            sent: Arc::default(),
+            received: Arc::default(),
+        };
         let (streams, sent) = (Arc::clone(&proxy.streams), Arc::clone(&proxy.sent));
-        let received = Arc::clone(&proxy.received);
+        let (received, is_interrupted) = (Arc::clone(&proxy.received), Arc::clone(&proxy.is_interrupted));
         std::thread::spawn(move || {
             for near in listener.incoming() {
                 let Ok(near) = near else { break };
+                if is_interrupted.load(Ordering::SeqCst) {
+                    continue;
+                }
                 let Ok(far) = TcpStream::connect(("127.0.0.1", target)) else { continue };
                 for stream in [&near, &far] {
                     stream.set_nodelay(true).unwrap();
@@ -45,6 +55,17 @@ impl Proxy {
     /// Returns the number of bytes forwarded from the target to clients.
     pub fn received(&self) -> u64 {
         self.received.load(Ordering::Relaxed)
+    }
+
+    /// Cuts all connections, and refuses further ones until [`resume`](Proxy::resume).
+    pub fn interrupt(&self) {
+        self.is_interrupted.store(true, Ordering::SeqCst);
+        self.cut();
+    }
+
+    /// Accepts connections again.
+    pub fn resume(&self) {
+        self.is_interrupted.store(false, Ordering::SeqCst);
     }
 
     /// Cuts all current connections; new ones are accepted.

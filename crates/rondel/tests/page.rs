@@ -194,6 +194,7 @@ fn run_is_shown_while_it_checks() {
     feed.write(&door("a", false));
     let topic = wait_for(&address, "/api/v1/topics/door", |topic| topic["message"]["value"]["id"] == "a");
     assert_eq!(topic["topic"]["network"], "zenoh");
+    wait_for(&address, "/api/v1/topics/door", |topic| topic["topic"]["publishers"] == 1);
     let property = get(&address, "/api/v1/properties/mine").json();
     assert_eq!((&property["atoms"][0]["value"], &property["line"]), (&json!("a"), &json!(4)));
     let names = viewer.check();

@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // the helpers are tests as well
 
 mod gates;
+mod late;
+mod operating;
 
 use crate::support;
 
@@ -10,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use rondel_testkit::{Broker, Process};
+use rondel_testkit::{Broker, Process, Proxy};
 use serde_json::Value;
 use support::network::{arguments, dds, dds_domain, free_endpoint, router, zenoh};
 use support::{Folder, rondel, start_rondel};
@@ -34,7 +36,11 @@ impl Net {
     }
 
     fn mqtt(broker: &Broker) -> Net {
-        let at = format!("127.0.0.1:{}", broker.port);
+        Net::mqtt_at(broker.port)
+    }
+
+    fn mqtt_at(port: u16) -> Net {
+        let at = format!("127.0.0.1:{port}");
         let section = format!("mqtt: {{ broker: \"{at}\" }}\n");
         Net { prefix: "mqtt", section, options: vec!["--mqtt-broker".to_owned(), at] }
     }
@@ -93,8 +99,13 @@ fn pair(net: &Net, formula: &str) -> Pair {
 }
 
 fn pair_in(net: &Net, group: &str, formula: &str) -> Pair {
+    pair_on([net, net], group, formula)
+}
+
+/// The same with a network for each member.
+fn pair_on(nets: [&Net; 2], group: &str, formula: &str) -> Pair {
     let folders = [Folder::new(), Folder::new()];
-    let [first, second] = [0, 1].map(|at| net.deployment(&folders[at], group, formula));
+    let [first, second] = [0, 1].map(|at| nets[at].deployment(&folders[at], group, formula));
     let mut active = start_rondel(["run", &first, "--summary", "json"]);
     active.wait_stderr("active in epoch 1: no other member is");
     let mut standby = start_rondel(["run", &second, "--summary", "json"]);
@@ -246,91 +257,31 @@ fn member_that_stood_still_publishes_nothing() {
 }
 
 #[test]
-fn promotion_hands_over_without_a_gap() {
-    let endpoint = free_endpoint();
-    let (_router, net) = (router(&endpoint), Net::zenoh(&endpoint));
+fn member_without_its_broker_is_replaced_and_stands_by_afterwards() {
+    let test = "member_without_its_broker_is_replaced_and_stands_by_afterwards";
+    let Some(broker) = Broker::start(test) else { return };
+    let proxy = Proxy::to(broker.port);
+    let net = Net::mqtt(&broker);
     let mut tap = net.tap();
-    let Pair { mut active, mut standby, deployment, folders: _folders } = pair(&net, FORMULA);
+    let nets = [&Net::mqtt_at(proxy.port), &net];
+    let Pair { mut active, mut standby, folders: _folders, .. } = pair_on(nets, GROUP, FORMULA);
     let (mut feed, mut seen) = (net.feed(), Vec::new());
-    let status = rondel(["standby", "status", &deployment]);
-    status.expect_status(0);
-    assert!(
-        status.stdout.starts_with("active    member") && status.stdout.contains("\nstandby   member"),
-        "{}",
-        status.stdout
-    );
     send(&mut feed, 0..10);
-    rondel(["standby", "promote", &deployment]).expect_status(0).expect_stderr(&["is active in epoch 2"]);
+    verdicts(&mut tap, 9, &mut seen);
+    proxy.interrupt();
+    active.wait_stderr("fenced: no sign of life could be sent in time; verdicts are withheld");
+    standby.wait_stderr("active in epoch 2: no sign of life of member");
     send(&mut feed, 10..20);
-    active.wait_stderr("handed over to member");
-    active.wait_stderr("standby: member");
-    standby.wait_stderr("has handed over");
     verdicts(&mut tap, 19, &mut seen);
-    check_complete(&seen, 0..20);
-    // The end of the active member is a handover, too.
-    standby.terminate();
-    active.wait_stderr("has ended");
-    standby.finish().expect_status(0);
+    // Both say what happened once they reach each other again.
+    proxy.resume();
+    active.wait_stderr("standby: member");
+    standby.wait_stderr("stands by");
     send(&mut feed, 20..30);
     verdicts(&mut tap, 29, &mut seen);
     check_complete(&seen, 0..30);
-    rondel(["standby", "promote", &deployment]).expect_status(4).expect_stderr(&["there is no standby"]);
-}
-
-#[test]
-fn commands_at_the_same_time_hand_over_once() {
-    let endpoint = free_endpoint();
-    let (_router, net) = (router(&endpoint), Net::zenoh(&endpoint));
-    let pair = pair(&net, FORMULA);
-    let epoch = || {
-        let status = rondel(["standby", "status", &pair.deployment, "--format", "json"]);
-        status.expect_status(0);
-        let mut members = status.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-        members.find(|member| member["state"] == "active").map(|member| member["epoch"].clone())
-    };
-    // The later one sees the take-over that the other one requests while it still looks at the members.
-    for (pause_ms, expected) in [(0_u64, 2), (250, 3)] {
-        let commands = [0_u64, 1].map(|at| {
-            sleep(Duration::from_millis(at * pause_ms));
-            start_rondel(["standby", "promote", &pair.deployment])
-        });
-        for command in commands {
-            command.finish().expect_status(0).expect_stderr(&["epoch"]);
-        }
-        assert_eq!(epoch(), Some(Value::from(expected)), "{pause_ms} ms");
-    }
-}
-
-#[test]
-fn one_of_two_that_start_together_is_active() {
-    let endpoint = free_endpoint();
-    let (_router, net) = (router(&endpoint), Net::zenoh(&endpoint));
-    let folders = [Folder::new(), Folder::new()];
-    let deployments = [0, 1].map(|at| net.deployment(&folders[at], GROUP, FORMULA));
-    let members = [0, 1].map(|at| start_rondel(["run", &deployments[at], "--prefer", &at.to_string()]));
-    let deadline = Instant::now() + LIMIT;
-    loop {
-        let status = rondel(["standby", "status", &deployments[0], "--format", "json"]);
-        let members: Vec<Value> =
-            status.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-        let count = |state: &str| members.iter().filter(|member| member["state"] == state).count();
-        if status.status == Some(0) && (count("active"), count("standby")) == (1, 1) {
-            break;
-        }
-        assert!(Instant::now() < deadline, "{}", status.stdout);
-    }
-    members[0].signal("STOP");
-    std::thread::sleep(Duration::from_millis(800));
-    members[0].signal("CONT");
-    let process = format!("process {} ", members[0].id());
-    loop {
-        let status = rondel(["standby", "status", &deployments[0]]).stdout;
-        let line = status.lines().find(|line| line.contains(&process));
-        if line.is_some_and(|line| line.contains("  stood still until ")) {
-            break;
-        }
-        assert!(Instant::now() < deadline, "{status}");
-    }
+    let late = seen.iter().filter(|verdict| verdict["time"].as_u64() >= Some(10));
+    assert!(late.map(|verdict| &verdict["epoch"]).all(|epoch| epoch == 2), "{seen:?}");
 }
 
 #[test]
@@ -350,195 +301,4 @@ fn member_whose_partner_never_comes_is_active() {
     run.wait_stderr("no member stands by");
     run.terminate();
     run.finish().expect_status(0).expect_stderr(&["group 'g': active at the end, in epoch 1; active 1 time"]);
-}
-
-/// A formula that depends on all earlier messages.
-const PAST: &str = "historically(v < 1000)";
-
-/// An active member that has received a violation of [`PAST`] and two further messages, the deployment of another member,
-/// their folders, the publisher, and the verdicts so far.
-struct Earlier {
-    active: Process,
-    deployment: String,
-    feed: Process,
-    seen: Vec<Value>,
-    _folders: [Folder; 2],
-}
-
-fn earlier(net: &Net, tap: &mut Process, late_formula: &str) -> Earlier {
-    let folders = [Folder::new(), Folder::new()];
-    let first = net.deployment(&folders[0], GROUP, PAST);
-    let deployment = net.deployment(&folders[1], GROUP, late_formula);
-    let mut active = start_rondel(["run", &first]);
-    active.wait_stderr("active in epoch 1");
-    let (mut feed, mut seen) = (net.feed(), Vec::new());
-    feed.write(b"{\"t\":0,\"v\":5000}\n");
-    send(&mut feed, 1..3);
-    verdicts(tap, 2, &mut seen);
-    assert!(seen.iter().all(|verdict| verdict["verdict"] == "violated"), "{seen:?}");
-    Earlier { active, deployment, feed, seen, _folders: folders }
-}
-
-fn late_standby_takes_the_state(net: &Net) {
-    let mut tap = net.tap();
-    let Earlier { mut active, deployment, mut feed, mut seen, _folders } = earlier(net, &mut tap, PAST);
-    let mut standby = start_rondel(["run", &deployment, "--summary", "json"]);
-    let (mut time, deadline) = (3, Instant::now() + LIMIT);
-    // Messages come all the while.
-    while !standby.all_stderr_so_far().contains("state taken from member") {
-        assert!(Instant::now() < deadline, "{}", standby.all_stderr_so_far());
-        send(&mut feed, time..time + 1);
-        time += 1;
-        sleep(Duration::from_millis(20));
-    }
-    send(&mut feed, time..time + 5);
-    verdicts(&mut tap, time + 4, &mut seen);
-    active.kill();
-    standby.wait_stderr("active in epoch 2");
-    send(&mut feed, time + 5..time + 10);
-    verdicts(&mut tap, time + 9, &mut seen);
-    check_complete(&seen, 0..time + 10);
-    // Each message is counted once, and the violation is one from before the start of this member.
-    for verdict in seen.iter().filter(|verdict| verdict["epoch"] == 2) {
-        assert_eq!(
-            (&verdict["verdict"], &verdict["step"]),
-            (&"violated".into(), &verdict["time"]),
-            "{verdict}"
-        );
-    }
-    standby.terminate();
-    let ended = standby.finish();
-    ended.expect_status(0);
-    let summary: Value = serde_json::from_str(ended.stderr.lines().last().unwrap()).unwrap();
-    let state = &summary["standby"];
-    assert_eq!((&state["late"], &state["taken"]["uncertain"]), (&false.into(), &serde_json::json!([])));
-    assert!(state["taken"]["step"].as_u64() >= Some(3), "{state}");
-    assert!(state["taken"]["held"].as_u64() > Some(0), "{state}");
-}
-
-#[test]
-fn late_standby_takes_the_state_on_zenoh() {
-    let endpoint = free_endpoint();
-    let _router = router(&endpoint);
-    late_standby_takes_the_state(&Net::zenoh(&endpoint));
-}
-
-#[test]
-fn late_standby_takes_the_state_on_mqtt() {
-    let Some(broker) = Broker::start("late_standby_takes_the_state_on_mqtt") else { return };
-    late_standby_takes_the_state(&Net::mqtt(&broker));
-}
-
-#[test]
-fn late_standby_takes_the_state_on_dds() {
-    late_standby_takes_the_state(&Net::dds());
-}
-
-#[test]
-fn late_standby_without_the_state_is_inconclusive_about_earlier_messages() {
-    let endpoint = free_endpoint();
-    let (_router, net) = (router(&endpoint), Net::zenoh(&endpoint));
-    let mut tap = net.tap();
-    let Earlier { mut active, deployment, mut feed, mut seen, _folders } = earlier(&net, &mut tap, PAST);
-    let mut standby = start_rondel(["run", &deployment]);
-    // The state is requested a second later: a lease is shorter.
-    standby.wait_stderr("takes the state of member");
-    active.kill();
-    standby.wait_stderr("this member takes over before it has the state of member");
-    send(&mut feed, 3..4);
-    verdicts(&mut tap, 3, &mut seen);
-    let last = seen.iter().rfind(|verdict| verdict["time"] == 3).unwrap();
-    assert_eq!(last["verdict"], "inconclusive", "an earlier message may have violated it: {last}");
-    standby.terminate();
-    standby.finish().expect_status(0).expect_stderr(&["earlier messages were not received"]);
-}
-
-#[test]
-fn late_standby_that_ends_without_the_state_is_inconclusive() {
-    let endpoint = free_endpoint();
-    let (_router, net) = (router(&endpoint), Net::zenoh(&endpoint));
-    let mut tap = net.tap();
-    let Earlier { active: _active, deployment, mut feed, mut seen, _folders } = earlier(&net, &mut tap, PAST);
-    let mut standby = start_rondel(["run", &deployment, "--summary", "json"]);
-    // The state is requested a second later.
-    standby.wait_stderr("takes the state of member");
-    send(&mut feed, 3..4);
-    verdicts(&mut tap, 3, &mut seen);
-    standby.terminate();
-    let ended = standby.finish();
-    ended.expect_status(0);
-    let summary: Value = serde_json::from_str(ended.stderr.lines().last().unwrap()).unwrap();
-    let is_late = summary["standby"]["late"].as_bool().unwrap();
-    let expected = if is_late { "inconclusive" } else { "violated" };
-    if summary["received"].as_u64() > Some(0) {
-        assert_eq!(summary["properties"][0]["verdict"], expected, "{summary}");
-    }
-}
-
-#[test]
-fn state_of_another_specification_is_not_taken() {
-    let endpoint = free_endpoint();
-    let (_router, net) = (router(&endpoint), Net::zenoh(&endpoint));
-    let mut tap = net.tap();
-    let Earlier { active: _active, deployment, _folders, .. } =
-        earlier(&net, &mut tap, "historically(v < 2000)");
-    let mut standby = start_rondel(["run", &deployment]);
-    standby.wait_stderr("is that of another specification; this member receives messages since");
-    let status = rondel(["standby", "status", &deployment]);
-    status.expect_status(0);
-    assert!(status.stdout.contains("late, without earlier messages"), "{}", status.stdout);
-    let refused = rondel(["standby", "promote", &deployment]);
-    refused
-        .expect_status(4)
-        .expect_stderr(&["stands by without the state of earlier messages", "`--member "]);
-    standby.terminate();
-    standby.finish().expect_status(0).expect_stderr(&["earlier messages were not received"]);
-}
-
-#[test]
-fn two_late_standbys_take_the_state() {
-    let endpoint = free_endpoint();
-    let (_router, net) = (router(&endpoint), Net::zenoh(&endpoint));
-    let mut tap = net.tap();
-    let Earlier { active: _active, deployment, _folders, .. } = earlier(&net, &mut tap, PAST);
-    let standbys = [0, 1].map(|_| start_rondel(["run", &deployment]));
-    for mut standby in standbys {
-        standby.wait_stderr("state taken from member");
-    }
-}
-
-#[test]
-fn mistakes_of_groups_are_found() {
-    let folder = Folder::new();
-    for (group, said) in [
-        ("{ lease: 1 s }", "`group` needs `name`"),
-        ("{ name: a b }", "letters, digits, `_` and `-`"),
-        ("true", "`group` must be text, such as braking, not a boolean"),
-        ("12", "`group` must be text, such as braking, not a number"),
-        ("{ name: 1.5 }", "`name` must be text, such as braking, not a number"),
-        ("[a, b]", "`group` must be text, not a list"),
-        ("", "`group` has no value"),
-        ("{ name: g, lease: 5 }", "`lease` must be a duration such as 100 ms; 5 has no unit"),
-        ("{ name: g, lease: 5 ms }", "`lease` must be from 15 ms to 60 s"),
-        ("{ name: g, prefer: x }", "`prefer` must be a whole number"),
-        ("{ name: g, network: kafka }", "too late for a lease"),
-        ("{ name: g, network: can }", "`network` must be zenoh, mqtt or dds"),
-        ("{ name: g, priority: 1 }", "group has no setting 'priority'; write `prefer: N`"),
-        ("g\nreload: watch", "is not reloaded"),
-        ("g\ndurability: exactly", "cannot be used together"),
-    ] {
-        let text = format!(
-            "formula: v\ntopics: {{ trace: zenoh:t }}\nverdicts: {{ to: zenoh:v }}\ngroup: {group}\n"
-        );
-        let deployment = folder.file("rondel.yaml", text);
-        rondel(["validate", &deployment]).expect_status(2).expect_stderr(&[said]);
-    }
-    let text = "formula: v\ntopics: { trace: zenoh:t }\nverdicts: { to: stdout }\ngroup: g\n";
-    let deployment = folder.file("rondel.yaml", text);
-    rondel(["validate", &deployment]).expect_stderr(&["`group` needs `network`"]);
-    let text = "formula: v\ntopics: { trace: zenoh:t }\nverdicts: { to: zenoh:v }\n";
-    let deployment = folder.file("rondel.yaml", text);
-    rondel(["run", &deployment, "--prefer", "1"]).expect_status(2).expect_stderr(&["add `group`"]);
-    rondel(["standby", "promote", &deployment]).expect_status(2).expect_stderr(&["there is no group"]);
-    rondel(["standby", "promote", &deployment, "--member", "12"]).expect_status(2);
 }

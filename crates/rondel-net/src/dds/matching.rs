@@ -241,6 +241,10 @@ impl adapter::Subscription for Matching {
         }
         all
     }
+
+    fn publishers(&self) -> Option<u64> {
+        Some(self.shared.subscriptions().iter().filter_map(|subscription| subscription.publishers()).sum())
+    }
 }
 
 impl Drop for Matching {

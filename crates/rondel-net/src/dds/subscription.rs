@@ -45,6 +45,8 @@ pub(super) struct SubscriptionState {
     pub(super) instance_events: AtomicU64,
     pub(super) lost: AtomicU64,
     pub(super) incompatible: AtomicU64,
+    /// Publishers that match at present.
+    pub(super) publishers: AtomicU64,
     /// Subscriptions to publishers with another type, by their types.
     pub(super) further: Mutex<Vec<(TypeIndex, Subscription)>>,
     stopping: AtomicBool,
@@ -210,6 +212,12 @@ impl adapter::Subscription for Subscription {
             all += Problems { incompatible: 0, ..subscription.problems() };
         }
         all
+    }
+
+    fn publishers(&self) -> Option<u64> {
+        let further = self.further();
+        let further = further.iter().filter_map(|(_, subscription)| subscription.publishers());
+        Some(self.state.publishers.load(Ordering::Relaxed) + further.sum::<u64>())
     }
 }
 

@@ -4,14 +4,12 @@ mod history;
 mod incidents;
 mod properties;
 
-use std::cell::RefCell;
-use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use rondel_sinks::sqlite::{Cell, Operations, Query, Reader, Rows, StoreError, StoreErrorKind};
+use rondel_sinks::sqlite::{Cell, Operations, Reader, Rows, StoreError, StoreErrorKind};
 use serde_json::{Value, json};
 
 use crate::answer::{INCONCLUSIVE, Problem};
@@ -50,8 +48,6 @@ struct Open {
 /// An open store, with the series that the page shows.
 pub(crate) struct View<'s> {
     reader: &'s Reader,
-    /// Statements by their texts: an overview executes the same ones for each property.
-    statements: RefCell<HashMap<String, Query<'s>>>,
     version: u32,
     /// Row of the series; -1 before the first run.
     series: i64,
@@ -141,9 +137,8 @@ impl Store {
 
 impl<'s> View<'s> {
     fn new(open: &'s Open, series: Option<&str>) -> Result<View<'s>, StoreError> {
-        let (statements, name, reached) = Default::default();
-        let mut view =
-            View { reader: &open.reader, statements, version: open.version, series: -1, name, reached };
+        let (name, reached) = Default::default();
+        let mut view = View { reader: &open.reader, version: open.version, series: -1, name, reached };
         let found = match series {
             Some(name) => view.rows(
                 "SELECT id, name, latest FROM series WHERE name = ?1",
@@ -180,14 +175,7 @@ impl<'s> View<'s> {
     }
 
     fn rows(&self, sql: &str, values: &[Cell], limit: usize) -> Result<Rows, StoreError> {
-        let mut statements = self.statements.borrow_mut();
-        if let Some(known) = statements.get_mut(sql) {
-            return known.rows(values, limit);
-        }
-        let mut new = self.reader.prepare(sql)?;
-        let rows = new.rows(values, limit);
-        statements.insert(sql.to_owned(), new);
-        rows
+        self.reader.select(sql, values, limit)
     }
 
     /// The first integer of the first row.

@@ -64,7 +64,7 @@ class Scene:
 
 def topic(name, address, type_, frequency, length, **more):
     row = {"name": name, "address": address, "network": "zenoh", "type": type_, "messages": int(frequency * 5000), "rate": frequency, "bytes_per_second": frequency * length, "size": length,
-           "age": 0.4 / frequency if frequency else None, "late": 0, "lost": 0, "undecodable": 0}
+           "age": 0.4 / frequency if frequency else None, "late": 0, "lost": 0, "undecodable": 0, "publishers": None}
     return {**row, **more}
 
 

@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -49,15 +50,33 @@ def wait_until_served(url, process):
             time.sleep(0.1)
 
 
+def network_section(name, folder):
+    """The section of a network in deployments, the options of a publisher, and the broker."""
+    port = free_port()
+    match name:
+        case "zenoh":
+            return f'zenoh: {{ listen: ["tcp/127.0.0.1:{port}"] }}', ["--zenoh-connect", f"tcp/127.0.0.1:{port}"], None
+        case "dds":
+            domain = 100 + os.getpid() % 100
+            return f"dds: {{ domain: {domain}, interface: lo }}", ["--dds-domain", str(domain), "--dds-interface", "lo"], None
+    program = shutil.which("mosquitto", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/bin")
+    if program is None:
+        pytest.skip("the MQTT broker mosquitto is not installed")
+    (folder / "mosquitto.conf").write_text(f"listener {port} 127.0.0.1\nallow_anonymous true\npersistence false\n")
+    broker = subprocess.Popen([program, "-c", folder / "mosquitto.conf"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return f'mqtt: {{ broker: "127.0.0.1:{port}" }}', ["--mqtt-broker", f"127.0.0.1:{port}"], broker
+
+
 class Run:
     """`rondel run` with a page, and a publisher of 10 messages a second."""
 
-    def __init__(self, folder):
-        self.folder, self.port, self.endpoint = folder, free_port(), f"tcp/127.0.0.1:{free_port()}"
+    def __init__(self, folder, network):
+        self.folder, self.port, self.address = folder, free_port(), f"{network}:test/trace"
+        section, self.options, self.broker = network_section(network, folder)
         (folder / "spec.rondel").write_text(SPECIFICATION)
         (folder / "rondel.yaml").write_text(f"""specification: spec.rondel
-zenoh: {{ listen: ["{self.endpoint}"] }}
-topics: {{ trace: "zenoh:test/trace" }}
+{section}
+topics: {{ trace: "{self.address}" }}
 store: verdicts.db
 page: {{ listen: "127.0.0.1:{self.port}" }}
 """)
@@ -70,7 +89,7 @@ page: {{ listen: "127.0.0.1:{self.port}" }}
     def start(self):
         self.monitor = subprocess.Popen([PROGRAM, "run", "--explain", "rondel.yaml"], cwd=self.folder, stdout=subprocess.DEVNULL, stderr=(self.folder / "monitor.log").open("w"))
         wait_until_served(self.url, self.monitor)
-        self.publisher = subprocess.Popen([PROGRAM, "publish", "--to", "zenoh:test/trace", "--zenoh-connect", self.endpoint], stdin=subprocess.PIPE, text=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.publisher = subprocess.Popen([PROGRAM, "publish", "--to", self.address, *self.options], stdin=subprocess.PIPE, text=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         return self
 
     def publish(self, **values):
@@ -93,13 +112,19 @@ page: {{ listen: "127.0.0.1:{self.port}" }}
 
 
 @pytest.fixture
-def run(tmp_path: pathlib.Path):
-    run = Run(tmp_path).start()
-    yield run
-    run.stop()
+def run(tmp_path: pathlib.Path, request):
+    run = Run(tmp_path, getattr(request, "param", "zenoh"))
+    try:
+        yield run.start()
+    finally:
+        run.stop()
+        if run.broker:
+            run.broker.kill()
+            run.broker.wait()
 
 
 @pytest.mark.quick
+@pytest.mark.parametrize("run", ["zenoh", "dds", "mqtt"], indirect=True)
 def test_live_run(open_page, run):
     run.drive(10)
     page = open_page(run.url)

@@ -4,6 +4,7 @@ import re
 import urllib.parse
 
 import pytest
+import scenes
 from conftest import VIEWS, names, open_with_keys, rows, settle, wait_rows
 from playwright.sync_api import expect
 
@@ -223,6 +224,19 @@ def test_topic_shows_its_last_message_as_a_tree(open_page, serve):
     expect(tree.locator(".tree-body .tree-body > .tree-leaf")).to_have_count(200)
     page.wait_for_timeout(1500)
     expect(tree.locator(".tree-body .tree-body > .tree-leaf")).to_have_count(200)  # an opened branch stays
+
+
+def test_topic_shows_its_publishers_where_they_are_known(open_page, serve):
+    def scene(now):
+        fleet = scenes.fleet(now)
+        fleet.topics[0]["publishers"], fleet.topics[1]["publishers"] = 1, 2
+        return fleet
+
+    page = open_page(f"{serve(scene).url}#/topics")
+    wait_rows(page, 10)
+    texts = "\n".join(page.locator(".rows .row:not([hidden]) .notes").all_inner_texts())
+    assert texts.count(", 1 publisher\n") == 1 and texts.count(", 2 publishers\n") == 1
+    assert texts.count("publisher") == 2, "it is not known of other topics"
 
 
 @pytest.mark.quick

@@ -166,6 +166,7 @@ impl Live for FixedRun {
             late: 1,
             lost: 2,
             undecodable: 3,
+            publishers: latest.filter(|latest| *latest < NOW).map(|_| 2),
         };
         let is_behind = self.is_behind.load(Ordering::Relaxed);
         Some(Figures {

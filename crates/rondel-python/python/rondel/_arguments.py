@@ -140,6 +140,13 @@ class Arguments:
             raise TypeError(f"{name}: an int is needed, not {type(value).__name__}")
         self._add(option, str(value))
 
+    def workers(self, value: object) -> None:
+        """The number of workers, ``"auto"`` for that of the cores, unless it is ``None``."""
+        if isinstance(value, str):
+            self.one_of("--workers", "workers", value, ("auto",))
+        else:
+            self.integer("--workers", "workers", value)
+
     def time(self, option: str, name: str, value: object) -> None:
         """An option with a time, unless that is ``None``."""
         if value is not None:

@@ -11,7 +11,7 @@ from ._errors import INCONCLUSIVE, SATISFIED, UNREAD, VIOLATED, RecordingError, 
 from ._native import RondelError
 from ._reports import CommandReport
 from ._results import Results
-from ._types import Emit, OnError, OnReset, Stamp, Syntax, TimeModel, TimeUnit
+from ._types import Emit, OnError, OnReset, Stamp, Syntax, TimeModel, TimeUnit, Workers
 
 
 def check(
@@ -35,7 +35,7 @@ def check(
     time_format: str | None = None,
     merge: bool = False,
     jobs: int | None = None,
-    workers: int | None = None,
+    workers: Workers | None = None,
     on_error: OnError | None = None,
     reset: OnReset | None = None,
     strict: bool = False,
@@ -73,7 +73,7 @@ def check(
     options.text("--time-format", "time_format", time_format)
     options.flag("--merge", "merge", merge)
     options.integer("--jobs", "jobs", jobs)
-    options.integer("--workers", "workers", workers)
+    options.workers(workers)
     options.one_of("--on-error", "on_error", on_error, ("stop", "skip"))
     options.one_of("--reset", "reset", reset, ("restart", "inconclusive", "ignore"))
     options.flag("--strict", "strict", strict)

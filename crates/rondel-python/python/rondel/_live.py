@@ -12,7 +12,7 @@ from ._run import Run
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from ._types import Emit, NetworkOptions, OnAuditError, Syntax, TimeModel, TimeUnit
+    from ._types import Emit, NetworkOptions, OnAuditError, Syntax, TimeModel, TimeUnit, Workers
 
 # The options of networks with texts, paths or integers, by the names of their keywords.
 _TEXTS = (
@@ -70,7 +70,7 @@ def run(
     control: bool = True,
     stop_timeout: int = 5,
     strict: bool = False,
-    workers: int | None = None,
+    workers: Workers | None = None,
     **network: Unpack[NetworkOptions],
 ) -> Run:
     """Check a live network, as ``rondel run`` does, and iterate over the verdicts.
@@ -115,7 +115,7 @@ def run(
         raise TypeError("stop_timeout: an int is needed, not NoneType")
     options.integer("--stop-timeout", "stop_timeout", stop_timeout)
     options.flag("--strict", "strict", strict)
-    options.integer("--workers", "workers", workers)
+    options.workers(workers)
     _add_network(options, dict(network))
     if file is not None:
         options.all += ["--", path("file", file)]

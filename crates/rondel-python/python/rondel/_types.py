@@ -24,6 +24,8 @@ OnReset: TypeAlias = Literal["restart", "inconclusive", "ignore"]
 
 OnAuditError: TypeAlias = Literal["stop", "continue"]
 
+Workers: TypeAlias = int | Literal["auto"]
+
 Form: TypeAlias = Literal["junit", "sarif", "tap", "github", "json", "html", "svg", "mcap"]
 
 

@@ -29,19 +29,30 @@ pub struct Account {
     pub lost_between: Option<(Timestamp, Timestamp)>,
     /// Publishers no longer tracked because there were too many: their losses are unknown.
     pub forgotten: u64,
+    /// Publishers that have numbered their messages.
+    pub publishers: u64,
 }
 
 impl Account {
     /// Adds the account of later messages, or of another recording.
     pub(crate) fn add(&mut self, further: &Account) {
-        let Account { received, undecodable, lost, recovered, duplicated, lost_between, forgotten } =
-            *further;
+        let Account {
+            received,
+            undecodable,
+            lost,
+            recovered,
+            duplicated,
+            lost_between,
+            forgotten,
+            publishers,
+        } = *further;
         self.received += received;
         self.undecodable += undecodable;
         self.lost += lost;
         self.recovered += recovered;
         self.duplicated += duplicated;
         self.forgotten += forgotten;
+        self.publishers = self.publishers.max(publishers);
         self.lost_between = match (self.lost_between, lost_between) {
             (Some(own), Some(further)) => Some((own.0.min(further.0), own.1.max(further.1))),
             (own, further) => own.or(further),
@@ -50,7 +61,8 @@ impl Account {
 
     /// Returns the account of the topic of this name as a JSON object, with times in seconds.
     pub fn json(&self, name: &str) -> Value {
-        let Account { received, undecodable, lost, recovered, duplicated, lost_between, forgotten } = self;
+        let Account { received, undecodable, lost, recovered, duplicated, lost_between, forgotten, .. } =
+            self;
         let mut object = json!({
             "topic": name,
             "received": received,
@@ -357,7 +369,11 @@ impl Accounts {
 
     /// Returns the accounts, in the order of the topics.
     pub fn all(&self) -> Vec<Account> {
-        self.entries.iter().map(|entry| entry.account.clone()).collect()
+        let account = |entry: &Entry| Account {
+            publishers: entry.numbers.publishers() as u64,
+            ..entry.account.clone()
+        };
+        self.entries.iter().map(account).collect()
     }
 }
 
@@ -444,6 +460,7 @@ mod tests {
         }
         let account = bench.account();
         assert_eq!((account.received, account.lost, account.duplicated), (1_000, 0, 0));
+        assert_eq!(account.publishers, 3);
     }
 
     #[test]

@@ -28,7 +28,7 @@ pub use error::{StoreError, StoreErrorKind};
 pub use operate::Operations;
 use operators::Operators;
 pub use operators::{ActionRecorder, ActionSlot};
-pub use read::{Filter, Query, Reader, VIEWS, View};
+pub use read::{Filter, Reader, VIEWS, View};
 pub use rows::{Cell, Format, Rows};
 pub use silences::Silences;
 use writer::Writer;

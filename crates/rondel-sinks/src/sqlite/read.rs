@@ -223,6 +223,8 @@ pub const VIEWS: &[View] = &[
 const VIOLATIONS: &str = "all_violations";
 /// Instructions of SQLite between two looks at the clock.
 const STEPS: i32 = 10_000;
+/// Error of a query that does something else.
+const ONLY_READS: &str = "a query only reads: begin it with SELECT";
 
 /// Choice of rows of a view.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -242,13 +244,6 @@ pub struct Filter<'a> {
 pub struct Reader {
     connection: Connection,
     path: PathBuf,
-}
-
-/// A statement that only reads, for several executions.
-#[derive(Debug)]
-pub struct Query<'r> {
-    statement: Statement<'r>,
-    path: &'r Path,
 }
 
 impl Reader {
@@ -289,37 +284,15 @@ impl Reader {
     }
 
     /// Returns the rows of one SQL statement that only reads, with values for its parameters `?1`, `?2` and so on, at most
-    /// `limit`.
+    /// `limit`. The latest statements stay prepared: an overview executes the same ones for each property.
     ///
     /// # Errors
     /// [`StoreError`], of the kind `Query` if the statement is wrong or writes.
     pub fn select(&self, sql: &str, values: &[Cell], limit: usize) -> Result<Rows, StoreError> {
-        self.prepare(sql)?.rows(values, limit)
-    }
-
-    /// Prepares one SQL statement that only reads, with parameters `?1`, `?2` and so on.
-    ///
-    /// # Errors
-    /// [`StoreError`], of the kind `Query` if the statement is wrong or writes.
-    pub fn prepare(&self, sql: &str) -> Result<Query<'_>, StoreError> {
-        let statement = self.connection.prepare(sql).map_err(|error| match error {
-            rusqlite::Error::SqlInputError { msg, offset, .. } => {
-                wrong(format!("cannot understand the query: {msg}, at character {}", offset.max(0) + 1))
-            }
-            rusqlite::Error::MultipleStatement => wrong("a query is one statement".to_owned()),
-            rusqlite::Error::SqliteFailure(_, Some(message)) => {
-                wrong(format!("cannot understand the query: {message}"))
-            }
-            other => StoreError::of(&other, "read the store", &self.path),
-        });
-        if sql.trim().is_empty() {
-            return Err(wrong("a query only reads: begin it with SELECT".to_owned()));
-        }
-        let statement = statement?;
-        if !statement.readonly() || statement.column_count() == 0 {
-            return Err(wrong("a query only reads: begin it with SELECT".to_owned()));
-        }
-        Ok(Query { statement, path: &self.path })
+        let statement = self.connection.prepare_cached(sql);
+        let mut statement = statement.map_err(|error| self.unprepared(sql, &error))?;
+        let values: Vec<&dyn ToSql> = values.iter().map(|value| value as &dyn ToSql).collect();
+        self.read(&mut statement, &values, limit)
     }
 
     /// Returns the rows of a view, at most `limit`.
@@ -381,23 +354,36 @@ impl Reader {
     }
 
     fn rows(&self, sql: &str, values: &[&dyn ToSql], limit: usize) -> Result<Rows, StoreError> {
-        self.prepare(sql)?.read(values, limit)
-    }
-}
-
-impl Query<'_> {
-    /// Returns the rows for values of the parameters, at most `limit`.
-    ///
-    /// # Errors
-    /// [`StoreError`].
-    pub fn rows(&mut self, values: &[Cell], limit: usize) -> Result<Rows, StoreError> {
-        let values: Vec<&dyn ToSql> = values.iter().map(|value| value as &dyn ToSql).collect();
-        self.read(&values, limit)
+        let mut statement = self.connection.prepare(sql).map_err(|error| self.unprepared(sql, &error))?;
+        self.read(&mut statement, values, limit)
     }
 
-    fn read(&mut self, values: &[&dyn ToSql], limit: usize) -> Result<Rows, StoreError> {
-        let found = read(&mut self.statement, values, limit);
-        found.map_err(|error| StoreError::of(&error, "read the store", self.path))
+    /// Reads the rows of a statement, if it only reads.
+    fn read(
+        &self,
+        statement: &mut Statement<'_>,
+        values: &[&dyn ToSql],
+        limit: usize,
+    ) -> Result<Rows, StoreError> {
+        if !statement.readonly() || statement.column_count() == 0 {
+            return Err(wrong(ONLY_READS.to_owned()));
+        }
+        read(statement, values, limit).map_err(|error| StoreError::of(&error, "read the store", &self.path))
+    }
+
+    /// The error of a statement that cannot be prepared.
+    fn unprepared(&self, sql: &str, error: &rusqlite::Error) -> StoreError {
+        match error {
+            _ if sql.trim().is_empty() => wrong(ONLY_READS.to_owned()),
+            rusqlite::Error::SqlInputError { msg, offset, .. } => {
+                wrong(format!("cannot understand the query: {msg}, at character {}", (*offset).max(0) + 1))
+            }
+            rusqlite::Error::MultipleStatement => wrong("a query is one statement".to_owned()),
+            rusqlite::Error::SqliteFailure(_, Some(message)) => {
+                wrong(format!("cannot understand the query: {message}"))
+            }
+            other => StoreError::of(other, "read the store", &self.path),
+        }
     }
 }
 

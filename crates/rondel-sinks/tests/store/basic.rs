@@ -1,5 +1,7 @@
 //! Rows and views after known verdicts.
 
+use std::time::Duration;
+
 use rondel_sinks::Truth::{Inconclusive, Satisfied, Violated};
 use rondel_sinks::sqlite::{Cell, Filter, Reader, Retention, SqliteSink, StoreErrorKind, StoreOptions};
 use rondel_sinks::{Begin, End, Entry, Loss, Reached, RunKey, RunKind, Sink, VerdictEntry};
@@ -317,17 +319,37 @@ fn queries_of_people_only_read() {
 }
 
 #[test]
-fn prepared_query_takes_values_again() {
+fn query_takes_values_again() {
     let folder = Folder::new();
     let path = folder.store();
-    drop(open(&path));
-    let reader = Reader::open(&path, LIMIT).unwrap();
-    let mut sums =
-        reader.prepare("SELECT i + ?1 FROM (SELECT 1 AS i UNION ALL SELECT 2) ORDER BY i").unwrap();
+    let mut sink = open(&path);
+    let mut reader = Reader::open(&path, LIMIT).unwrap();
+    let sums = "SELECT i + ?1 FROM (SELECT 1 AS i UNION ALL SELECT 2) ORDER BY i";
     for value in [10, 20] {
         // The limit leaves a row unread.
-        let found = sums.rows(&[Cell::Integer(value)], 1).unwrap();
+        let found = reader.select(sums, &[Cell::Integer(value)], 1).unwrap();
         assert_eq!((found.rows, found.has_more), (vec![vec![Cell::Integer(value + 1)]], true));
     }
-    assert_eq!(reader.prepare("DELETE FROM verdicts").unwrap_err().kind, StoreErrorKind::Query);
+    // A statement that stays prepared sees what is written later, and holds no lock meanwhile.
+    let count = "SELECT count(*) FROM verdicts WHERE ?1";
+    for expected in 0..3 {
+        let found = reader.select(count, &[Cell::Integer(1)], 1).unwrap();
+        assert_eq!(found.rows, [[Cell::Integer(expected)]]);
+        if expected == 0 {
+            write(&mut sink, &[Entry::Begin(Box::new(begin(1, "car")))]);
+        }
+        write(&mut sink, &verdicts([verdict(1, "p", Violated, expected)]));
+    }
+    for sql in ["DELETE FROM verdicts", ""] {
+        for _ in 0..2 {
+            let error = reader.select(sql, &[], 1).unwrap_err();
+            assert!(error.message.contains("a query only reads"), "{sql}: {error}");
+        }
+    }
+    reader.end_within(Duration::ZERO).unwrap();
+    let endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT sum(i) FROM n";
+    for _ in 0..2 {
+        assert_eq!(reader.select(endless, &[], 1).unwrap_err().kind, StoreErrorKind::Interrupted);
+    }
+    sink.close(LIMIT).unwrap();
 }

@@ -383,6 +383,7 @@ mod tests {
     };
     const ABOUT: About = About {
         process: 1,
+        sent: None,
         since: 0,
         first: None,
         stood_still: None,

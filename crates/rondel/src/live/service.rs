@@ -324,6 +324,7 @@ mod tests {
             publishers: Vec::new(),
             driven: Vec::new(),
             audit: None,
+            actions: None,
             subscriptions: Subscriptions::default(),
             subscribed: 0,
             stall: stall.clone(),

@@ -52,6 +52,13 @@ impl Subscriptions {
         problems
     }
 
+    /// Returns the number of present publishers of a topic; `None` where its network does not show it.
+    pub fn publishers(&self, number: TopicId) -> Option<u64> {
+        let state = self.state();
+        let mut own = state.open.iter().filter(|(known, _)| *known == Some(number));
+        own.find_map(|(_, subscription)| subscription.publishers())
+    }
+
     /// Returns the problems of removed subscriptions.
     pub fn removed_problems(&self) -> Problems {
         self.state().removed

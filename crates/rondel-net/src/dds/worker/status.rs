@@ -30,6 +30,7 @@ impl Worker {
         let code = unsafe { cyclors::dds_get_subscription_matched_status(reader, &mut matched) };
         if code >= 0 && (matched.total_count_change != 0 || matched.current_count_change != 0) {
             let publishers = matched.current_count;
+            self.base.state.publishers.store(publishers.into(), Ordering::Relaxed);
             tracing::debug!(topic = %self.base.name, publishers, "the number of matching publishers changed");
             let time = self.change_time(first);
             self.owners.look(&self.opened, time, delivery);

@@ -72,6 +72,8 @@ pub struct TopicRow {
     pub lost: u64,
     /// Undecodable messages.
     pub undecodable: u64,
+    /// Publishers, where they are known.
+    pub publishers: Option<u64>,
 }
 
 /// State of the run, or of the store.
@@ -199,6 +201,7 @@ impl TopicRow {
             late: count(value, "late"),
             lost: count(value, "lost"),
             undecodable: count(value, "undecodable"),
+            publishers: value["publishers"].as_u64(),
         }
     }
 

@@ -174,6 +174,7 @@ pub fn topic(answer: &Value) -> Vec<DetailLine> {
     let mut lines = Lines::default();
     lines.member("address", &format!("{}:{}", row.network, row.address));
     lines.member("type", row.kind.as_deref().unwrap_or_default());
+    lines.member("publishers", &row.publishers.map_or(String::new(), grouped));
     lines.member("messages", &grouped(row.messages));
     lines.member("rate", &row.rate.map_or(String::new(), |rate| format!("{}/s", figure(rate))));
     lines.member("size", &row.size.map_or(String::new(), |size| format!("{} bytes", figure(size))));
@@ -261,12 +262,14 @@ mod tests {
         let text = texts(&topic(&json!({
             "now": 1_800_000_000.0,
             "topic": {"name": "door", "address": "a/door", "network": "zenoh", "type": "JSON", "messages": 1234,
-                      "rate": 12.34, "age": 0.5, "late": 0, "lost": 3, "undecodable": 0},
+                      "rate": 12.34, "age": 0.5, "late": 0, "lost": 3, "undecodable": 0,
+                      "publishers": 2},
             "message": {"received": 1_799_999_997.0, "bytes": 12, "is_cut": true, "error": null,
                         "value": {"id": "a"}},
         })));
         for part in [
             "zenoh:a/door\n",
+            "publishers    2\n",
             "1,234\n",
             "12/s\n",
             "late 0, lost 3, undecodable 0\n",

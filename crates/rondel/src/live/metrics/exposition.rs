@@ -18,6 +18,7 @@ use crate::live::gate::GateFigures;
 use crate::live::pipeline::Observation;
 use crate::live::standby::election::Role;
 use crate::live::standby::state::GroupState;
+use crate::sinks::actions::ActionFigures;
 use crate::sinks::audit::AuditCounts;
 use crate::sinks::driven::DestinationState;
 
@@ -81,7 +82,10 @@ impl Snapshot {
         let reloads = run.reloads.iter().map(|(result, count)| labelled("result", result, *count));
         let help = "Reloads of the specification and the deployment, done and refused.";
         families.counter("rondel_reloads", None, help, reloads)?;
+        let pauses = run.pauses.iter().map(|(cause, count)| labelled("cause", cause, *count));
+        families.counter("rondel_pauses", None, "Times that the monitor itself did not run.", pauses)?;
         run.encode_sinks(families)?;
+        encode_actions(&run.actions, families)?;
         encode_standby(run.standby.as_ref(), families)?;
         let Some(observation) = &run.observation else { return Ok(()) };
         run.encode_messages(observation, families)?;
@@ -259,6 +263,10 @@ impl RunSnapshot {
         });
         let help = "Messages that are missing by the numbers of their publishers.";
         families.counter("rondel_lost_messages", None, help, lost)?;
+        let publishers = self.topics.iter().zip(&self.publishers);
+        let publishers = publishers.filter_map(|(topic, count)| Some(labelled("topic", topic, (*count)?)));
+        let help = "Publishers of a topic, as far as they are known.";
+        families.gauge("rondel_publishers", None, help, publishers)?;
         let recovered = self.by_topic(|i| self.recovered.get(i).copied().unwrap_or(0));
         let help = "Messages that were missed and fetched again from their publishers.";
         families.counter("rondel_recovered_messages", None, help, recovered)?;
@@ -378,6 +386,18 @@ fn encode_workers(workers: Option<&WorkerStatistics>, families: &mut Families<'_
     families.gauge("rondel_worker_waiting_messages", None, help, of_all(|workers| workers.waiting))
 }
 
+/// Writes the numbers of actions.
+fn encode_actions(actions: &[ActionFigures], families: &mut Families<'_>) -> fmt::Result {
+    let results = actions.iter().flat_map(|action| {
+        action.results.iter().map(move |(result, count)| {
+            (vec![("action", action.name.clone()), ("result", (*result).to_owned())], *count)
+        })
+    });
+    families.counter("rondel_actions", None, "Actions that verdicts have caused, by result.", results)?;
+    let pending = actions.iter().map(|action| labelled("action", &action.name, action.pending));
+    families.gauge("rondel_pending_actions", None, "Actions that wait or last.", pending)
+}
+
 /// Writes the state of a member of a group.
 fn encode_standby(standby: Option<&GroupState>, families: &mut Families<'_>) -> fmt::Result {
     let states = standby.into_iter().flat_map(|standby| {
@@ -396,10 +416,15 @@ fn encode_standby(standby: Option<&GroupState>, families: &mut Families<'_>) -> 
     families.counter("rondel_standby_dropped_verdicts", None, help, of(|standby| standby.dropped))?;
     let help = "Whether messages from before the start of a member of a group are missing.";
     families.gauge("rondel_standby_late", None, help, of(|standby| u64::from(standby.is_late)))?;
+    let help = "Topics of which messages around the state that a member has taken are uncertain.";
+    let uncertain = of(|standby| standby.taken.as_ref().map_or(0, |taken| taken.uncertain.len() as u64));
+    families.gauge("rondel_standby_uncertain_topics", None, help, uncertain)?;
     let help = "Times that a member of a group became active.";
     families.counter("rondel_standby_take_overs", None, help, of(|standby| standby.take_overs))?;
     let help = "Times that an active member stopped to publish, other than at a handover.";
-    families.counter("rondel_standby_fenced", None, help, of(|standby| standby.fenced))
+    families.counter("rondel_standby_fenced", None, help, of(|standby| standby.fenced))?;
+    let help = "Signs of life that a member ignored, since their epochs are too far from all others.";
+    families.counter("rondel_standby_ignored_signs", None, help, of(|standby| standby.ignored))
 }
 
 /// Writes the figures of gates.

@@ -8,6 +8,7 @@ use rondel_net::adapter::{DeadLetterCounts, PartitionStatus, Problems, Publisher
 use super::state::PropertyLabels;
 use crate::live::pipeline::Observation;
 use crate::live::standby::state::GroupState;
+use crate::sinks::actions::ActionFigures;
 use crate::sinks::audit::AuditCounts;
 use crate::sinks::driven::DestinationState;
 use crate::sinks::queue::Queue;
@@ -42,6 +43,8 @@ pub struct RunSnapshot {
     pub in_violation: Vec<Option<u64>>,
     /// Problems of all subscriptions.
     pub problems: Problems,
+    /// Publishers by topic, where they are known.
+    pub publishers: Vec<Option<u64>>,
     /// Messages that were missed and fetched again, by topic.
     pub recovered: Vec<u64>,
     /// The networks.
@@ -64,8 +67,12 @@ pub struct RunSnapshot {
     pub driven: Vec<DestinationState>,
     /// The counts of the audit file, if there is one.
     pub audit: Option<AuditCounts>,
+    /// The numbers of actions.
+    pub actions: Vec<ActionFigures>,
     /// The state of the member of a group, if the run is one.
     pub standby: Option<GroupState>,
+    /// The numbers of pauses by cause.
+    pub pauses: [(&'static str, u64); 4],
 }
 
 /// The figures of a network.

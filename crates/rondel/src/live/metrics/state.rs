@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use rondel_event::TopicId;
 use rondel_net::adapter::Publisher;
+use rondel_runtime::Pause;
 use rondel_runtime::text::counted;
 
 use super::Meter;
@@ -17,6 +18,7 @@ use crate::live::reload::Reloads;
 use crate::live::standby::state::GroupHandle;
 use crate::live::subscriptions::Subscriptions;
 use crate::live::watchdog::Stall;
+use crate::sinks::actions::ActionHandle;
 use crate::sinks::audit::Audit;
 use crate::sinks::driven::DestinationHandle;
 use crate::sinks::queue::Queue;
@@ -26,6 +28,8 @@ use crate::sinks::spool::Spools;
 const LIMIT: Duration = Duration::from_millis(500);
 /// The same limit for a description, which does not delay what else its thread does.
 const GLANCE: Duration = Duration::from_millis(20);
+/// Causes of pauses.
+const PAUSES: [&str; 4] = ["stopped", "restart", "clock", "simulation"];
 /// Time for which messages may wait without a pause before a run counts as behind.
 const BEHIND: Duration = Duration::from_secs(2);
 
@@ -75,6 +79,8 @@ pub struct Observed {
     pub driven: Vec<DestinationHandle>,
     /// The audit file.
     pub audit: Option<Arc<Audit>>,
+    /// The actions, if there are any.
+    pub actions: Option<ActionHandle>,
     /// The subscriptions. Those of topics whose types are resolved later are added when they are.
     pub subscriptions: Subscriptions,
     /// Number of subscriptions once all types are resolved.
@@ -101,6 +107,7 @@ pub struct PropertyLabels {
 pub struct Shown {
     in_violation: Vec<u64>,
     undelivered: Vec<u64>,
+    pauses: [u64; PAUSES.len()],
 }
 
 impl RunState {
@@ -293,13 +300,26 @@ impl Observed {
         }
     }
 
+    /// The publishers of each topic: those that the network shows, or that have numbered their messages.
+    fn topic_publishers(&self, observation: Option<&Observation>) -> Vec<Option<u64>> {
+        let numbered = |i: usize| observation?.summary.accounts.get(i).map(|account| account.publishers);
+        let of = |(i, slot): (usize, &TopicId)| {
+            self.subscriptions.publishers(*slot).or_else(|| numbered(i).filter(|count| *count > 0))
+        };
+        self.slots.iter().enumerate().map(of).collect()
+    }
+
     fn snapshot(&mut self) -> RunSnapshot {
         let observation = self.pipeline.upgrade().and_then(|pipeline| pipeline.observed_within(LIMIT));
         let in_violation = match &observation {
             Some(observation) => self.shown.in_violation(observation),
             None => Vec::new(),
         };
+        let pauses =
+            observation.as_ref().map_or(&[][..], |observation| observation.summary.pauses.as_slice());
+        let pauses = self.shown.pauses(pauses);
         let problems = self.subscriptions.problems();
+        let publishers = self.topic_publishers(observation.as_ref());
         let mut recovered = vec![0; self.topics.len()];
         let (mut networks, mut partitions, mut refused, mut dead_letters) = (Vec::new(), Vec::new(), 0, None);
         if let Some(joined) = self.networks.upgrade() {
@@ -327,6 +347,7 @@ impl Observed {
             observation,
             in_violation,
             problems,
+            publishers,
             recovered,
             networks,
             refused,
@@ -338,7 +359,9 @@ impl Observed {
             spooled: self.spools.sizes(),
             driven: self.driven.iter().map(DestinationHandle::state).collect(),
             audit: self.audit.as_deref().map(Audit::counts),
+            actions: self.actions.as_ref().map(ActionHandle::figures).unwrap_or_default(),
             standby: self.standby.as_ref().map(GroupHandle::state),
+            pauses,
         }
     }
 }
@@ -361,6 +384,15 @@ impl Shown {
         shown.collect()
     }
 
+    /// The numbers of pauses by cause: a session forgets them when the recording that it receives begins again.
+    fn pauses(&mut self, pauses: &[Pause]) -> [(&'static str, u64); PAUSES.len()] {
+        for (cause, shown) in PAUSES.iter().zip(&mut self.pauses) {
+            let count = pauses.iter().filter(|pause| pause.cause.as_str() == *cause).count() as u64;
+            *shown = count.max(*shown);
+        }
+        std::array::from_fn(|i| (PAUSES[i], self.pauses[i]))
+    }
+
     fn undelivered(&mut self, mut counts: Vec<(String, u64)>) -> Vec<(String, u64)> {
         self.undelivered.resize(counts.len(), 0);
         for ((_, count), shown) in counts.iter_mut().zip(&mut self.undelivered) {
@@ -373,6 +405,9 @@ impl Shown {
 
 #[cfg(test)]
 mod tests {
+    use rondel_event::Timestamp;
+    use rondel_runtime::Cause;
+
     use super::*;
 
     #[test]
@@ -382,6 +417,16 @@ mod tests {
         assert_eq!(shown.undelivered(count(5)), count(5));
         assert_eq!(shown.undelivered(count(3)), count(5), "messages were delivered after all");
         assert_eq!(shown.undelivered(count(6)), count(6));
+        let pause = |cause: Cause| Pause {
+            from: Timestamp::from_nanos(0),
+            until: Timestamp::from_nanos(1),
+            cause,
+            may_miss: false,
+        };
+        let pauses = [Cause::Stopped, Cause::Clock { by: -1 }, Cause::Stopped].map(pause);
+        let expected = [("stopped", 2), ("restart", 0), ("clock", 1), ("simulation", 0)];
+        assert_eq!(shown.pauses(&pauses), expected);
+        assert_eq!(shown.pauses(&[]), expected, "another lap has begun");
     }
 
     #[test]

@@ -135,6 +135,7 @@ impl RunSource {
             messages: account.received,
             lost: account.lost.saturating_sub(account.recovered),
             undecodable: account.undecodable,
+            publishers: Some(account.publishers).filter(|count| *count > 0),
             ..TopicFigures::default()
         }
     }
@@ -143,6 +144,9 @@ impl RunSource {
     fn add_state(&self, figures: &mut Figures) {
         figures.reasons = self.state.unready();
         let Some(run) = self.state.snapshot().run else { return };
+        for (topic, publishers) in figures.topics.iter_mut().zip(&run.publishers) {
+            topic.publishers = publishers.or(topic.publishers);
+        }
         figures.networks = (run.networks.iter())
             .map(|network| NetworkFigures {
                 name: network.name.to_owned(),

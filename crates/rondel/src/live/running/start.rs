@@ -217,6 +217,7 @@ impl Running {
                 publishers: addressed.clone(),
                 driven,
                 audit,
+                actions: acting.as_ref().map(|acting| acting.actions.handle()),
                 subscriptions: listener.subscriptions(),
                 subscribed: listener.wanted(),
                 stall: attendants.stall(),

@@ -212,7 +212,7 @@ impl<S: Surroundings> Worker<S> {
             Message::Sign(sign, _) if !self.election.is_plausible(&sign) => return self.ignore_sign(&sign),
             // Its position is not that of the present.
             Message::Sign(sign, _) if self.election.is_repeated(self.now(), &sign) => return,
-            Message::Sign(sign, about) => (sign, about),
+            Message::Sign(sign, about) => (sign, about.received(rondel_net::adapter::now().as_nanos())),
             Message::Request(route, request) if route.to == self.id => {
                 return self.receive_request(route, request);
             }
@@ -264,7 +264,8 @@ impl<S: Surroundings> Worker<S> {
         self.election.set_lease(id, about.lease);
         match self.others.note(self.now(), id, about) {
             Noted::New => {
-                for warning in differences(&self.about, id, &about) {
+                let ahead = about.ahead(rondel_net::adapter::now().as_nanos());
+                for warning in differences(&self.about, id, &about, ahead) {
                     self.outside.warn(&warning);
                 }
             }
@@ -358,6 +359,7 @@ impl<S: Surroundings> Worker<S> {
     /// Sends a sign. Returns whether the network has accepted it.
     fn send(&mut self, position: Option<i64>, ends: bool, successor: Option<MemberId>) -> bool {
         self.number += 1;
+        self.about.sent = Some(rondel_net::adapter::now().as_nanos());
         let is_active = self.election.role() == Role::Active;
         self.about.active_for = is_active.then(|| self.now().saturating_sub(self.claimed));
         let is_own = is_active || successor.is_some();

@@ -14,6 +14,8 @@ const LONGEST_REASON: usize = 500;
 pub struct About {
     /// The number of its process.
     pub process: u32,
+    /// Time of day at which the sign was sent; a member of an earlier release does not send it.
+    pub sent: Option<i64>,
     /// Time of day since which it receives messages, in nanoseconds since 1970.
     pub since: i64,
     /// Time of day of its first message, if it has received any.
@@ -30,6 +32,19 @@ pub struct About {
     pub lease: Nanos,
     /// A hash of the settings of its gates; a member of an earlier release does not send it.
     pub gates: Option<u64>,
+}
+
+impl About {
+    /// Facts in a sign that is received at a time of day: the time of the first message by the clock of the receiver, if the
+    /// one of the sender is ahead. A sign from the past may have waited, so that nothing is known about the clocks.
+    pub fn received(self, at: i64) -> About {
+        About { first: self.first.map(|first| first.saturating_sub(self.ahead(at))), ..self }
+    }
+
+    /// Time by which the clock of the sender is ahead, at least, of a member that receives the sign at a time of day.
+    pub fn ahead(&self, at: i64) -> Nanos {
+        self.sent.map_or(0, |sent| sent.saturating_sub(at).max(0))
+    }
 }
 
 /// A message of a group.
@@ -53,7 +68,8 @@ pub enum Message {
 /// Writes a sign of life.
 pub fn write_sign(group: &str, sign: &Sign, about: &About) -> Vec<u8> {
     let Sign { from, number, epoch, prefer, is_late, role, position, ends, successor } = sign;
-    let About { process, since, first, stood_still, active_for, taken, specification, lease, gates } = about;
+    let About { process, sent, since, first, stood_still, active_for, taken, specification, lease, gates } =
+        about;
     let sign = json!({
         "group": group,
         "member": from.to_string(),
@@ -66,6 +82,7 @@ pub fn write_sign(group: &str, sign: &Sign, about: &About) -> Vec<u8> {
         "ends": ends,
         "successor": successor.map(|id| id.to_string()),
         "process": process,
+        "sent": sent,
         "since": since,
         "first": first,
         "stood_still": stood_still,
@@ -213,6 +230,7 @@ pub fn read(group: &str, payload: &[u8]) -> Option<Message> {
     };
     let about = About {
         process: u32::try_from(number("process")?).ok()?,
+        sent: integer("sent"),
         since: integer("since")?,
         first: integer("first"),
         stood_still: integer("stood_still"),
@@ -250,6 +268,7 @@ mod tests {
         };
         let about = About {
             process: 12,
+            sent: Some(4),
             since: 5,
             first: Some(6),
             stood_still: Some(7),
@@ -264,7 +283,7 @@ mod tests {
             assert_eq!(read("a", &written), Some(Message::Sign(sign, about)));
             assert_eq!(read("b", &written), None, "it belongs to another group");
         }
-        let about = About { gates: None, ..about };
+        let about = About { gates: None, sent: None, ..about };
         assert_eq!(read("a", &write_sign("a", &sign, &about)), Some(Message::Sign(sign, about)));
         for to in [None, Some(MemberId(9))] {
             assert_eq!(read("a", &write_promote("a", to, 7)), Some(Message::Promote { to, epoch: 7 }));

@@ -210,6 +210,7 @@ impl Membership {
         let state = handle.state();
         let about = About {
             process: std::process::id(),
+            sent: None,
             since: state.since,
             first: None,
             stood_still: None,

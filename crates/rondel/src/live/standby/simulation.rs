@@ -33,6 +33,7 @@ const PORTION: usize = 5;
 /// Facts about all members.
 const ABOUT: About = About {
     process: 0,
+    sent: None,
     since: 0,
     first: None,
     stood_still: None,

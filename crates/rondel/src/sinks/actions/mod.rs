@@ -28,7 +28,7 @@ pub use acting::{Actions, Start, Target};
 pub use feed::ActionFeed;
 pub use groups::kill_programs;
 pub use limit::Limit;
-pub use state::{ActionHandle, ActionSummary};
+pub use state::{ActionFigures, ActionHandle, ActionSummary};
 pub use template::{Facts, Placeholder, Template, TextTemplate};
 
 /// The verdicts that cause an action.

@@ -72,6 +72,12 @@ impl Counts {
         })
     }
 
+    fn figures(&self, name: &str) -> ActionFigures {
+        let Counts { limited, dropped, done, failed, .. } = *self;
+        let results = [("done", done), ("failed", failed), ("limited", limited), ("dropped", dropped)];
+        ActionFigures { name: name.to_owned(), results, pending: self.pending() }
+    }
+
     fn sentence(&self, name: &str) -> String {
         let mut text = format!("{name}: {} done", grouped(self.done));
         for (count, outcome) in [
@@ -86,6 +92,17 @@ impl Counts {
         }
         text
     }
+}
+
+/// The numbers of an action for metrics.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ActionFigures {
+    /// Its name.
+    pub name: String,
+    /// Numbers of verdicts that caused it, by result.
+    pub results: [(&'static str, u64); 4],
+    /// Number of those without a result yet.
+    pub pending: u64,
 }
 
 impl ActionHandle {
@@ -113,6 +130,18 @@ impl ActionHandle {
     /// Returns the account as a JSON array.
     pub fn json(&self) -> Value {
         self.counts().map(|(name, counts)| counts.json(name)).collect()
+    }
+
+    /// Returns the numbers of the actions by name: two that publish on one address share it.
+    pub fn figures(&self) -> Vec<ActionFigures> {
+        let mut all: Vec<(&str, Counts)> = Vec::new();
+        for (name, counts) in self.counts() {
+            match all.iter_mut().find(|(known, _)| *known == name) {
+                Some((_, known)) => *known = known.plus(counts),
+                None => all.push((name, counts)),
+            }
+        }
+        all.into_iter().map(|(name, counts)| counts.figures(name)).collect()
     }
 
     /// Returns the state for diagnostics.

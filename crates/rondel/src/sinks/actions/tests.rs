@@ -222,6 +222,28 @@ fn limits_hold_for_a_thousand_violations_at_once() {
 }
 
 #[test]
+fn figures_of_equal_actions_are_sums() {
+    let (targets, published): (Vec<_>, Vec<_>) = (0..3).map(|_| publisher(None)).unzip();
+    let limits = [Some(1), Some(2), None].map(|total| Limit { total, ..Limit::default() });
+    let mut all = limits.map(|limit| settings(publish(Form::Plain, text("{robot}")), limit));
+    let Act::Publish(last) = &mut all[2].act else { panic!() };
+    last.to = Address::parse_sink("zenoh:other").unwrap();
+    let mut run = Run::start(&all, targets);
+    for number in 0..5 {
+        run.scan(number, &number.to_string(), 0.0);
+    }
+    let handle = run.actions.handle();
+    run.end();
+    let results =
+        |done: u64, limited: u64| [("done", done), ("failed", 0), ("limited", limited), ("dropped", 0)];
+    let figures = |name: &str, results| ActionFigures { name: name.to_owned(), results, pending: 0 };
+    let expected =
+        [figures("publish zenoh:alarm", results(3, 7)), figures("publish zenoh:other", results(5, 0))];
+    assert_eq!(handle.figures(), expected);
+    assert_eq!(published.iter().map(|payloads| payloads.try_iter().count()).sum::<usize>(), 8);
+}
+
+#[test]
 fn full_queue_drops_and_counts() {
     let (open, gate) = mpsc::channel();
     let (target, published) = publisher(Some(gate));

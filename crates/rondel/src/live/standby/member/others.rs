@@ -16,6 +16,8 @@ const FORGOTTEN: Nanos = 60_000_000_000;
 const INTERVAL: Nanos = 10_000_000_000;
 /// Number of these lines: a member that comes and goes once is shown at once.
 const LINES: u32 = 2;
+/// Time by which the clock of another member is ahead when a member warns of it.
+const AHEAD: Nanos = 1_000_000_000;
 
 /// Another member.
 struct Other {
@@ -133,8 +135,8 @@ impl Others {
     }
 }
 
-/// Returns warnings about settings of a member that are not those of this one.
-pub(super) fn differences(own: &About, id: MemberId, other: &About) -> Vec<String> {
+/// Returns warnings about settings of a member that are not those of this one, and about its clock, which is `ahead`.
+pub(super) fn differences(own: &About, id: MemberId, other: &About, ahead: Nanos) -> Vec<String> {
     let mut warnings = Vec::new();
     if other.specification != own.specification {
         warnings.push(format!(
@@ -146,6 +148,13 @@ pub(super) fn differences(own: &About, id: MemberId, other: &About) -> Vec<Strin
         warnings.push(format!(
             "member {id} has a `lease` of {of_other} and this one of {of_own}: use one for all. Until then the longer one \
              decides when either of them is silent"
+        ));
+    }
+    if ahead >= AHEAD {
+        let seconds = ahead as f64 / 1e9;
+        warnings.push(format!(
+            "the clock of member {id} is {seconds:.1} s ahead of that of this one: synchronize them. Until then, verdicts about \
+             times of arrival differ after a take-over, also in their ids"
         ));
     }
     // Earlier releases do not send it.
@@ -163,6 +172,7 @@ mod tests {
 
     const ABOUT: About = About {
         process: 7,
+        sent: None,
         since: 0,
         first: None,
         stood_still: None,
@@ -223,7 +233,7 @@ mod tests {
 
     #[test]
     fn members_with_other_settings_are_found() {
-        let of = |other: About| differences(&ABOUT, ID, &other).join("\n");
+        let of = |other: About| differences(&ABOUT, ID, &other, 0).join("\n");
         assert_eq!(of(About { process: 8, since: 5, ..ABOUT }), "");
         assert_eq!(of(About { gates: None, ..ABOUT }), "", "an earlier release");
         assert!(of(About { gates: Some(0), ..ABOUT }).contains("has other `gates`"));
@@ -231,5 +241,8 @@ mod tests {
         assert!(
             of(About { lease: 300_000_000, ..ABOUT }).contains("`lease` of 300 ms and this one of 30 ms")
         );
+        let clock = |ahead| differences(&ABOUT, ID, &ABOUT, ahead).join("\n");
+        assert_eq!(clock(AHEAD - 1), "");
+        assert!(clock(5_000_000_000).contains("is 5.0 s ahead of that of this one"));
     }
 }

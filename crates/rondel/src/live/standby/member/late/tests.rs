@@ -23,6 +23,7 @@ const MINUTE: Nanos = 61_000_000_000;
 /// Facts about the late member.
 const ABOUT: About = About {
     process: 1,
+    sent: None,
     since: 10,
     first: None,
     stood_still: None,
@@ -325,6 +326,28 @@ fn state_is_not_requested_in_vain() {
     let mut late = member(false, Some("for a reason"));
     first(&mut late, OF_ACTIVE);
     assert_eq!(late.outside.has_said("is not taken: for a reason; this member receives"), 1);
+}
+
+#[test]
+fn clock_of_the_active_member_may_differ() {
+    const SECOND: i64 = 1_000_000_000;
+    // Whether a member is late if the active one received its first message some time before it began, by clocks that
+    // differ by another time.
+    let is_late = |before: i64, ahead: i64| {
+        let mut late = member(false, None);
+        let now = rondel_net::adapter::now().as_nanos();
+        late.about.since = now;
+        let about = About { sent: Some(now + ahead), first: Some(now - before + ahead), ..OF_ACTIVE };
+        late.shared.permit.set_now(1);
+        receive(&mut late, sign(1), about);
+        late.shared.handle.state().is_late
+    };
+    for ahead in [0, 5 * SECOND, 3_600 * SECOND] {
+        assert!(is_late(SECOND, ahead), "{ahead}");
+        assert!(!is_late(-3_600 * SECOND, ahead), "{ahead}");
+    }
+    assert!(is_late(SECOND, -5 * SECOND));
+    assert!(is_late(-SECOND, -5 * SECOND), "the sign may have waited");
 }
 
 #[test]
