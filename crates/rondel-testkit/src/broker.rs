@@ -59,6 +59,12 @@ impl Broker {
         Some(broker)
     }
 
+    /// Sends the broker a signal, such as `STOP`.
+    pub fn signal(&self, name: &str) {
+        let id = self.child.as_ref().unwrap().id().to_string();
+        assert!(Command::new("kill").args([&format!("-{name}"), &id]).status().unwrap().success());
+    }
+
     /// Starts the broker, again after [`Broker::kill`], and waits until it listens.
     pub fn resume(&mut self) {
         let log = std::fs::File::create(self.folder.as_path().join("log")).unwrap();

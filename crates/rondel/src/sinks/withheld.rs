@@ -38,6 +38,10 @@ pub struct Permit {
     has_lapsed: AtomicBool,
     /// Number of times that the permission was revoked.
     revocations: AtomicU64,
+    /// Time since which the network has returned the signs of this turn without a gap; [`NONE`] if that is not required.
+    returned: AtomicI64,
+    /// Time until which gates may pass messages on, as the network has returned a sign; `i64::MAX` if that is not required.
+    proven: AtomicI64,
     /// Time of event up to which the member has handed its verdicts to their sinks.
     position: AtomicI64,
     /// Time of event up to which the active member has published, and the time at which that was received.
@@ -61,6 +65,8 @@ impl Permit {
             until: AtomicI64::new(NONE),
             has_lapsed: AtomicBool::new(false),
             revocations: AtomicU64::new(0),
+            returned: AtomicI64::new(NONE),
+            proven: AtomicI64::new(i64::MAX),
             position: AtomicI64::new(NONE),
             published: AtomicI64::new(NONE),
             received: AtomicI64::new(NONE),
@@ -116,6 +122,25 @@ impl Permit {
     /// Whether the member may publish at a time.
     pub fn allows(&self, now: i64) -> bool {
         now < self.until.load(Ordering::Acquire)
+    }
+
+    /// Lets gates pass nothing on until [`Permit::prove`].
+    pub fn await_proof(&self) {
+        self.proven.store(NONE, Ordering::Release);
+    }
+
+    /// Sets the time since which the network has returned the signs of this member without a gap, and the time until which
+    /// that counts.
+    pub fn prove(&self, since: i64, until: i64) {
+        self.returned.store(since, Ordering::Release);
+        self.proven.store(until, Ordering::Release);
+    }
+
+    /// Whether the network has returned signs for a lease, up to now: another member that is active has received them, or
+    /// this one has received a sign of that member.
+    pub fn is_proven(&self, now: i64, lease: i64) -> bool {
+        now < self.proven.load(Ordering::Acquire)
+            && now >= self.returned.load(Ordering::Acquire).saturating_add(lease)
     }
 
     /// Reports that it was too late to publish, so that the member stops.

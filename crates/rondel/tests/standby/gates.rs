@@ -216,6 +216,45 @@ fn member_that_stood_still_passes_nothing_on_on_mqtt() {
     member_that_stood_still_passes_nothing_on(&Net::mqtt(&broker));
 }
 
+/// `signal` stops the router or broker, and lets it go on.
+fn no_message_passes_twice_after_a_standstill(net: &Net, signal: impl Fn(&str)) {
+    let out = net.tap_of("out");
+    let Pair { active: _active, mut standby, folders: _folders, .. } = gated(net);
+    let mut gate = Gate::of(net, out);
+    gate.send_until_one_passes();
+    for epoch in 2..4 {
+        signal("STOP");
+        // For three leases: the standby claims, and the signs of both wait, as these messages do.
+        for _ in 0..75 {
+            gate.send(1);
+            sleep(Duration::from_millis(20));
+        }
+        signal("CONT");
+        if epoch == 2 {
+            standby.wait_stderr("active in epoch 2: no sign of life of member");
+        }
+        gate.send_until_one_passes();
+        let last = gate.send(10).end - 1;
+        gate.expect(last);
+        gate.check([]);
+    }
+}
+
+#[test]
+fn no_message_passes_twice_after_a_standstill_of_the_router() {
+    let endpoint = free_endpoint();
+    let router = router(&endpoint);
+    no_message_passes_twice_after_a_standstill(&Net::zenoh(&endpoint), |name| router.signal(name));
+}
+
+#[test]
+fn no_message_passes_twice_after_a_standstill_of_the_broker() {
+    let Some(broker) = Broker::start("no_message_passes_twice_after_a_standstill_of_the_broker") else {
+        return;
+    };
+    no_message_passes_twice_after_a_standstill(&Net::mqtt(&broker), |name| broker.signal(name));
+}
+
 #[test]
 fn no_message_passes_twice_at_a_promotion() {
     let endpoint = free_endpoint();

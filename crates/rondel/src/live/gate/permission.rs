@@ -9,8 +9,8 @@ use crate::sinks::withheld::Permit;
 pub enum Scope {
     /// None: the member is not active.
     Nothing,
-    /// Substitutes only: the member has taken over less than a lease ago, and the member before may have passed on the
-    /// messages that arrive now.
+    /// Substitutes only: the member has taken over less than a lease ago, or the network has not returned its signs since.
+    /// Another member may pass on the messages that arrive now.
     Substitutes,
     /// All.
     Everything,
@@ -53,7 +53,8 @@ impl Permission {
         Permission { member: Some(Member { permit, lease, turn: None, stopped: i64::MIN }) }
     }
 
-    /// Begins a turn of the member: substitutes are published at once, messages are passed on after one lease.
+    /// Begins a turn of the member: substitutes are published at once, messages are passed on after one lease, from the time
+    /// on at which the network has returned a sign of this turn, and while it returns further ones.
     pub fn begin(&mut self) {
         if let Some(member) = &mut self.member {
             let passes = member.permit.now().saturating_add(member.lease);
@@ -123,7 +124,8 @@ impl Member {
             }
             return Scope::Nothing;
         }
-        if now < turn.passes { Scope::Substitutes } else { Scope::Everything }
+        let passes = now >= turn.passes && self.permit.is_proven(now, self.lease);
+        if passes { Scope::Everything } else { Scope::Substitutes }
     }
 }
 
@@ -197,6 +199,30 @@ mod tests {
         permission.note_first();
         permit.set_now(590);
         assert_eq!(permission.scope(), Scope::Everything);
+    }
+
+    #[test]
+    fn member_passes_messages_on_only_while_the_network_returns_its_signs() {
+        let permit = Arc::new(Permit::simulated(0));
+        let mut permission = Permission::of_member(Arc::clone(&permit), 90);
+        permit.extend(10_000);
+        permit.await_proof();
+        permission.begin();
+        let mut scope_at = |now: i64| {
+            permit.set_now(now);
+            permission.scope()
+        };
+        assert_eq!(scope_at(500), Scope::Substitutes, "the network stands still");
+        permit.prove(500, 570);
+        assert_eq!(scope_at(560), Scope::Substitutes);
+        permit.prove(500, 600);
+        assert_eq!(scope_at(589), Scope::Substitutes, "its lease begins with the sign that came back");
+        assert_eq!(scope_at(590), Scope::Everything);
+        assert_eq!(scope_at(600), Scope::Substitutes, "no further one has come back");
+        permit.prove(500, 650);
+        assert_eq!(scope_at(601), Scope::Everything);
+        permit.await_proof();
+        assert_eq!(scope_at(602), Scope::Substitutes, "it has taken over again");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 mod late;
 mod others;
 mod publishing;
+mod returns;
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -20,6 +21,7 @@ use crate::live::pipeline::Unresponsive;
 use crate::sinks::withheld::Permit;
 use late::Transfers;
 use others::{MOST, Noted, Others, differences};
+use returns::Returns;
 
 /// Longest wait for the evaluating thread, between two signs.
 const LOOK: Duration = Duration::from_millis(20);
@@ -50,6 +52,8 @@ pub(super) struct Shared {
     pub resumes: bool,
     /// The reason why it takes no state of another member, if it does not.
     pub takes_none: Option<&'static str>,
+    /// Whether the network returns the signs of this member to it, and gates pass messages on only while it does.
+    pub awaits_returns: bool,
 }
 
 /// The thread of a member.
@@ -69,6 +73,8 @@ pub(super) struct Worker<S> {
     next_sign: Nanos,
     /// Whether the last sign was accepted.
     is_sending: bool,
+    /// The signs that the network returns.
+    returns: Returns,
     /// Position of the sign before: verdicts before it have left the process.
     reached: Option<i64>,
     /// The epoch in which to begin to publish, until the pipeline has begun.
@@ -113,6 +119,7 @@ impl<S: Surroundings> Worker<S> {
             number: 0,
             next_sign: Nanos::MIN,
             is_sending: true,
+            returns: Returns::default(),
             reached: None,
             begins: None,
             is_releasing: false,
@@ -208,7 +215,7 @@ impl<S: Surroundings> Worker<S> {
     fn receive(&mut self, message: Message) {
         let (sign, about) = match message {
             Message::Promote { to, epoch } => return self.hand_over(to, epoch),
-            Message::Sign(sign, _) if sign.from == self.id => return,
+            Message::Sign(sign, _) if sign.from == self.id => return self.receive_own(sign.number),
             Message::Sign(sign, _) if !self.election.is_plausible(&sign) => return self.ignore_sign(&sign),
             // Its position is not that of the present.
             Message::Sign(sign, _) if self.election.is_repeated(self.now(), &sign) => return,
@@ -375,7 +382,9 @@ impl<S: Surroundings> Worker<S> {
             ends,
             successor,
         };
+        let at = self.now();
         let sent = self.outside.send(&sign, &self.about);
+        self.returns.sent(self.number, at);
         if let Err(error) = &sent
             && self.is_sending
         {
@@ -411,6 +420,7 @@ impl<S: Surroundings> Worker<S> {
         }
         self.standbys = standbys;
         self.name_better(now);
+        self.look_at_returns(now);
     }
 
     fn show(&self) {

@@ -54,8 +54,8 @@ pub struct Membership {
     events: mpsc::SyncSender<Event>,
     thread: JoinHandle<()>,
     subscription: Box<dyn Subscription>,
-    /// The connection for signs of life alone, if there is one.
-    connection: Option<Arc<Networks>>,
+    /// The connections for signs of life alone, if there are any.
+    connections: Vec<Arc<Networks>>,
     handle: GroupHandle,
 }
 
@@ -133,24 +133,47 @@ pub fn network_of(address: &Address, all: &NetworkSettings) -> NetworkSettings {
     joined
 }
 
-/// Opens a connection for signs of life alone, where that of the run has one broker or router: a consumer of verdicts that
-/// accepts nothing can hold back everything on it.
-fn own_connection(address: &Address, all: &NetworkSettings, interrupted: &StopFlag) -> Option<Arc<Networks>> {
-    let is_shared = match address {
-        Address::Zenoh(..) => all.zenoh.as_ref().is_some_and(|zenoh| zenoh.mode == Some(Mode::Client)),
+/// Opens connections for signs of life alone, where that of the run has one broker or router: a consumer of verdicts that
+/// accepts nothing can hold back everything on it. The first one sends, and the last one receives.
+///
+/// A session of Zenoh receives its own signs without the router, and the router returns none to it: with gates, which need
+/// that proof, another session receives them.
+fn own_connections(
+    address: &Address,
+    all: &NetworkSettings,
+    has_gates: bool,
+    interrupted: &StopFlag,
+) -> Vec<Arc<Networks>> {
+    let is_client = all.zenoh.as_ref().is_some_and(|zenoh| zenoh.mode == Some(Mode::Client));
+    let count = match address {
+        Address::Zenoh(..) if is_client => 1 + usize::from(has_gates),
+        Address::Mqtt(..) => 1,
+        _ => 0,
+    };
+    let joined = network_of(address, all);
+    let mut connections = Vec::new();
+    while connections.len() < count {
+        match Networks::open(&joined, Some(PATIENCE), || interrupted.is_set(), |_| {}) {
+            Ok(networks) => connections.push(Arc::new(networks)),
+            Err(error) => {
+                let effect = match connections.is_empty() {
+                    true => "signs of life of the group share the connection of the run",
+                    false => "gates of the group do not notice that the router stands still",
+                };
+                warn(&format!("{effect}: {error}"));
+                break;
+            }
+        }
+    }
+    connections
+}
+
+/// Whether the network returns the signs of a member to it, so that they prove that it works.
+fn returns_signs(address: &Address, connections: &[Arc<Networks>]) -> bool {
+    match address {
+        Address::Zenoh(..) => connections.len() > 1,
         Address::Mqtt(..) => true,
         _ => false,
-    };
-    if !is_shared {
-        return None;
-    }
-    let joined = network_of(address, all);
-    match Networks::open(&joined, Some(PATIENCE), || interrupted.is_set(), |_| {}) {
-        Ok(networks) => Some(Arc::new(networks)),
-        Err(error) => {
-            warn(&format!("signs of life of the group share the connection of the run: {error}"));
-            None
-        }
     }
 }
 
@@ -192,9 +215,11 @@ impl Membership {
         // The topics have been subscribed to.
         handle.change(|state| state.since = now().as_nanos());
         let (events, incoming) = mpsc::sync_channel(QUEUE);
-        let connection = own_connection(&settings.address, &deployment.networks, interrupted);
-        let networks = connection.as_deref().unwrap_or(networks);
-        let publisher = networks.publisher(&settings.address, false)?;
+        let has_gates = !deployment.gates.is_empty();
+        let connections = own_connections(&settings.address, &deployment.networks, has_gates, interrupted);
+        let sending = connections.first().map_or(networks, |own| &**own);
+        let receiving = connections.last().map_or(networks, |own| &**own);
+        let publisher = sending.publisher(&settings.address, false)?;
         let (group, received, own) = (settings.name.clone(), events.clone(), handle.state().member);
         let receive = move |_: TopicId, samples: &[Sample<'_>]| {
             let read = samples.iter().filter_map(|sample| message::read(&group, sample.payload));
@@ -203,10 +228,8 @@ impl Membership {
                 let _ = received.try_send(Event::Received(message));
             }
         };
-        let subscription = networks.subscribe(&settings.address, TopicId(u32::MAX), Arc::new(receive))?;
-        if let Some(own) = &connection {
-            own.begin();
-        }
+        let subscription = receiving.subscribe(&settings.address, TopicId(u32::MAX), Arc::new(receive))?;
+        connections.iter().for_each(|own| own.begin());
         let state = handle.state();
         let about = About {
             process: std::process::id(),
@@ -225,24 +248,30 @@ impl Membership {
         let begins = permit.now();
         let mut election = Election::new(own, begins);
         election.rest_until(begins + START);
-        let (group, own_connection) = (settings.name.clone(), connection.clone());
+        let (group, own_connections) = (settings.name.clone(), connections.clone());
         let outside = Connected {
             group,
             pipeline,
             senders,
             slots,
             publisher,
-            connection: own_connection,
+            connections: own_connections,
             plan,
             outcomes: mpsc::channel(),
         };
-        let shared = Shared { permit, handle: of_worker, resumes, takes_none: takes_none(deployment) };
+        let shared = Shared {
+            permit,
+            handle: of_worker,
+            resumes,
+            takes_none: takes_none(deployment),
+            awaits_returns: has_gates && returns_signs(&settings.address, &connections),
+        };
         let worker = Worker::new(settings.prefer, about, election, shared, outside);
         let thread = thread::Builder::new().name("group".into());
         let thread = thread
             .spawn(move || worker.run(&incoming))
             .map_err(|error| format!("cannot start a thread: {error}"))?;
-        Ok(Some(Membership { events, thread, subscription, connection, handle }))
+        Ok(Some(Membership { events, thread, subscription, connections, handle }))
     }
 
     /// Whether this member is active.
@@ -257,7 +286,7 @@ impl Membership {
         let _ = self.thread.join();
         self.subscription.close(LEAVE);
         drop(self.subscription);
-        if let Some(networks) = self.connection.and_then(Arc::into_inner) {
+        for networks in self.connections.into_iter().filter_map(Arc::into_inner) {
             networks.close_within(LEAVE);
         }
         self.handle.state()

@@ -51,6 +51,8 @@ struct Faults {
     network: bool,
     /// Members are killed.
     kills: bool,
+    /// The broker stands still: it accepts everything, and delivers it later, in the order of each sender.
+    freezes: bool,
 }
 
 /// A published verdict, or a message that a gate has passed on: each message is evaluated, with one verdict.
@@ -79,6 +81,8 @@ struct Simulated {
     id: u64,
     prefer: i64,
     is_late: bool,
+    /// Begin and end of the last standstill of the broker, in which no message arrives.
+    frozen: (Nanos, Nanos),
     /// Signs, verdicts and messages of the gate on their way out.
     signs: Vec<(Nanos, Sign)>,
     published: Vec<Published>,
@@ -88,6 +92,9 @@ struct Simulated {
 impl Simulated {
     /// Evaluates the messages that are due: publishes or withholds their verdicts, and lets the gate pass them on.
     fn evaluate(&mut self) {
+        if (self.frozen.0..self.frozen.1).contains(&self.permit.now()) {
+            return;
+        }
         while self.verdict as Nanos * VERDICT + self.delay <= self.permit.now() {
             let verdict = self.verdict;
             self.verdict += 1;
@@ -220,12 +227,19 @@ impl Node {
             id,
             prefer,
             is_late,
+            frozen: (0, 0),
             signs: Vec::new(),
             published: Vec::new(),
             passed: Vec::new(),
         };
         let handle = GroupHandle::new(GroupState::new("g".to_owned(), member, 0));
-        let shared = Shared { permit: Arc::clone(&permit), handle, resumes: false, takes_none: None };
+        let shared = Shared {
+            permit: Arc::clone(&permit),
+            handle,
+            resumes: false,
+            takes_none: None,
+            awaits_returns: true,
+        };
         let worker = Worker::new(prefer, ABOUT, election, shared, outside);
         Node { worker, permit, inbox: Vec::new(), begins, is_alive: true, paused: 0 }
     }
@@ -259,6 +273,9 @@ struct World {
     network: Vec<(Nanos, usize, Sign)>,
     /// Ends of the interruptions of links, by sender and receiver.
     cut: Vec<Vec<Nanos>>,
+    /// End of the last standstill of the broker, and the times after it at which it takes the signs of each member.
+    frozen: Nanos,
+    lags: Vec<Nanos>,
     published: Vec<Published>,
     /// Messages that gates have passed on.
     passed: Vec<Published>,
@@ -269,7 +286,9 @@ impl World {
         let mut random = Random::new(seed);
         let nodes: Vec<Node> = (0..count).map(|id| Node::new(id, &mut random)).collect();
         let cut = vec![vec![0; nodes.len()]; nodes.len()];
-        World { random, faults, nodes, network: Vec::new(), cut, published: Vec::new(), passed: Vec::new() }
+        let (lags, frozen) = (vec![0; nodes.len()], 0);
+        let (network, published, passed) = (Vec::new(), Vec::new(), Vec::new());
+        World { random, faults, nodes, network, cut, frozen, lags, published, passed }
     }
 
     fn run(mut self) -> World {
@@ -323,6 +342,13 @@ impl World {
                 self.cut[b][a] = until;
             }
         }
+        if self.faults.freezes && now > self.frozen + LEASE && random.one_in(400) {
+            self.frozen = (now + random.int(10 * LEASE)).min(QUIET);
+            self.lags = nodes.iter().map(|_| random.int(20)).collect();
+            // Messages of other publishers are delivered before, after or between them.
+            let until = self.frozen + random.int(20);
+            nodes.iter_mut().for_each(|node| node.worker.outside.frozen = (now, until));
+        }
         if random.one_in(500) {
             for node in nodes.iter_mut().filter(|node| node.runs(now)) {
                 let request = Message::Promote { to: None, epoch: node.worker.election.epoch() };
@@ -349,7 +375,12 @@ impl World {
         for (now, sign) in signs.collect::<Vec<_>>() {
             let from = sign.from.0 as usize;
             let is_faulty = self.faults.network && now < QUIET;
-            for to in (0..self.nodes.len()).filter(|to| *to != from) {
+            // A member receives its own signs, too.
+            for to in 0..self.nodes.len() {
+                if self.faults.freezes {
+                    self.network.push((now.max(self.frozen + self.lags[from]) + 1, to, sign));
+                    continue;
+                }
                 if is_faulty && (now < self.cut[from][to] || random.one_in(10)) {
                     continue;
                 }
@@ -412,7 +443,7 @@ impl World {
 #[test]
 fn one_member_publishes_whatever_stands_still_or_is_killed() {
     for seed in seeds("one_member_publishes_whatever_stands_still_or_is_killed", 300) {
-        let faults = Faults { network: false, kills: seed % 2 == 0 };
+        let faults = Faults { kills: seed % 2 == 0, ..Faults::default() };
         let world = World::new(seed, 2 + seed % 3, faults).run();
         world.check();
         // One of two that claim at once stops as soon as it has received the sign of the other.
@@ -425,8 +456,18 @@ fn one_member_publishes_whatever_stands_still_or_is_killed() {
 #[test]
 fn no_verdict_is_missing_whatever_the_network_loses() {
     for seed in seeds("no_verdict_is_missing_whatever_the_network_loses", 300) {
-        let faults = Faults { network: true, kills: seed % 2 == 0 };
+        let faults = Faults { network: true, kills: seed % 2 == 0, ..Faults::default() };
         World::new(seed, 2 + seed % 3, faults).run().check();
+    }
+}
+
+#[test]
+fn no_message_passes_twice_though_the_network_stands_still() {
+    for seed in seeds("no_message_passes_twice_though_the_network_stands_still", 300) {
+        let faults = Faults { freezes: true, kills: seed % 2 == 0, ..Faults::default() };
+        let world = World::new(seed, 2 + seed % 3, faults).run();
+        world.check();
+        world.check_gates();
     }
 }
 

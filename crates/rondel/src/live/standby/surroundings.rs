@@ -116,8 +116,8 @@ pub(super) struct Connected {
     pub slots: Vec<TopicId>,
     /// The publisher of signs of life.
     pub publisher: Box<dyn Publisher>,
-    /// The connection for signs of life alone, if there is one.
-    pub connection: Option<Arc<Networks>>,
+    /// The connections for signs of life alone, if there are any.
+    pub connections: Vec<Arc<Networks>>,
     /// The plan of the session.
     pub plan: Arc<SessionPlan>,
     /// The outcomes of work on other threads.
@@ -128,7 +128,7 @@ impl Connected {
     /// Whether the broker or the router of the group is reached, where a connection has one.
     fn is_connected(&self) -> bool {
         let is_lost = |networks: &Arc<Networks>| networks.connected().iter().any(|(_, is)| !is);
-        !self.connection.as_ref().is_some_and(is_lost)
+        !self.connections.iter().any(is_lost)
     }
 
     /// Sends a message of a transfer. One that is not accepted counts as lost.

@@ -23,6 +23,7 @@ impl<S: Surroundings> Worker<S> {
         self.has_named_better = false;
         self.shared.handle.change(|state| state.take_overs += 1);
         self.end_taking();
+        self.await_returns();
         // The sign is also the permission to publish.
         self.sign();
         let why = match why {

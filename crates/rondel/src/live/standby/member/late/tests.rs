@@ -153,7 +153,7 @@ fn member(resumes: bool, takes_none: Option<&'static str>) -> Worker<Recorded> {
     let permit = Arc::new(Permit::simulated(0));
     let election = Election::new(Member { id: OWN, prefer: 0, lease: LEASE }, 0);
     let handle = GroupHandle::new(GroupState::new("g".to_owned(), OWN, 0));
-    let shared = Shared { permit, handle, resumes, takes_none };
+    let shared = Shared { permit, handle, resumes, takes_none, awaits_returns: false };
     Worker::new(0, ABOUT, election, shared, Recorded::default())
 }
 
