@@ -131,6 +131,14 @@ impl Election {
         self.is_late
     }
 
+    /// The same of another member, by its last sign.
+    pub fn is_other_late(&self, id: MemberId) -> bool {
+        self.others.get(&id).is_some_and(|other| {
+            let (is_complete, ..) = other.rank;
+            !is_complete
+        })
+    }
+
     /// Sets [`Election::is_late`].
     pub fn set_late(&mut self, is_late: bool) {
         self.is_late = is_late;

@@ -428,9 +428,11 @@ impl<S: Surroundings> Worker<S> {
         let (role, epoch, active) = (self.election.role(), self.election.epoch(), self.election.active());
         let others = self.election.others(now).filter(|(_, role)| *role != Role::Active);
         let (withheld, dropped) = (self.shared.permit.withheld(), self.shared.permit.dropped());
+        let is_late = self.election.is_late();
         self.shared.handle.change(|state| {
             (state.role, state.epoch, state.active) = (role, epoch, active);
             (state.withheld, state.dropped) = (withheld, dropped);
+            state.is_ranked_late = is_late;
             state.standbys.clear();
             state.standbys.extend(others.map(|(id, _)| id));
         });

@@ -72,6 +72,9 @@ pub struct GroupState {
     pub since: i64,
     /// Whether messages came before, which the active member then had received, and their effect is missing.
     pub is_late: bool,
+    /// Whether it ranks behind members that are not late, as its signs say. While no other member has these messages either,
+    /// it does not.
+    pub is_ranked_late: bool,
     /// The state that it has taken from the active member, if it was late.
     pub taken: Option<Taken>,
     /// Times of day between which earlier messages came, if the run ends before its session knows that.
@@ -95,6 +98,7 @@ impl GroupState {
             ignored: 0,
             since,
             is_late: false,
+            is_ranked_late: false,
             taken: None,
             unmarked: None,
         }
@@ -115,7 +119,7 @@ impl GroupState {
             "dropped": self.dropped,
             "ignored": self.ignored,
             "since": self.since as f64 / 1e9,
-            "late": self.is_late,
+            "late": self.is_ranked_late,
             "taken": self.taken.as_ref().map(Taken::json),
         })
     }

@@ -31,7 +31,9 @@ pub(super) struct Transfers {
     joining: Option<(Route, u64)>,
     /// Time of day of the first message in the state on its way.
     coming: Option<i64>,
-    /// The same in the state that this member has taken.
+    /// Whether the member with the state on its way was late itself when the transfer began.
+    is_of_late: bool,
+    /// Time of day of the first message in the state that this member has taken.
     first: Option<i64>,
     /// Number of attempts so far.
     attempts: u32,
@@ -103,6 +105,7 @@ impl<S: Surroundings> Worker<S> {
         let number = self.id.0.wrapping_add(self.transfers.number);
         let taking = Taking::new(self.now(), number, self.id, id);
         (self.transfers.taking, self.transfers.coming) = (Some(taking), active.first);
+        self.transfers.is_of_late = self.election.is_other_late(id);
         self.outside.say(&format!("takes the state of member {id}, which received earlier messages"));
     }
 
@@ -258,13 +261,20 @@ impl<S: Surroundings> Worker<S> {
             Err(why) => return self.retry(from, &why, true),
         };
         self.late = None;
-        self.election.set_late(false);
+        // A late member has only a part of the earlier messages.
+        let is_late = self.transfers.is_of_late || self.election.is_other_late(from);
+        self.election.set_late(is_late);
         // Others rank this member by its next sign.
         self.next_sign = Nanos::MIN;
         self.transfers.first = self.transfers.coming;
         self.about.taken = Some((from, step));
         let taken = Taken { from, step, kept, dropped, uncertain };
         self.outside.say(&taken.sentence());
+        if is_late {
+            self.outside.warn(&format!(
+                "member {from} lacks earlier messages itself: this member remains late, and takes the state of a member that                  has them once that one is active"
+            ));
+        }
         if !taken.uncertain.is_empty() {
             self.outside.warn(&format!(
                 "messages on {} are equal, or reach the members at very different times: verdicts that depend on them are \
@@ -273,7 +283,7 @@ impl<S: Surroundings> Worker<S> {
             ));
         }
         self.shared.handle.change(|state| {
-            state.is_late = false;
+            state.is_late = is_late;
             state.taken = Some(taken);
         });
     }

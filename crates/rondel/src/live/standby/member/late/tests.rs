@@ -239,6 +239,30 @@ fn late_member_takes_the_state() {
     );
 }
 
+#[test]
+fn member_with_the_state_of_a_late_one_remains_late() {
+    for is_late_at_first in [false, true] {
+        let (mut late, mut active) = (member(false, None), Giving::default());
+        let transfer = joins(&mut late, &mut active);
+        let now = late.now();
+        if is_late_at_first {
+            late.transfers.is_of_late = true;
+        } else {
+            receive(&mut late, Sign { number: number(now) + 1, is_late: true, ..sign(now) }, OF_ACTIVE);
+        }
+        late.outside.outcomes.push_back(Outcome::Joined(transfer, Ok(Joined::default())));
+        assert!(late.step(std::iter::empty()).is_continue());
+        let state = late.shared.handle.state();
+        assert!(late.election.is_late() && state.is_late && state.is_ranked_late && state.taken.is_some());
+        assert_eq!(late.outside.has_said("lacks earlier messages itself: this member remains late"), 1);
+        // Another one has all messages.
+        let complete = Sign { from: MemberId(3), number: 1, epoch: 2, ..sign(now) };
+        receive(&mut late, complete, OF_ACTIVE);
+        assert!(late.transfers.is_taking());
+        assert!(!late.transfers.is_of_late);
+    }
+}
+
 /// Lets a late member take over from the active one.
 fn promote(late: &mut Worker<Recorded>) {
     let now = late.now();
@@ -430,7 +454,8 @@ fn late_member_ranks_behind_while_another_one_may_have_earlier_messages() {
     let later = About { first: Some(10), ..OF_ACTIVE };
     assert!(follow(&mut late, 3, true, later), "the active member is late itself");
     assert!(!follow(&mut late, 4, false, later), "no member has them");
-    assert!(late.shared.handle.state().is_late, "its own verdicts lack them all the same");
+    let state = late.shared.handle.state();
+    assert!(state.is_late && !state.is_ranked_late, "its own verdicts lack them all the same");
     assert!(follow(&mut late, 5, false, OF_ACTIVE), "the active member has them");
     let marks = late.outside.done.iter().filter(|done| **done == "late");
     assert_eq!(marks.count(), 1, "verdicts are known to depend on them");
