@@ -145,7 +145,7 @@ impl Watching {
         let group = settings.name.clone();
         let receive = move |_: TopicId, samples: &[Sample<'_>]| {
             for sample in samples {
-                if let Some(Message::Sign(sign, about)) = message::read(&group, sample.payload)
+                if let Ok(Message::Sign(sign, about)) = message::receive(&group, sample.payload)
                     && sign.epoch <= LARGEST_EPOCH
                 {
                     // Signs are repeated.

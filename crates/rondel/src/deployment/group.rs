@@ -14,7 +14,7 @@ use super::{Address, Deployment, Durability};
 /// The lease, unless it is set.
 const LEASE: Duration = Duration::from_millis(100);
 /// The limits of the lease. Below them, the delays of a scheduler would count as silence.
-const LIMITS: (Duration, Duration) = (Duration::from_millis(15), Duration::from_secs(60));
+pub const LEASES: (Duration, Duration) = (Duration::from_millis(15), Duration::from_secs(60));
 /// The limit of the preference, in both directions.
 const PREFER: i64 = 1_000_000;
 /// The beginning of the topic of each group.
@@ -184,7 +184,7 @@ fn network_below(address: &Address, networks: &NetworkSettings) -> Option<&'stat
 fn read_lease(item: Item<'_>, mistakes: &mut Mistakes) -> Option<Duration> {
     let nanos = duration(item, "lease", "100 ms", "", mistakes)?;
     let lease = Duration::from_nanos(u64::try_from(nanos).unwrap_or(0));
-    if !(LIMITS.0..=LIMITS.1).contains(&lease) {
+    if !(LEASES.0..=LEASES.1).contains(&lease) {
         mistakes.at(item, "`lease` must be from 15 ms to 60 s");
         return None;
     }

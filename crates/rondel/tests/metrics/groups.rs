@@ -26,14 +26,15 @@ fn group_and_actions_are_counted() {
         feed.close_input();
         feed.finish().expect_status(0);
     };
-    publish("zenoh:rondel/group/g", &[FORGED]);
+    publish("zenoh:rondel/group/g", &[FORGED, r#"{"group":"another"}"#]);
+    run.wait_stderr("ignores 1 message on the topic of the group that cannot be read");
     run.wait_stderr("ignores a sign of life of member 000000000000003f");
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
     let doors = ["a", "b"].map(|id| format!("{{\"t\":{now},\"id\":\"{id}\",\"open\":true}}"));
     publish("zenoh:door", &doors.each_ref().map(String::as_str));
     let of_alarm = |result| [("action", "publish zenoh:alarm"), ("result", result)];
     let [done, limited, failed, dropped] = ["done", "limited", "failed", "dropped"].map(of_alarm);
-    let expected: [(&str, &[(&str, &str)], f64); 15] = [
+    let expected: [(&str, &[(&str, &str)], f64); 17] = [
         ("rondel_actions_total", &done, 3.0),
         ("rondel_actions_total", &limited, 1.0),
         ("rondel_actions_total", &failed, 0.0),
@@ -47,7 +48,9 @@ fn group_and_actions_are_counted() {
         ("rondel_standby_fenced_total", &[], 0.0),
         ("rondel_standby_late", &[], 0.0),
         ("rondel_standby_uncertain_topics", &[], 0.0),
-        ("rondel_standby_ignored_signs_total", &[], 1.0),
+        ("rondel_standby_ignored_signs_total", &[("reason", "epoch")], 1.0),
+        ("rondel_standby_ignored_signs_total", &[("reason", "lease")], 0.0),
+        ("rondel_standby_ignored_signs_total", &[("reason", "unreadable")], 1.0),
         ("rondel_pauses_total", &[("cause", "stopped")], 0.0),
     ];
     let deadline = Instant::now() + LIMIT;

@@ -17,7 +17,7 @@ use super::meter::VERDICTS;
 use crate::live::gate::GateFigures;
 use crate::live::pipeline::Observation;
 use crate::live::standby::election::Role;
-use crate::live::standby::state::GroupState;
+use crate::live::standby::state::{GroupState, Reason};
 use crate::sinks::actions::ActionFigures;
 use crate::sinks::audit::AuditCounts;
 use crate::sinks::driven::DestinationState;
@@ -424,8 +424,11 @@ fn encode_standby(standby: Option<&GroupState>, families: &mut Families<'_>) -> 
     families.counter("rondel_standby_take_overs", None, help, of(|standby| standby.take_overs))?;
     let help = "Times that an active member stopped to publish, other than at a handover.";
     families.counter("rondel_standby_fenced", None, help, of(|standby| standby.fenced))?;
-    let help = "Signs of life that a member ignored, since their epochs are too far from all others.";
-    families.counter("rondel_standby_ignored_signs", None, help, of(|standby| standby.ignored))
+    let ignored = standby.into_iter().flat_map(|standby| {
+        Reason::ALL.map(|reason| labelled("reason", reason.as_str(), standby.ignored.of(reason)))
+    });
+    let help = "Messages of the group that a member ignored, as they are forged or damaged, by reason.";
+    families.counter("rondel_standby_ignored_signs", None, help, ignored)
 }
 
 /// Writes the figures of gates.

@@ -1,5 +1,6 @@
 //! The thread of a member: sends and receives signs of life, and lets the pipeline publish or withhold.
 
+mod ignored;
 mod late;
 mod others;
 mod publishing;
@@ -19,6 +20,7 @@ use super::state::GroupHandle;
 use super::surroundings::Surroundings;
 use crate::live::pipeline::Unresponsive;
 use crate::sinks::withheld::Permit;
+use ignored::Warned;
 use late::Transfers;
 use others::{MOST, Noted, Others, differences};
 use returns::Returns;
@@ -90,6 +92,8 @@ pub(super) struct Worker<S> {
     transfers: Transfers,
     /// Time since which the evaluating thread has not moved.
     stuck: Option<Nanos>,
+    /// The ignored messages that a warning has named.
+    warned: Warned,
     /// The other members.
     others: Others,
     /// The standbys at the last look.
@@ -127,6 +131,7 @@ impl<S: Surroundings> Worker<S> {
             has_named_better: false,
             transfers: Transfers::default(),
             stuck: None,
+            warned: Warned::default(),
             others: Others::default(),
             standbys: Vec::new(),
             alone: None,
@@ -183,6 +188,7 @@ impl<S: Surroundings> Worker<S> {
             self.sign();
         }
         self.look_at_standbys();
+        self.look_at_ignored();
         self.show();
         ControlFlow::Continue(())
     }
@@ -251,19 +257,6 @@ impl<S: Surroundings> Worker<S> {
             // It stops once it receives a sign of this one.
             self.sign();
         }
-    }
-
-    /// Counts a sign that is ignored, since its epoch is too far from all others, and warns of the first one.
-    fn ignore_sign(&mut self, sign: &Sign) {
-        let Sign { from, epoch, .. } = sign;
-        if self.shared.handle.state().ignored == 0 {
-            let latest = self.election.latest_epoch();
-            self.outside.warn(&format!(
-                "ignores a sign of life of member {from} with epoch {epoch}, too far from epoch {latest}, the latest one: it is \
-                 forged or damaged"
-            ));
-        }
-        self.shared.handle.change(|state| state.ignored += 1);
     }
 
     /// Warns of a member with other settings, once.

@@ -4,8 +4,12 @@
 use serde_json::{Value, json};
 
 use super::election::{MemberId, Nanos, Role, Sign};
+use super::state::Reason;
 use super::transfer::{Answer, Head, PART, Request, Route, WINDOW};
+use crate::deployment::LEASES;
 
+/// The longest message in bytes: a part of a state has two digits for each byte.
+const LONGEST: usize = 4 * PART;
 /// Length of a reason in characters, of which the rest is left out.
 const LONGEST_REASON: usize = 500;
 
@@ -197,8 +201,27 @@ fn read_taken(taken: &Value) -> Option<(MemberId, u64)> {
     Some((id(taken.get("from")?.as_str()?)?, taken.get("step")?.as_u64()?))
 }
 
+/// Receives a message on the topic of a group.
+///
+/// # Errors
+/// The reason why it is ignored.
+pub fn receive(group: &str, payload: &[u8]) -> Result<Message, Reason> {
+    let message = if payload.len() <= LONGEST { read(group, payload) } else { None };
+    match message.ok_or(Reason::Unreadable)? {
+        Message::Sign(_, about) if !has_lease(&about) => Err(Reason::Lease),
+        message => Ok(message),
+    }
+}
+
+/// Whether the lease of a member is one that a deployment can have.
+fn has_lease(about: &About) -> bool {
+    let (shortest, longest) = LEASES;
+    let lease = u128::try_from(about.lease).unwrap_or(0);
+    (shortest.as_nanos()..=longest.as_nanos()).contains(&lease)
+}
+
 /// Reads a message of this group; `None` for anything else.
-pub fn read(group: &str, payload: &[u8]) -> Option<Message> {
+fn read(group: &str, payload: &[u8]) -> Option<Message> {
     let value: Value = serde_json::from_slice(payload).ok()?;
     if value.get("group")?.as_str()? != group {
         return None;
@@ -288,6 +311,28 @@ mod tests {
         for to in [None, Some(MemberId(9))] {
             assert_eq!(read("a", &write_promote("a", to, 7)), Some(Message::Promote { to, epoch: 7 }));
         }
+    }
+
+    #[test]
+    fn messages_that_no_member_sends_are_ignored_for_a_reason() {
+        let sign = r#"{"group":"a","member":"000000000000003f","number":1,"epoch":1,"prefer":0,"state":"standby","ends":false,"#;
+        let sign =
+            |lease: &str| format!(r#"{sign}"process":1,"since":0,"specification":"0","lease":{lease}}}"#);
+        for lease in ["15000000", "60000000000"] {
+            assert!(receive("a", sign(lease).as_bytes()).is_ok(), "{lease}");
+        }
+        for lease in ["14999999", "60000000001", "0", "-1", "9223372036854775807"] {
+            assert_eq!(receive("a", sign(lease).as_bytes()), Err(Reason::Lease), "{lease}");
+        }
+        let long = sign(&format!("{}15000000", " ".repeat(LONGEST)));
+        for text in ["", "{", "null", r#"{"group":"a"}"#, &sign("1.5"), &sign(r#""15""#), &long] {
+            assert_eq!(receive("a", text.as_bytes()), Err(Reason::Unreadable), "{text:.80}");
+        }
+        assert_eq!(receive("b", sign("15000000").as_bytes()), Err(Reason::Unreadable), "of another group");
+        assert_eq!(receive("a", &[0xff, 0xfe]), Err(Reason::Unreadable), "no text");
+        let part = Answer::Part(u32::MAX, vec![1; PART]);
+        let route = Route { transfer: u64::MAX, from: MemberId(1), to: MemberId(2) };
+        assert!(receive("a", &write_answer("a", route, &part)).is_ok());
     }
 
     #[test]

@@ -221,11 +221,16 @@ impl Membership {
         let receiving = connections.last().map_or(networks, |own| &**own);
         let publisher = sending.publisher(&settings.address, false)?;
         let (group, received, own) = (settings.name.clone(), events.clone(), handle.state().member);
+        let counting = handle.clone();
         let receive = move |_: TopicId, samples: &[Sample<'_>]| {
-            let read = samples.iter().filter_map(|sample| message::read(&group, sample.payload));
-            for message in read.filter(|message| is_for(message, own)) {
-                // A full queue means that the thread does not run: it finds out by itself.
-                let _ = received.try_send(Event::Received(message));
+            for sample in samples {
+                match message::receive(&group, sample.payload) {
+                    // A full queue means that the thread does not run: it finds out by itself.
+                    Ok(message) if is_for(&message, own) => _ = received.try_send(Event::Received(message)),
+                    Ok(_) => {}
+                    // The thread warns of them.
+                    Err(reason) => counting.change(|state| state.ignored.count(reason)),
+                }
             }
         };
         let subscription = receiving.subscribe(&settings.address, TopicId(u32::MAX), Arc::new(receive))?;

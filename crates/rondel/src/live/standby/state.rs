@@ -43,6 +43,52 @@ impl Taken {
     }
 }
 
+/// Reason why a message of a group is ignored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// Its epoch is too far from all others.
+    Epoch,
+    /// Its lease is none that a member can have.
+    Lease,
+    /// It is no message of the group.
+    Unreadable,
+}
+
+impl Reason {
+    /// All of them.
+    pub const ALL: [Reason; 3] = [Reason::Epoch, Reason::Lease, Reason::Unreadable];
+
+    /// Its name in metrics.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Reason::Epoch => "epoch",
+            Reason::Lease => "lease",
+            Reason::Unreadable => "unreadable",
+        }
+    }
+}
+
+/// Numbers of messages of a group that a member has ignored.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ignored([u64; Reason::ALL.len()]);
+
+impl Ignored {
+    /// Counts a message.
+    pub(super) fn count(&mut self, reason: Reason) {
+        self.0[reason as usize] += 1;
+    }
+
+    /// The number of those for a reason.
+    pub fn of(&self, reason: Reason) -> u64 {
+        self.0[reason as usize]
+    }
+
+    /// The number of all.
+    pub fn total(&self) -> u64 {
+        self.0.iter().sum()
+    }
+}
+
 /// The state of a member.
 #[derive(Clone, Debug)]
 pub struct GroupState {
@@ -66,8 +112,8 @@ pub struct GroupState {
     pub withheld: u64,
     /// Withheld verdicts that were dropped, since there were too many.
     pub dropped: u64,
-    /// Signs of life that it has ignored, since their epochs are too far from all others.
-    pub ignored: u64,
+    /// Messages of the group that it has ignored, as they are forged or damaged.
+    pub ignored: Ignored,
     /// Time of day since which it receives messages, in nanoseconds since 1970.
     pub since: i64,
     /// Whether messages came before, which the active member then had received, and their effect is missing.
@@ -95,7 +141,7 @@ impl GroupState {
             fenced: 0,
             withheld: 0,
             dropped: 0,
-            ignored: 0,
+            ignored: Ignored::default(),
             since,
             is_late: false,
             is_ranked_late: false,
@@ -117,7 +163,7 @@ impl GroupState {
             "fenced": self.fenced,
             "withheld": self.withheld,
             "dropped": self.dropped,
-            "ignored": self.ignored,
+            "ignored": self.ignored.total(),
             "since": self.since as f64 / 1e9,
             "late": self.is_ranked_late,
             "taken": self.taken.as_ref().map(Taken::json),
@@ -139,8 +185,9 @@ impl GroupState {
         if self.dropped > 0 {
             text += &format!(", {} dropped", counted(self.dropped, "withheld verdict", "withheld verdicts"));
         }
-        if self.ignored > 0 {
-            text += &format!(", {} ignored", counted(self.ignored, "sign of life", "signs of life"));
+        let ignored = self.ignored.total();
+        if ignored > 0 {
+            text += &format!(", {} of the group ignored", counted(ignored, "message", "messages"));
         }
         if let Some(taken) = &self.taken {
             text += &format!("; {}", taken.sentence());
@@ -168,6 +215,11 @@ impl GroupHandle {
     /// A copy of the state.
     pub fn state(&self) -> GroupState {
         self.lock().clone()
+    }
+
+    /// Numbers of messages that the member has ignored.
+    pub(super) fn ignored(&self) -> Ignored {
+        self.lock().ignored
     }
 
     /// Whether the member is active.

@@ -114,8 +114,9 @@ impl<S: Surroundings> Worker<S> {
             }
             Err(Refusal::NotActive) => {}
             Err(Refusal::Outdated) => {
+                let own = self.election.epoch();
                 self.outside.say(&format!(
-                    "ignores a request to hand over in epoch {epoch}: a member has taken over since"
+                    "ignores a request to hand over in epoch {epoch}: this member is active in epoch {own}"
                 ));
             }
             Err(Refusal::Late(id)) => self.outside.warn(&format!(

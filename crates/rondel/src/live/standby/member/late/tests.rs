@@ -10,7 +10,7 @@ use crate::live::pipeline::Unresponsive;
 use crate::live::standby::election::{Election, Member};
 use crate::live::standby::member::{Event, Shared};
 use crate::live::standby::message::Message;
-use crate::live::standby::state::{GroupHandle, GroupState};
+use crate::live::standby::state::{GroupHandle, GroupState, Reason};
 use crate::sinks::withheld::Permit;
 
 const LEASE: Nanos = 100_000_000;
@@ -407,9 +407,30 @@ fn signs_with_impossible_epochs_are_counted_and_warned_of_once() {
     for _ in 0..3 {
         receive(&mut late, Sign { from: MemberId(9), epoch: u64::MAX, ..sign(0) }, OF_ACTIVE);
     }
-    assert_eq!(late.shared.handle.state().ignored, 3);
+    let ignored = late.shared.handle.ignored();
+    assert_eq!((ignored.of(Reason::Epoch), ignored.total()), (3, 3));
     assert_eq!(late.outside.has_said("ignores a sign of life of member 0000000000000009"), 1);
     assert_eq!((late.election.epoch(), late.election.active()), (1, Some(ACTIVE)));
+}
+
+#[test]
+fn messages_that_cannot_be_read_are_warned_of_at_a_limited_rate() {
+    let mut member = member(false, None);
+    let ignore = |member: &mut Worker<Recorded>, reason: Reason| {
+        member.shared.handle.change(|state| state.ignored.count(reason));
+        assert!(member.step(std::iter::empty()).is_continue());
+    };
+    ignore(&mut member, Reason::Unreadable);
+    assert_eq!(member.outside.has_said("ignores 1 message on the topic of the group that cannot be read"), 1);
+    for _ in 0..2 {
+        ignore(&mut member, Reason::Lease);
+        ignore(&mut member, Reason::Unreadable);
+    }
+    assert_eq!(member.outside.has_said("ignores"), 1);
+    member.shared.permit.set_now(member.now() + MINUTE);
+    assert!(member.step(std::iter::empty()).is_continue());
+    assert_eq!(member.outside.has_said("ignores 2 signs of life with a lease below 15 ms or above 60 s"), 1);
+    assert_eq!(member.outside.has_said("ignores 2 messages on the topic"), 1);
 }
 
 #[test]
