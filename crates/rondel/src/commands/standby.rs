@@ -347,21 +347,32 @@ impl Promote {
             return exit::NETWORK;
         }
         watching.publisher.release();
-        let is_other = |members: &BTreeMap<MemberId, (Sign, About)>| {
-            active(members).is_some_and(|now| now.epoch > before.epoch && now.from != before.from)
+        let is_later = |members: &BTreeMap<MemberId, (Sign, About)>| {
+            active(members).is_some_and(|now| now.epoch > before.epoch)
         };
-        if !watching.receive(HANDOVER + lease * 5, is_other) {
+        if !watching.receive(HANDOVER + lease * 5, is_later) {
             complain(&format!("member {} has not handed over in time", before.from));
             return exit::INCONCLUSIVE;
         }
-        if let Some(now) = active(&watching.members) {
-            if let Some(wanted) = self.member.filter(|wanted| *wanted != now.from) {
-                complain(&format!("member {} took over in epoch {}, and not {wanted}", now.from, now.epoch));
-                return exit::INCONCLUSIVE;
-            }
-            let lasted = began.elapsed().as_millis();
-            say(&format!("member {} is active in epoch {}, after {lasted} ms", now.from, now.epoch));
+        active(&watching.members).map_or(exit::SATISFIED, |now| self.report(&before, now, began))
+    }
+
+    /// Reports which member is active after the one of the sign `before`. Returns the exit status.
+    fn report(&self, before: &Sign, now: &Sign, began: Instant) -> u8 {
+        if now.from == before.from {
+            let fact = match self.member {
+                Some(wanted) => format!("member {wanted} has not taken over"),
+                None => "no member has taken over".to_owned(),
+            };
+            complain(&format!("{fact}: member {} is active again, in epoch {}", now.from, now.epoch));
+            return exit::INCONCLUSIVE;
         }
+        if let Some(wanted) = self.member.filter(|wanted| *wanted != now.from) {
+            complain(&format!("member {} took over in epoch {}, and not {wanted}", now.from, now.epoch));
+            return exit::INCONCLUSIVE;
+        }
+        let lasted = began.elapsed().as_millis();
+        say(&format!("member {} is active in epoch {}, after {lasted} ms", now.from, now.epoch));
         exit::SATISFIED
     }
 }

@@ -59,6 +59,39 @@ fn commands_at_the_same_time_hand_over_once() {
 }
 
 #[test]
+fn member_of_one_forged_sign_is_soon_gone() {
+    let sign = r#"{"group":"g","member":"000000000000003f","number":1,"epoch":1,"prefer":9,"state":"standby","ends":false,"process":1,"since":0,"specification":"0","lease":60000000000}"#;
+    let endpoint = free_endpoint();
+    let (_router, net, folder) = (router(&endpoint), Net::zenoh(&endpoint), Folder::new());
+    let deployment = net.deployment(&folder, GROUP, FORMULA);
+    let mut run = start_rondel(["run", &deployment, "--summary", "json"]);
+    run.wait_stderr("active in epoch 1");
+    let forged = [sign.to_owned(), sign.replace(":60000000000", ":600000000000")];
+    for sign in &forged {
+        let mut feed = net.start(&["publish", "--to", "zenoh:rondel/group/g", "--wait", "60"]);
+        feed.write(format!("{sign}\n").as_bytes());
+        feed.close_input();
+        feed.finish().expect_status(0);
+    }
+    run.wait_stderr("member 000000000000003f (process 1) stands by");
+    run.wait_stderr("member 000000000000003f no longer stands by");
+    let promote = ["standby", "promote", &deployment, "--member", "000000000000003f"];
+    rondel(promote).expect_status(4).expect_stderr(&["member 000000000000003f is no standby"]);
+    rondel(["standby", "status", &deployment]).expect_status(4);
+    run.terminate();
+    let ended = run.finish();
+    ended.expect_status(0);
+    assert!(
+        ended.stderr.contains("ignores 1 sign of life with a lease below 15 ms or above 60 s"),
+        "{}",
+        ended.stderr
+    );
+    let summary: Value = serde_json::from_str(ended.stderr.lines().last().unwrap()).unwrap();
+    let state = &summary["standby"];
+    assert_eq!((&state["standbys"], &state["ignored"]), (&serde_json::json!([]), &1.into()));
+}
+
+#[test]
 fn one_of_two_that_start_together_is_active() {
     let endpoint = free_endpoint();
     let (_router, net) = (router(&endpoint), Net::zenoh(&endpoint));

@@ -5,6 +5,7 @@
 //! signs arrive, at most one member publishes, also after a pause of either process.
 
 mod change;
+mod leases;
 mod others;
 mod sign;
 
@@ -12,6 +13,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 pub use change::{Change, Claim, Fence, Refusal};
+use leases::Leases;
 use others::{Numbers, Other};
 pub use sign::{MemberId, Role, Sign};
 use sign::{Rank, rank};
@@ -65,8 +67,7 @@ pub struct Election {
     /// Time before which a member that stood still claims nothing: signs of that time have still to be received.
     rests: Nanos,
     others: BTreeMap<MemberId, Other>,
-    /// Leases of other members that are longer than the own one.
-    longer: BTreeMap<MemberId, Nanos>,
+    leases: Leases,
     /// Time of event up to which an active member has published.
     position: Option<i64>,
 }
@@ -93,7 +94,7 @@ impl Election {
             looked: now,
             rests: now,
             others: BTreeMap::new(),
-            longer: BTreeMap::new(),
+            leases: Leases::default(),
             position: None,
         }
     }
@@ -182,23 +183,15 @@ impl Election {
         self.others.iter().filter(lives).map(|(id, other)| (*id, other))
     }
 
-    /// Sets the lease of another member. It sends its signs by its own lease, and may publish for almost as long.
-    pub fn set_lease(&mut self, id: MemberId, lease: Nanos) {
-        if lease <= self.own.lease {
-            self.longer.remove(&id);
-            return;
-        }
-        if self.longer.len() >= MEMBERS {
-            self.longer.retain(|id, _| self.others.contains_key(id));
-        }
-        if self.longer.len() < MEMBERS || self.longer.contains_key(&id) {
-            self.longer.insert(id, lease.min(LONGEST_LEASE));
-        }
+    /// Notes the lease in a sign of another member. It sends its signs by its own lease, and may publish for almost as long.
+    pub fn set_lease(&mut self, now: Nanos, id: MemberId, lease: Nanos) {
+        self.leases.note(now, self.own.lease, (id, lease), |id| self.others.contains_key(&id));
     }
 
-    /// Time without a sign after which another member counts as silent: the longer one of both leases.
+    /// Time without a sign after which another member counts as silent: the longer one of both leases, once signs have
+    /// confirmed it.
     pub fn lease_of(&self, id: MemberId) -> Nanos {
-        self.longer.get(&id).copied().unwrap_or(self.own.lease)
+        self.leases.of(self.own.lease, id)
     }
 
     /// Time until which the member may publish.
@@ -334,7 +327,7 @@ impl Election {
             },
         };
         (self.role, self.position) = (Role::Standby, None);
-        self.vacate(Claim::Silent(to), now + self.own.lease);
+        self.vacate(Claim::Untaken(to), now + self.own.lease);
         Ok(to)
     }
 
@@ -387,7 +380,7 @@ impl Election {
         if successor == self.own.id && now >= self.rests {
             return Some(self.claim(now, Claim::HandedOver(sign.from)));
         }
-        self.vacate(Claim::Silent(successor), now + self.own.lease);
+        self.vacate(Claim::Untaken(successor), now + self.own.lease);
         None
     }
 

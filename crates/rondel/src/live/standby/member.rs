@@ -261,7 +261,7 @@ impl<S: Surroundings> Worker<S> {
 
     /// Warns of a member with other settings, once.
     fn compare(&mut self, id: MemberId, about: About) {
-        self.election.set_lease(id, about.lease);
+        self.election.set_lease(self.now(), id, about.lease);
         match self.others.note(self.now(), id, about) {
             Noted::New => {
                 let ahead = about.ahead(rondel_net::adapter::now().as_nanos());

@@ -13,6 +13,8 @@ pub enum Claim {
     Ended(MemberId),
     /// The active member has handed over.
     HandedOver(MemberId),
+    /// The active member has handed over to this one, which has not claimed for a lease.
+    Untaken(MemberId),
 }
 
 /// Reason why an active member stopped to publish.

@@ -60,7 +60,7 @@ fn silent_active_member_is_replaced_after_a_lease() {
 #[test]
 fn longer_lease_decides_when_a_member_is_silent() {
     let mut b = member(2, 0);
-    b.set_lease(MemberId(1), 900);
+    b.set_lease(0, MemberId(1), 900);
     assert_eq!(at(&mut b, 9, &sign(1, 0, 7, Role::Active)), Some(Change::Follows(MemberId(1))));
     assert_eq!(
         at(&mut b, 309, &sign(1, 1, 7, Role::Active)),
@@ -72,11 +72,29 @@ fn longer_lease_decides_when_a_member_is_silent() {
     assert_eq!(look_until(&mut b, 1_300), Some((1_215, claimed)));
     // A shorter one does not.
     let mut a = member(1, 0);
-    a.set_lease(MemberId(2), 900);
-    a.set_lease(MemberId(2), 15);
+    a.set_lease(0, MemberId(2), 900);
+    a.set_lease(0, MemberId(2), 15);
     assert_eq!(a.lease_of(MemberId(2)), LEASE);
-    a.set_lease(MemberId(2), i64::MAX);
+    a.set_lease(0, MemberId(2), i64::MAX);
+    a.set_lease(LONGEST_LEASE, MemberId(2), i64::MAX);
     assert_eq!(a.lease_of(MemberId(2)), LONGEST_LEASE);
+}
+
+#[test]
+fn member_with_one_sign_of_a_long_lease_is_soon_gone() {
+    const SECOND: Nanos = 1_000_000_000;
+    let mut a = member(1, 0);
+    look_until(&mut a, 99);
+    a.set_lease(100, MemberId(9), LONGEST_LEASE);
+    assert_eq!(at(&mut a, 100, &sign(9, 1, 1, Role::Standby)), None);
+    assert_eq!(a.others(100 + SECOND).count(), 1);
+    assert_eq!(a.others(101 + SECOND).count(), 0);
+    assert_eq!(a.hand_over(101 + SECOND, Some(MemberId(9)), 1), Err(Refusal::Unknown(MemberId(9))));
+    // One that claims in an epoch is waited for no longer.
+    let mut b = member(2, 0);
+    b.set_lease(10, MemberId(9), LONGEST_LEASE);
+    at(&mut b, 10, &sign(9, 1, 1, Role::Active));
+    assert_eq!(b.next(10), 10 + SECOND);
 }
 
 #[test]
@@ -232,7 +250,7 @@ fn handover_to_a_member_that_is_gone_is_taken_back() {
     look_until(&mut a, 99);
     at(&mut a, 100, &sign(2, 0, 1, Role::Standby));
     assert_eq!(a.hand_over(101, None, 1), Ok(MemberId(2)));
-    let claimed = Change::Claimed(Claim::Silent(MemberId(2)));
+    let claimed = Change::Claimed(Claim::Untaken(MemberId(2)));
     assert_eq!(look_until(&mut a, 400).map(|(_, change)| change), Some(claimed));
 }
 

@@ -33,6 +33,7 @@ impl<S: Surroundings> Worker<S> {
             }
             Claim::Ended(id) => format!("member {id} has ended"),
             Claim::HandedOver(id) => format!("member {id} has handed over"),
+            Claim::Untaken(id) => format!("member {id} has not taken over after the handover to it"),
         };
         self.outside.say(&format!("active in epoch {epoch}: {why}"));
         if epoch == LARGEST_EPOCH {
