@@ -424,14 +424,23 @@ impl Election {
         Change::Fenced(why)
     }
 
-    /// The time at which this member claims: each better one has a third of the lease before it.
+    /// The time at which this member claims: each better one has a third of the lease before it, and the last one that is not
+    /// late has a whole lease before a late one. Under load, a member may be delayed by more than a third.
     fn claims_at(&self, now: Nanos) -> Nanos {
         let own = (self.role != Role::Starting, self.own_rank());
         let is_better = |(_, other): &(MemberId, &Other)| {
             other.role != Role::Active && (other.role != Role::Starting, other.rank) > own
         };
-        let better = self.living(now).filter(is_better).count() as Nanos;
-        self.rests.max(self.deadline) + better * (self.own.lease / 3)
+        let (turn, mut wait, mut is_behind) = (self.own.lease / 3, 0, false);
+        for (_, other) in self.living(now).filter(is_better) {
+            let (is_complete, ..) = other.rank;
+            wait += turn;
+            is_behind |= is_complete && self.is_late;
+        }
+        if is_behind {
+            wait += self.own.lease - turn;
+        }
+        self.rests.max(self.deadline) + wait
     }
 }
 

@@ -135,6 +135,20 @@ fn late_member_claims_behind_one_that_is_not() {
 }
 
 #[test]
+fn late_member_leaves_one_that_is_not_a_whole_lease() {
+    // The active member is gone after 10: the turn of another one is at 100.
+    let mut late = member(1, 9);
+    late.set_late(true);
+    at(&mut late, 10, &sign(3, 0, 1, Role::Active));
+    for (number, now) in [(1, 60), (2, 90), (3, 130)] {
+        at(&mut late, now, &sign(2, number, 1, Role::Standby));
+    }
+    assert_eq!(look_until(&mut late, 189), None, "the other one is delayed");
+    let claimed = Change::Claimed(Claim::Silent(MemberId(3)));
+    assert_eq!(look_until(&mut late, 200), Some((198, claimed)));
+}
+
+#[test]
 fn late_member_does_not_displace_one_with_the_same_epoch() {
     let (mut late, mut complete) = (member(1, 9), member(2, 0));
     late.set_late(true);
