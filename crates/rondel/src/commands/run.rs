@@ -21,7 +21,7 @@ use serde_json::json;
 
 use super::from_deployment;
 use crate::deployment::{
-    self, Address, Binding, Deployment, Durability, FlightSettings, MetricsSettings, listen_address,
+    self, Address, Binding, Deployment, Durability, FlightSettings, MetricsSettings, PREFER, listen_address,
     page_address,
 };
 use crate::live::audited;
@@ -117,7 +117,7 @@ pub struct Run {
     #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = PROGRAMS_TEXT, value_parser = clap::value_parser!(u16).range(1..=64))]
     allow_run: Option<u16>,
     /// In a `group`, take over before members with a smaller number (default: `prefer` of the group)
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(i64).range(-PREFER..=PREFER))]
     prefer: Option<i64>,
     /// Wait up to SECONDS for subscribers on every verdict topic before processing messages
     #[arg(long, value_name = "SECONDS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=86_400))]

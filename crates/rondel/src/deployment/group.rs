@@ -16,7 +16,7 @@ const LEASE: Duration = Duration::from_millis(100);
 /// The limits of the lease. Below them, the delays of a scheduler would count as silence.
 pub const LEASES: (Duration, Duration) = (Duration::from_millis(15), Duration::from_secs(60));
 /// The limit of the preference, in both directions.
-const PREFER: i64 = 1_000_000;
+pub const PREFER: i64 = 1_000_000;
 /// The beginning of the topic of each group.
 const TOPICS: &str = "rondel/group/";
 /// The networks that can carry the messages of a group.

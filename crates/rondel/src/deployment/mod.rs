@@ -60,7 +60,7 @@ pub use foxglove::FoxgloveSettings;
 #[cfg(test)]
 pub use gates::Message;
 pub use gates::{GateSettings, Substitute, WhenBlind};
-pub use group::{GroupSettings, LEASES, set_delivery};
+pub use group::{GroupSettings, LEASES, PREFER, set_delivery};
 pub use heartbeat::Heartbeat;
 pub use limits::{Limits, bytes, bytes_up_to, resend};
 pub use metrics::{MetricsSettings, PushSettings, listen_address};

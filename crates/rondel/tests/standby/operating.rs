@@ -155,6 +155,9 @@ fn mistakes_of_groups_are_found() {
     let text = "formula: v\ntopics: { trace: zenoh:t }\nverdicts: { to: zenoh:v }\n";
     let deployment = folder.file("rondel.yaml", text);
     rondel(["run", &deployment, "--prefer", "1"]).expect_status(2).expect_stderr(&["add `group`"]);
+    for prefer in ["--prefer=1000001", "--prefer=-1000001", "--prefer=99999999999"] {
+        rondel(["run", &deployment, prefer]).expect_status(2).expect_stderr(&["-1000000..=1000000"]);
+    }
     rondel(["standby", "promote", &deployment]).expect_status(2).expect_stderr(&["there is no group"]);
     rondel(["standby", "promote", &deployment, "--member", "12"]).expect_status(2);
 }
