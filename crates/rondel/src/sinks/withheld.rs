@@ -47,6 +47,8 @@ pub struct Permit {
     /// Time of event up to which the active member has published, and the time at which that was received.
     published: AtomicI64,
     received: AtomicI64,
+    /// The latest time of event of a withheld verdict.
+    latest: AtomicI64,
     /// Number of verdicts withheld now, and of those that were dropped.
     withheld: AtomicU64,
     dropped: AtomicU64,
@@ -70,6 +72,7 @@ impl Permit {
             position: AtomicI64::new(NONE),
             published: AtomicI64::new(NONE),
             received: AtomicI64::new(NONE),
+            latest: AtomicI64::new(NONE),
             withheld: AtomicU64::new(0),
             dropped: AtomicU64::new(0),
         }
@@ -168,6 +171,11 @@ impl Permit {
     /// `i64::MIN` if there was none.
     pub fn signed(&self) -> i64 {
         self.received.load(Ordering::Acquire)
+    }
+
+    /// The latest time of event of a withheld verdict; `i64::MIN` if there was none.
+    pub fn latest(&self) -> i64 {
+        self.latest.load(Ordering::Relaxed)
     }
 
     /// Number of verdicts that are withheld now.
@@ -318,6 +326,7 @@ impl<T> Withheld<T> {
     /// Withholds a verdict with a time of event.
     pub fn push(&mut self, verdict: T, time: Timestamp) {
         let known = self.permit.known();
+        self.permit.latest.fetch_max(time.as_nanos(), Ordering::Relaxed);
         if self.ring.push(verdict, time.as_nanos(), self.permit.now(), known) {
             self.permit.dropped.fetch_add(1, Ordering::Relaxed);
         }

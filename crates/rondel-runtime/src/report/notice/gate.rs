@@ -39,6 +39,14 @@ pub enum GateChange<'a> {
     },
 }
 
+/// The time for which a gate was closed: in milliseconds up to a second, as times of gates are compared with each other.
+fn closed_for(nanos: u64) -> String {
+    match nanos {
+        100_000..1_000_000_000 => format!("{:.1} ms", nanos as f64 / 1e6),
+        _ => duration(nanos),
+    }
+}
+
 impl Notice {
     /// A gate for the messages of a topic to an address has closed or opened at this time.
     pub fn gate(topic: TopicId, name: &str, to: &str, time: Timestamp, change: GateChange<'_>) -> Notice {
@@ -58,7 +66,7 @@ impl Notice {
             GateChange::Open { after } => {
                 members.push(("state", json!("open")));
                 members.push(("after", span(after)));
-                format!("the gate to {to} is open again after {}", duration(after))
+                format!("the gate to {to} is open again after {}", closed_for(after))
             }
             GateChange::TakenOver { state, cause, epoch } => {
                 members.extend([("state", json!(state)), ("epoch", json!(epoch))]);
@@ -101,6 +109,12 @@ mod tests {
         let notice =
             Notice::gate(TopicId(0), "command", "zenoh:cmd", at, GateChange::Open { after: 1_500_000_000 });
         assert_eq!((notice.json()["after"].as_f64(), notice.is_recurring()), (Some(1.5), true));
+    }
+
+    #[test]
+    fn closed_times_are_in_milliseconds_up_to_a_second() {
+        let texts = [99_999, 9_916_100, 19_900_000, 999_000_000, 3_200_000_000].map(closed_for);
+        assert_eq!(texts, ["100.0 us", "9.9 ms", "19.9 ms", "999.0 ms", "3.2 s"]);
     }
 
     #[test]

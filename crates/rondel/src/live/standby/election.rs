@@ -160,6 +160,11 @@ impl Election {
         self.living(now).any(|(other, _)| other == id)
     }
 
+    /// Whether the process of another member has ended in order, by its last sign.
+    pub fn has_ended(&self, id: MemberId) -> bool {
+        self.others.get(&id).is_some_and(|other| other.has_ended)
+    }
+
     /// The best standby that lives, is not late and fulfils a condition.
     pub fn best_standby(&self, now: Nanos, is_wanted: impl Fn(MemberId) -> bool) -> Option<MemberId> {
         self.best(now, is_wanted).filter(|(_, is_late)| !is_late).map(|(id, _)| id)

@@ -33,6 +33,8 @@ const STUCK: Nanos = 1_000_000_000;
 const STUCK_LEASES: Nanos = 10;
 /// The least time after which a thread that does not run has stood still, as for pauses of a session.
 const STILL: Nanos = 500_000_000;
+/// The longest time by which verdicts may be ahead of the clock, or of the withheld ones.
+const AHEAD: i64 = 86_400_000_000_000;
 /// The least time after which an active member without a standby warns.
 const ALONE: Nanos = 10_000_000_000;
 
@@ -225,7 +227,10 @@ impl<S: Surroundings> Worker<S> {
             Message::Sign(sign, _) if !self.election.is_plausible(&sign) => return self.ignore_sign(&sign),
             // Its position is not that of the present.
             Message::Sign(sign, _) if self.election.is_repeated(self.now(), &sign) => return,
-            Message::Sign(sign, about) => (sign, about.received(rondel_net::adapter::now().as_nanos())),
+            Message::Sign(sign, about) => {
+                let now = rondel_net::adapter::now().as_nanos();
+                (Sign { position: self.plausible(sign.position, now), ..sign }, about.received(now))
+            }
             Message::Request(route, request) if route.to == self.id => {
                 return self.receive_request(route, request);
             }
@@ -257,6 +262,13 @@ impl<S: Surroundings> Worker<S> {
             // It stops once it receives a sign of this one.
             self.sign();
         }
+    }
+
+    /// The position in a sign, unless it is later than everything that the active member can have published: all withheld
+    /// verdicts would count as published.
+    fn plausible(&self, position: Option<i64>, now: i64) -> Option<i64> {
+        let latest = now.max(self.shared.permit.latest());
+        position.filter(|position| *position <= latest.saturating_add(AHEAD))
     }
 
     /// Warns of a member with other settings, once.
@@ -395,11 +407,11 @@ impl<S: Surroundings> Worker<S> {
         let now = self.now();
         let standby = |(id, role): (MemberId, Role)| (role != Role::Active).then_some(id);
         let standbys: Vec<MemberId> = self.election.others(now).filter_map(standby).collect();
-        for line in self.others.lines(now, &standbys) {
-            if line.is_there {
-                self.outside.say(&line.text);
-            } else {
-                self.outside.warn(&line.text);
+        let Worker { others, election, outside, .. } = self;
+        for line in others.lines(now, &standbys, |id| election.has_ended(id)) {
+            match line.is_warning {
+                true => outside.warn(&line.text),
+                false => outside.say(&line.text),
             }
         }
         if !standbys.is_empty() {

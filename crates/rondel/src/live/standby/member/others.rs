@@ -57,8 +57,8 @@ pub(super) enum Noted {
 /// A line on a member that comes or goes.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Line {
-    /// Whether the member stands by now.
-    pub(super) is_there: bool,
+    /// Whether the member is gone though its process has not ended in order.
+    pub(super) is_warning: bool,
     /// The line.
     pub(super) text: String,
 }
@@ -99,9 +99,14 @@ impl Others {
         }
     }
 
-    /// Returns lines on the members that came or went, given those that stand by now. Lines beyond the limit are left out,
-    /// and counted in the next one of the member.
-    pub(super) fn lines(&mut self, now: Nanos, standbys: &[MemberId]) -> Vec<Line> {
+    /// Returns lines on the members that came or went, given those that stand by now, and which ones have ended in order.
+    /// Lines beyond the limit are left out, and counted in the next one of the member.
+    pub(super) fn lines(
+        &mut self,
+        now: Nanos,
+        standbys: &[MemberId],
+        has_ended: impl Fn(MemberId) -> bool,
+    ) -> Vec<Line> {
         let mut lines = Vec::new();
         for (id, other) in &mut self.known {
             let is_there = standbys.contains(id);
@@ -125,11 +130,13 @@ impl Others {
                 0 => String::new(),
                 count => format!(" ({} left out)", counted(count, "change", "changes")),
             };
+            let ended = !is_there && has_ended(*id);
             let text = match is_there {
                 true => format!("member {id} (process {}) stands by{left_out}", other.about.process),
+                false if ended => format!("member {id} has ended{left_out}"),
                 false => format!("member {id} no longer stands by{left_out}"),
             };
-            lines.push(Line { is_there, text });
+            lines.push(Line { is_warning: !is_there && !ended, text });
         }
         lines
     }
@@ -190,13 +197,19 @@ mod tests {
         let mut others = Others::default();
         assert_eq!(others.note(0, ID, ABOUT), Noted::New);
         assert_eq!(others.note(1, ID, ABOUT), Noted::Known);
-        let line = |is_there, text: &str| Line { is_there, text: text.to_owned() };
-        let came = line(true, "member 000000000000002a (process 7) stands by");
-        assert_eq!(others.lines(2, &[ID]), [came]);
-        assert!(others.lines(3, &[ID]).is_empty());
-        assert_eq!(others.lines(4, &[]), [line(false, "member 000000000000002a no longer stands by")]);
+        let line = |is_warning, text: &str| Line { is_warning, text: text.to_owned() };
+        let came = line(false, "member 000000000000002a (process 7) stands by");
+        assert_eq!(others.lines(2, &[ID], |_| false), [came]);
+        assert!(others.lines(3, &[ID], |_| false).is_empty());
+        let gone = line(true, "member 000000000000002a no longer stands by");
+        assert_eq!(others.lines(4, &[], |_| false), [gone]);
         others.forget_standbys();
-        assert!(others.lines(5, &[]).is_empty());
+        assert!(others.lines(5, &[], |_| false).is_empty());
+        // One that ends in order is no reason for a warning.
+        let mut others = Others::default();
+        others.note(0, ID, ABOUT);
+        others.lines(2, &[ID], |_| false);
+        assert_eq!(others.lines(4, &[], |id| id == ID), [line(false, "member 000000000000002a has ended")]);
     }
 
     #[test]
@@ -207,13 +220,13 @@ mod tests {
         for number in 1..=600 {
             let standbys = [ID];
             let standbys = if number % 2 == 1 { &standbys[..] } else { &[] };
-            lines.extend(others.lines(number * FLAP, standbys));
+            lines.extend(others.lines(number * FLAP, standbys, |_| false));
         }
         assert_eq!(lines.len(), 6, "two in ten seconds: {lines:?}");
         assert!(lines[2].text.contains(" changes left out)"), "{lines:?}");
         // A deferred line follows once the member stays.
-        let later = others.lines(700 * FLAP + INTERVAL, &[ID]);
-        assert!(later.len() == 1 && later[0].is_there, "{later:?}");
+        let later = others.lines(700 * FLAP + INTERVAL, &[ID], |_| false);
+        assert!(later.len() == 1 && later[0].text.contains(") stands by"), "{later:?}");
     }
 
     #[test]

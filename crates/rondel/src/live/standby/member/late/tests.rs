@@ -414,6 +414,18 @@ fn signs_with_impossible_epochs_are_counted_and_warned_of_once() {
 }
 
 #[test]
+fn position_that_no_member_can_have_published_is_ignored() {
+    let mut late = member(false, None);
+    receive(&mut late, Sign { position: Some(7), ..sign(0) }, ABOUT);
+    assert_eq!(late.election.position(), Some(7));
+    receive(&mut late, Sign { position: Some(i64::MAX), ..sign(LOOK) }, ABOUT);
+    assert_eq!(late.election.position(), Some(7), "the one before counts");
+    let soon = rondel_net::adapter::now().as_nanos() + 1_000_000_000;
+    receive(&mut late, Sign { position: Some(soon), ..sign(2 * LOOK) }, ABOUT);
+    assert_eq!(late.election.position(), Some(soon), "times of event may be ahead of the clock");
+}
+
+#[test]
 fn messages_that_cannot_be_read_are_warned_of_at_a_limited_rate() {
     let mut member = member(false, None);
     let ignore = |member: &mut Worker<Recorded>, reason: Reason| {
