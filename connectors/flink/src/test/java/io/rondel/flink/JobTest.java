@@ -1,8 +1,10 @@
 package io.rondel.flink;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -17,6 +19,7 @@ import java.util.concurrent.Executor;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.stream.LongStream;
 import org.apache.flink.api.common.eventtime.WatermarkStrategy;
 import org.apache.flink.api.common.functions.MapFunction;
 import org.apache.flink.api.common.state.CheckpointListener;
@@ -237,6 +240,30 @@ class JobTest {
         List<Verdict> stops =
                 distinct().stream().filter(verdict -> verdict.property.equals("stops")).toList();
         Fleet.assertSame(expected, stops);
+    }
+
+    @Test
+    void theCommandContinuesFromASavepoint() throws Exception {
+        List<String> expected = fleet.expected(folder, Fleet.TEXT, COUNT);
+        String path = untilSavepoint(FLEET, 2, untilSavepoint(FLEET, 2, null));
+        Path exported = folder.resolve("exported");
+        Savepoint.main(new String[] {path, exported.toString(), "rondel"});
+        String text = Files.readString(exported.resolve("specification.rondel"));
+        assertEquals(Fleet.TEXT, text);
+        Savepoint savepoint = Savepoint.read(path, null);
+        assertTrue(savepoint.time() > 0 && savepoint.waiting() > 0, savepoint.time() + ", " + savepoint.waiting());
+        List<String> rest = LongStream.range(0, COUNT)
+                .mapToObj(fleet::event)
+                .filter(event -> event.millis() * 1_000_000 > savepoint.time())
+                .map(Fleet.Event::line)
+                .toList();
+        List<String> all = new ArrayList<>(distinct().stream().map(Fleet::shown).toList());
+        assertTrue(all.size() > 100, "only " + all.size());
+        String snapshot = exported.resolve("monitor.snapshot").toString();
+        all.addAll(Fleet.expected(folder, text, rest, "--resume", snapshot));
+        assertEquals(expected, all.stream().sorted().toList());
+        RondelException elsewhere = assertThrows(RondelException.class, () -> Savepoint.read(path, "elsewhere"));
+        assertTrue(elsewhere.getMessage().contains("with the uid 'elsewhere'; those of Rondel are: [rondel]"));
     }
 
     @Test

@@ -144,7 +144,7 @@ class TableFunctionTest {
         assertEquals("r1", violated.getField("vehicle"));
         assertEquals("slow", violated.getField("property"));
         assertEquals(Instant.ofEpochSecond(1), violated.getField("verdict_time"));
-        assertEquals("violated slow {\"v\":\"r1\"} at 1.0 s", violated.getField("message"));
+        assertEquals("violated slow {\"v\":\"r1\"} at 1 s", violated.getField("message"));
         assertTrue(((String) violated.getField("explanation")).contains("31"), violated.toString());
         assertNull(violated.getField("robustness"));
         assertEquals(32, ((String) violated.getField("id")).length());
