@@ -31,7 +31,7 @@ PEERS := crates/rondel/tests/peers
 DEMO := --workspace --bin rondel --examples
 
 .DEFAULT_GOAL := help
-.PHONY: help setup nextest demo case-study install uninstall test test-long test-faults test-peers test-features test-brokers test-postgres test-python test-page test-engines test-ffi test-flink wheel bench bench-peers bench-python bench-page bench-containers studies image \
+.PHONY: help setup nextest demo case-study install uninstall test test-long test-faults test-peers test-features test-brokers test-postgres test-python test-page test-engines test-ffi test-flink flink wheel bench bench-flink bench-peers bench-python bench-page bench-containers studies image \
 	test-containers test-packages test-helm release \
 	test-bridge test-fresh fuzz mutants deny clean
 
@@ -156,6 +156,19 @@ test-flink: setup $(if $(QUICK),,kafka-jars) ## test the connector for Apache Fl
 	mvn --quiet --batch-mode --file $(CONNECTOR)/pom.xml verify -Dflink.version=$(FLINK) -Drondel.program=$(abspath $(TARGET))/debug/rondel \
 		$(if $(QUICK),,-Pcluster -Drondel.kafka=$(abspath $(TARGET))/kafka)
 
+# The native libraries in this jar have all optimisations; that for aarch64 is built by Debian's cross-compiler.
+FFI_RELEASE := cargo build --release --locked --package rondel-ffi
+flink: setup ## build the jar of the connector for Apache Flink, with native libraries for x86-64 and aarch64 (five minutes; installs a JDK, Maven and a cross-compiler)
+	@scripts/setup flink
+	@scripts/setup aarch64
+	$(FFI_RELEASE)
+	scripts/cross aarch64 $(FFI_RELEASE) --target aarch64-unknown-linux-gnu
+	rm -rf $(CONNECTOR)/target/native $(CONNECTOR)/target/classes $(CONNECTOR)/target/*.jar
+	$(CONNECTOR)/build-native $(TARGET)/release/librondel_ffi.a $(CONNECTOR)/target/native
+	$(CONNECTOR)/build-native $(TARGET)/aarch64-unknown-linux-gnu/release/librondel_ffi.a $(CONNECTOR)/target/native aarch64-linux-gnu-gcc
+	mvn --quiet --batch-mode --file $(CONNECTOR)/pom.xml package -DskipTests -Dflink.version=$(FLINK)
+	scripts/test-flink-jar $(CONNECTOR)/target/rondel-flink-*.jar x86_64 aarch64
+
 wheel: setup .venv-python/ready ## build the wheel of the Python package with the command, in out/wheels (MANYLINUX=2_28: for older systems; MACHINE=aarch64: for that machine; PROFILE=dev: of the tests)
 ifeq ($(PROFILE),dev)
 	cargo build $(PYTHON_BUILD)
@@ -195,6 +208,17 @@ bench-python: wheel ## measure the Python package beside the command: tables, re
 	rm -rf out/python
 	.venv-python/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --target out/python out/wheels/rondel-*.whl
 	PYTHONPATH=out/python .venv-python/bin/python $(PYTHON_PACKAGE)/tests/peers/package.py --out $(BENCH_OUT)/python.md $(BENCH_ARGUMENTS)
+
+# The size of a round is the number of batches of 1,024 events.
+bench-flink: setup ## measure the connector for Apache Flink: cost of an event, state and snapshot of a million keys (two minutes after the build; FLINK=2.2.1; installs a JDK and Maven)
+	@scripts/setup flink
+	$(FFI_RELEASE)
+	rm -rf $(CONNECTOR)/target/native $(CONNECTOR)/target/classes
+	$(CONNECTOR)/build-native $(TARGET)/release/librondel_ffi.a $(CONNECTOR)/target/native
+	mvn --quiet --batch-mode --file $(CONNECTOR)/pom.xml test-compile dependency:build-classpath -Dflink.version=$(FLINK) -Dmdep.outputFile=target/classpath
+	@mkdir -p $(BENCH_OUT)
+	set -o pipefail; java -Xmx4g --add-opens=java.base/java.util=ALL-UNNAMED -cp $(CONNECTOR)/target/test-classes:$(CONNECTOR)/target/classes:$$(cat $(CONNECTOR)/target/classpath) \
+		io.rondel.flink.Bench $(BENCH_ARGUMENTS) | tee $(BENCH_OUT)/flink.txt
 
 bench-page: setup .venv-page/ready ## measure the page of a run: its cost by viewers, the first view, memory (half an hour after the build; installs Chromium)
 	cargo build --release --locked --package rondel
