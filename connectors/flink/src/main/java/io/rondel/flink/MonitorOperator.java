@@ -297,6 +297,7 @@ final class MonitorOperator extends AbstractStreamOperator<Verdict>
                 .computeIfAbsent(
                         KeyGroups.of(message.keyHash(), specification.maxParallelism()), group -> new ArrayList<>())
                 .add(message));
+        boolean isCompressed = getExecutionConfig().isUseSnapshotCompression();
         long origin = ThreadLocalRandom.current().nextLong();
         long bytes = 0;
         KeyedStateCheckpointOutputStream out = context.getRawKeyedOperatorStateOutput();
@@ -304,8 +305,7 @@ final class MonitorOperator extends AbstractStreamOperator<Verdict>
             out.startNewKeyGroup(group);
             byte[] part = parts.get(group - groups.getStartKeyGroup());
             List<Waiting> own = byGroup.getOrDefault(group, List.of());
-            new SavedGroup(group, origin, advanced, part, own).write(out);
-            bytes += part.length;
+            bytes += new SavedGroup(group, origin, advanced, part, own).write(out, isCompressed);
         }
         figures.saved(bytes, System.nanoTime() - start);
     }
