@@ -139,7 +139,7 @@ class JobTest {
         return environment;
     }
 
-    private static <S extends SourceSplit> RateLimiterStrategy<S> gate() {
+    static <S extends SourceSplit> RateLimiterStrategy<S> gate() {
         return parallelism -> new Gate<>();
     }
 
