@@ -142,7 +142,7 @@ test-engines: setup .venv-engines/ready ## compare programs on Ray, Dask, Spark 
 		$(CURDIR)/.venv-engines/bin/python -m pytest --quiet -p no:cacheprovider .
 
 # A part of `make test`, by which all of it is compiled. The libraries are beside the tests.
-test-ffi: setup nextest ## test the C interface: the header, programs in C and C++, wrong arguments (seconds after `make test`)
+test-ffi: setup nextest ## test the C interface: the header, programs in C and C++, wrong arguments, memory (seconds after `make test`)
 	cargo nextest run --workspace --locked --test c_header --test c_functions --test c_programs
 
 # The native library in the jar is without optimisations. With FLINK=2.3.0 on another version; QUICK=1 leaves out the cluster
