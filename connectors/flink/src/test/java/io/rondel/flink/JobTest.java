@@ -20,6 +20,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.stream.LongStream;
+import org.apache.flink.api.common.JobID;
 import org.apache.flink.api.common.eventtime.WatermarkStrategy;
 import org.apache.flink.api.common.functions.MapFunction;
 import org.apache.flink.api.common.state.CheckpointListener;
@@ -31,6 +32,9 @@ import org.apache.flink.configuration.Configuration;
 import org.apache.flink.connector.datagen.source.DataGeneratorSource;
 import org.apache.flink.core.execution.JobClient;
 import org.apache.flink.core.execution.SavepointFormatType;
+import org.apache.flink.metrics.Counter;
+import org.apache.flink.metrics.Gauge;
+import org.apache.flink.runtime.testutils.InMemoryReporter;
 import org.apache.flink.runtime.testutils.MiniClusterResourceConfiguration;
 import org.apache.flink.streaming.api.datastream.DataStream;
 import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
@@ -51,8 +55,11 @@ class JobTest {
 
     private static final Specification FLEET = Specification.of(Fleet.TEXT).withBatch(256);
 
+    private static final InMemoryReporter METRICS = InMemoryReporter.createWithRetainedMetrics();
+
     @RegisterExtension
     static final MiniClusterExtension CLUSTER = new MiniClusterExtension(new MiniClusterResourceConfiguration.Builder()
+            .setConfiguration(METRICS.addToConfiguration(new Configuration()))
             .setNumberTaskManagers(1)
             .setNumberSlotsPerTaskManager(4)
             .build());
@@ -240,6 +247,34 @@ class JobTest {
         List<Verdict> stops =
                 distinct().stream().filter(verdict -> verdict.property.equals("stops")).toList();
         Fleet.assertSame(expected, stops);
+    }
+
+    /** The sum of a counter over all subtasks of a job. */
+    private static long counted(JobID job, String name) {
+        return METRICS.findMetrics(job, "rondel." + name).values().stream()
+                .mapToLong(metric -> ((Counter) metric).getCount())
+                .sum();
+    }
+
+    @Test
+    void metricsAreThoseOfFlink() throws Exception {
+        Gate.GRANTED.set(Long.MAX_VALUE);
+        StreamExecutionEnvironment environment = environment(null);
+        build(environment, FLEET, 2);
+        JobID job = environment.execute().getJobID();
+        assertEquals(COUNT, counted(job, "messages"));
+        assertEquals(VERDICTS.size(), counted(job, "verdicts"));
+        assertEquals(VERDICTS.stream().filter(Verdict::isViolated).count(), counted(job, "violations"));
+        assertTrue(counted(job, "batches") >= COUNT / 256);
+        for (String name : List.of("undecodable", "late", "refused")) {
+            assertEquals(2, METRICS.findMetrics(job, "rondel." + name).size(), name);
+            assertEquals(0, counted(job, name), name);
+        }
+        for (String name : List.of("waiting", "snapshotBytes", "snapshotMillis")) {
+            var gauges = METRICS.findMetrics(job, "rondel." + name);
+            assertEquals(2, gauges.size(), name);
+            gauges.values().forEach(gauge -> assertTrue(((Gauge<?>) gauge).getValue() instanceof Number, name));
+        }
     }
 
     @Test
