@@ -234,8 +234,8 @@ studies: setup ## repeat the experiments of five published studies, write docs/s
 bench-containers: setup image ## measure container networks and the chain in containers, write docs/studies.md (an hour and a half; QUICK=1: short forms, five minutes)
 	QUICK='$(QUICK)' scripts/bench-containers
 
-image: ## build the container image `rondel`
-	scripts/image
+image: ## build the container image `rondel` (WITH=kafka: `rondel-kafka`, with this feature)
+	WITH='$(WITH)' scripts/image
 
 test-containers: ## build the image, run the deployments in containers, count verdicts (needs root)
 	scripts/test-containers
