@@ -220,7 +220,7 @@ fn member_that_stood_still_takes_the_state(net: &Net, is_active: bool) {
     ended.expect_status(0);
     let summary: Value = serde_json::from_str(ended.stderr.lines().last().unwrap()).unwrap();
     let state = &summary["standby"];
-    let take_overs = if is_active { 2 } else { 1 };
+    let take_overs: u64 = if is_active { 2 } else { 1 };
     assert_eq!((&state["late"], &state["take_overs"]), (&false.into(), &take_overs.into()), "{state}");
     assert!(state["missed"].as_u64() >= Some(1) && state["taken"].is_object(), "{state}");
 }

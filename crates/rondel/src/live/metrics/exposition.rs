@@ -423,6 +423,8 @@ fn encode_standby(standby: Option<&GroupState>, families: &mut Families<'_>) -> 
     families.counter("rondel_standby_take_overs", None, help, of(|standby| standby.take_overs))?;
     let help = "Times that an active member stopped to publish, other than at a handover.";
     families.counter("rondel_standby_fenced", None, help, of(|standby| standby.fenced))?;
+    let help = "Times that a member of a group may have missed messages while it stood by.";
+    families.counter("rondel_standby_missed", None, help, of(|standby| standby.missed))?;
     let help = "Signs of life that a member ignored, since their epochs are too far from all others.";
     families.counter("rondel_standby_ignored_signs", None, help, of(|standby| standby.ignored))
 }
