@@ -414,7 +414,7 @@ fn encode_standby(standby: Option<&GroupState>, families: &mut Families<'_>) -> 
     families.gauge("rondel_standby_withheld_verdicts", None, help, of(|standby| standby.withheld))?;
     let help = "Withheld verdicts that were dropped, since there were too many.";
     families.counter("rondel_standby_dropped_verdicts", None, help, of(|standby| standby.dropped))?;
-    let help = "Whether messages from before the start of a member of a group are missing.";
+    let help = "Whether a member of a group lacks messages that another one may have.";
     families.gauge("rondel_standby_late", None, help, of(|standby| u64::from(standby.is_late)))?;
     let help = "Topics of which messages around the state that a member has taken are uncertain.";
     let uncertain = of(|standby| standby.taken.as_ref().map_or(0, |taken| taken.uncertain.len() as u64));
@@ -423,6 +423,8 @@ fn encode_standby(standby: Option<&GroupState>, families: &mut Families<'_>) -> 
     families.counter("rondel_standby_take_overs", None, help, of(|standby| standby.take_overs))?;
     let help = "Times that an active member stopped to publish, other than at a handover.";
     families.counter("rondel_standby_fenced", None, help, of(|standby| standby.fenced))?;
+    let help = "Times that a member of a group may have missed messages while it stood by.";
+    families.counter("rondel_standby_missed", None, help, of(|standby| standby.missed))?;
     let help = "Signs of life that a member ignored, since their epochs are too far from all others.";
     families.counter("rondel_standby_ignored_signs", None, help, of(|standby| standby.ignored))
 }

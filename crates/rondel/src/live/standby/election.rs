@@ -131,6 +131,14 @@ impl Election {
         self.is_late
     }
 
+    /// The same of the active member, if that is another one.
+    pub fn is_active_late(&self) -> bool {
+        self.active.is_some_and(|active| {
+            let (is_complete, ..) = active.rank;
+            !is_complete
+        })
+    }
+
     /// Sets [`Election::is_late`].
     pub fn set_late(&mut self, is_late: bool) {
         self.is_late = is_late;

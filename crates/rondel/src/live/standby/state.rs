@@ -70,7 +70,10 @@ pub struct GroupState {
     pub ignored: u64,
     /// Time of day since which it receives messages, in nanoseconds since 1970.
     pub since: i64,
-    /// Whether messages came before, which the active member then had received, and their effect is missing.
+    /// Number of times that it may have missed messages while it stood by, and was late again.
+    pub missed: u64,
+    /// Whether messages came before, which the active member then had received, and their effect is missing; or some may have
+    /// been missed since.
     pub is_late: bool,
     /// The state that it has taken from the active member, if it was late.
     pub taken: Option<Taken>,
@@ -94,6 +97,7 @@ impl GroupState {
             dropped: 0,
             ignored: 0,
             since,
+            missed: 0,
             is_late: false,
             taken: None,
             unmarked: None,
@@ -115,6 +119,7 @@ impl GroupState {
             "dropped": self.dropped,
             "ignored": self.ignored,
             "since": self.since as f64 / 1e9,
+            "missed": self.missed,
             "late": self.is_late,
             "taken": self.taken.as_ref().map(Taken::json),
         })
@@ -137,6 +142,9 @@ impl GroupState {
         }
         if self.ignored > 0 {
             text += &format!(", {} ignored", counted(self.ignored, "sign of life", "signs of life"));
+        }
+        if self.missed > 0 {
+            text += &format!(", late again {}", counted(self.missed, "time", "times"));
         }
         if let Some(taken) = &self.taken {
             text += &format!("; {}", taken.sentence());

@@ -1,4 +1,4 @@
-//! A member that starts late takes the state of the active one; the active one sends it.
+//! A member that starts late, or has missed messages, takes the state of the active one; the active one sends it.
 
 use rondel_event::Timestamp;
 
@@ -65,26 +65,31 @@ impl<S: Surroundings> Worker<S> {
     /// Takes the state of the active member if that received messages before this one began.
     pub(super) fn begin_late(&mut self, active: &Sign, about: About) {
         let Some(first) = about.first.filter(|first| *first < self.about.since) else {
-            if about.first.is_some() && !active.is_late {
+            if about.first.is_some() && !active.is_late && !self.missed.is_any() {
                 // The active member has no earlier messages either. This one still lacks them, but ranks as any other.
                 self.election.set_late(false);
             }
             return;
         };
-        self.transfers.attempts = 0;
         if !self.shared.resumes {
             // Verdicts after the mark depend on it already. One that is not set yet may begin earlier.
-            let is_marked = self.lacks_earlier() && self.late.is_none();
+            let is_marked = self.lacks_earlier() && self.late.is_none() && !self.missed.is_any();
             if !is_marked {
                 self.late = Some(self.late.map_or(first, |known| known.min(first)));
             }
             self.election.set_late(true);
             self.shared.handle.change(|state| state.is_late = true);
         }
-        self.begin_taking(active.from, about);
+        self.begin_attempts(active.from, about);
     }
 
-    /// Whether the session of this member lacks the effect of messages before its start.
+    /// Begins the first attempt to take the state of a member.
+    pub(super) fn begin_attempts(&mut self, id: MemberId, active: About) {
+        self.transfers.attempts = 0;
+        self.begin_taking(id, active);
+    }
+
+    /// Whether the session of this member lacks the effect of messages before its start, or may have missed some since.
     pub(super) fn lacks_earlier(&self) -> bool {
         self.shared.handle.state().is_late
     }
@@ -97,13 +102,18 @@ impl<S: Surroundings> Worker<S> {
             let why = format!("the state of member {id} is that of another specification");
             return self.go_on_late(&why);
         }
+        self.missed.begin_transfer();
         self.transfers.attempts += 1;
         self.transfers.number += 1;
         // Other members have other ids, so that no two transfers have one number.
         let number = self.id.0.wrapping_add(self.transfers.number);
         let taking = Taking::new(self.now(), number, self.id, id);
         (self.transfers.taking, self.transfers.coming) = (Some(taking), active.first);
-        self.outside.say(&format!("takes the state of member {id}, which received earlier messages"));
+        let why = match self.missed.is_any() {
+            true => "as this one may have missed messages",
+            false => "which received earlier messages",
+        };
+        self.outside.say(&format!("takes the state of member {id}, {why}"));
     }
 
     /// Times of day between which messages came before the start of a late member, until they are marked.
@@ -118,7 +128,7 @@ impl<S: Surroundings> Worker<S> {
         let Some(taking) = taking else { return };
         self.end_transfer(taking.route());
         let why = format!("the state of member {} is not taken: it is no longer active", taking.route().to);
-        if about.first.is_some_and(|first| first < self.about.since) {
+        if self.missed.is_any() || about.first.is_some_and(|first| first < self.about.since) {
             self.outside.say(&why);
         } else {
             self.go_on_late(&why);
@@ -259,6 +269,9 @@ impl<S: Surroundings> Worker<S> {
         };
         self.late = None;
         self.election.set_late(false);
+        if self.missed.end_transfer() {
+            self.about.stood_still = None;
+        }
         // Others rank this member by its next sign.
         self.next_sign = Nanos::MIN;
         self.transfers.first = self.transfers.coming;
@@ -313,8 +326,14 @@ impl<S: Surroundings> Worker<S> {
         }
     }
 
-    /// Goes on without the messages before the start, or with the snapshot that the run continues from.
+    /// Goes on without missed messages or those before the start, or with the snapshot that the run continues from.
     fn go_on_late(&mut self, why: &str) {
+        if let Some(until) = self.missed.until() {
+            let until = TimeText::default().text(until);
+            return self.outside.warn(&format!(
+                "{why}; this member may lack messages until {until}: verdicts that depend on missed ones are inconclusive"
+            ));
+        }
         if self.shared.resumes {
             self.outside.warn(&format!(
                 "{why}; this member goes on from its snapshot: verdicts that depend on messages since then are inconclusive"

@@ -1,5 +1,7 @@
 //! A late member, with an active one that answers its requests.
 
+mod missed;
+
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -47,6 +49,8 @@ struct Recorded {
     /// The transfer whose state is to be joined.
     joins: Option<u64>,
     is_busy: bool,
+    /// Number of outages that have ended.
+    outages: u64,
     /// The last sign.
     sent: Option<Sign>,
 }
@@ -83,6 +87,10 @@ impl Surroundings for Recorded {
 
     fn first_received(&mut self, _: Duration) -> Option<Result<Option<Timestamp>, Unresponsive>> {
         Some(Ok(Some(Timestamp::from_nanos(20))))
+    }
+
+    fn outages(&self) -> u64 {
+        self.outages
     }
 
     fn began_late(&mut self, from: Timestamp, until: Timestamp, _: Duration) -> bool {
