@@ -22,15 +22,17 @@ FROM tools AS build
 ENV RUSTFLAGS="-C target-feature=+crt-static -C link-arg=-Wl,-z,pack-relative-relocs"
 # Without `rondel repl` and `rondel lsp`: nobody writes specifications in a container.
 ENV FEATURES="--no-default-features --features metrics,sqlite"
+# Further features: `--build-arg WITH=kafka`.
+ARG WITH
 RUN rustc -vV | sed -n 's/^host: //p' > /target
 COPY --from=manifests /src .
-RUN cargo build --release --locked --package rondel $FEATURES --target "$(cat /target)"
+RUN cargo build --release --locked --package rondel $FEATURES${WITH:+,$WITH} --target "$(cat /target)"
 COPY . .
 # The build context has no git history: `--build-arg RONDEL_COMMIT=…` names the commit.
 ARG RONDEL_COMMIT
 # cargo compares modification times: the copied files must be newer than the compiled ones.
 RUN find crates -name '*.rs' -exec touch {} + \
- && cargo build --release --locked --package rondel $FEATURES --target "$(cat /target)" \
+ && cargo build --release --locked --package rondel $FEATURES${WITH:+,$WITH} --target "$(cat /target)" \
  && cp "target/$(cat /target)/release/rondel" /rondel
 LABEL rondel.stage=build
 

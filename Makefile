@@ -31,7 +31,7 @@ PEERS := crates/rondel/tests/peers
 DEMO := --workspace --bin rondel --examples
 
 .DEFAULT_GOAL := help
-.PHONY: help setup nextest demo case-study install uninstall test test-long test-faults test-peers test-features test-brokers test-postgres test-python test-page test-engines test-ffi test-flink wheel bench bench-peers bench-python bench-engines bench-page bench-containers studies image \
+.PHONY: help setup nextest demo case-study install uninstall test test-long test-faults test-peers test-features test-brokers test-postgres test-python test-page test-engines test-ffi test-flink flink wheel bench bench-flink bench-peers bench-python bench-engines bench-page bench-containers studies image \
 	test-containers test-packages test-helm release \
 	test-bridge test-fresh fuzz mutants deny clean
 
@@ -142,7 +142,7 @@ test-engines: setup .venv-engines/ready ## compare programs on Ray, Dask, Spark 
 		$(CURDIR)/.venv-engines/bin/python -m pytest --quiet -p no:cacheprovider .
 
 # A part of `make test`, by which all of it is compiled. The libraries are beside the tests.
-test-ffi: setup nextest ## test the C interface: the header, programs in C and C++, wrong arguments (seconds after `make test`)
+test-ffi: setup nextest ## test the C interface: the header, programs in C and C++, wrong arguments, memory (seconds after `make test`)
 	cargo nextest run --workspace --locked --test c_header --test c_functions --test c_programs
 
 # The native library in the jar is without optimisations. With FLINK=2.3.0 on another version; QUICK=1 leaves out the cluster
@@ -155,6 +155,19 @@ test-flink: setup $(if $(QUICK),,kafka-jars) ## test the connector for Apache Fl
 	$(CONNECTOR)/build-native $(TARGET)/debug/librondel_ffi.a $(CONNECTOR)/target/native
 	mvn --quiet --batch-mode --file $(CONNECTOR)/pom.xml verify -Dflink.version=$(FLINK) -Drondel.program=$(abspath $(TARGET))/debug/rondel \
 		$(if $(QUICK),,-Pcluster -Drondel.kafka=$(abspath $(TARGET))/kafka)
+
+# The native libraries in this jar have all optimisations; that for aarch64 is built by Debian's cross-compiler.
+FFI_RELEASE := cargo build --release --locked --package rondel-ffi
+flink: setup ## build the jar of the connector for Apache Flink, with native libraries for x86-64 and aarch64 (five minutes; installs a JDK, Maven and a cross-compiler)
+	@scripts/setup flink
+	@scripts/setup aarch64
+	$(FFI_RELEASE)
+	scripts/cross aarch64 $(FFI_RELEASE) --target aarch64-unknown-linux-gnu
+	rm -rf $(CONNECTOR)/target/native $(CONNECTOR)/target/classes $(CONNECTOR)/target/*.jar
+	$(CONNECTOR)/build-native $(TARGET)/release/librondel_ffi.a $(CONNECTOR)/target/native
+	$(CONNECTOR)/build-native $(TARGET)/aarch64-unknown-linux-gnu/release/librondel_ffi.a $(CONNECTOR)/target/native aarch64-linux-gnu-gcc
+	mvn --quiet --batch-mode --file $(CONNECTOR)/pom.xml package -DskipTests -Dflink.version=$(FLINK)
+	scripts/test-flink-jar $(CONNECTOR)/target/rondel-flink-*.jar x86_64 aarch64
 
 wheel: setup .venv-python/ready ## build the wheel of the Python package with the command, in out/wheels (MANYLINUX=2_28: for older systems; MACHINE=aarch64: for that machine; PROFILE=dev: of the tests)
 ifeq ($(PROFILE),dev)
@@ -203,6 +216,17 @@ bench-engines: wheel .venv-engines/ready ## measure the programs on Ray, Dask, S
 	.venv-engines/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --target out/python out/wheels/rondel-*.whl
 	PYTHONPATH=out/python .venv-engines/bin/python bench/engines.py --out $(BENCH_OUT)/engines.md $(BENCH_ARGUMENTS)
 
+# The size of a round is the number of batches of 1,024 events.
+bench-flink: setup ## measure the connector for Apache Flink: cost of an event, state and snapshot of a million keys (two minutes after the build; FLINK=2.2.1; installs a JDK and Maven)
+	@scripts/setup flink
+	$(FFI_RELEASE)
+	rm -rf $(CONNECTOR)/target/native $(CONNECTOR)/target/classes
+	$(CONNECTOR)/build-native $(TARGET)/release/librondel_ffi.a $(CONNECTOR)/target/native
+	mvn --quiet --batch-mode --file $(CONNECTOR)/pom.xml test-compile dependency:build-classpath -Dflink.version=$(FLINK) -Dmdep.outputFile=target/classpath
+	@mkdir -p $(BENCH_OUT)
+	set -o pipefail; java -Xmx4g --add-opens=java.base/java.util=ALL-UNNAMED -cp $(CONNECTOR)/target/test-classes:$(CONNECTOR)/target/classes:$$(cat $(CONNECTOR)/target/classpath) \
+		io.rondel.flink.Bench $(BENCH_ARGUMENTS) | tee $(BENCH_OUT)/flink.txt
+
 bench-page: setup .venv-page/ready ## measure the page of a run: its cost by viewers, the first view, memory (half an hour after the build; installs Chromium)
 	cargo build --release --locked --package rondel
 	.venv-page/bin/python bench/page.py $(TARGET)/release/rondel --out $(BENCH_OUT)/page.md $(BENCH_ARGUMENTS)
@@ -217,8 +241,8 @@ studies: setup ## repeat the experiments of five published studies, write docs/s
 bench-containers: setup image ## measure container networks and the chain in containers, write docs/studies.md (an hour and a half; QUICK=1: short forms, five minutes)
 	QUICK='$(QUICK)' scripts/bench-containers
 
-image: ## build the container image `rondel`
-	scripts/image
+image: ## build the container image `rondel` (WITH=kafka: `rondel-kafka`, with this feature)
+	WITH='$(WITH)' scripts/image
 
 test-containers: ## build the image, run the deployments in containers, count verdicts (needs root)
 	scripts/test-containers

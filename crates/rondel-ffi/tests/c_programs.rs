@@ -1,11 +1,13 @@
-//! The examples in C and C++: compiled, linked with the static and the shared library, and run.
+//! Programs in C and C++: compiled, linked with the static and the shared library, and run.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // a test
 
 mod common;
 
-use common::{HERE, library, run};
-use rondel_testkit::Folder;
+use std::process::Command;
+
+use common::{HERE, library, run, tool};
+use rondel_testkit::{Folder, finish};
 use serde_json::{Value, json};
 
 /// Returns the lines before the last one, which is JSON.
@@ -98,4 +100,20 @@ fn the_example_in_cpp_runs() {
     assert_eq!(lines, expected);
     assert_eq!((&summary["checked"], &summary["properties"][0]["violations"]), (&json!(4), &json!(1)));
     assert_eq!(summary["not_evaluated"].as_array().unwrap().len(), 1);
+}
+
+/// The sanitizers see the heap of the library, too: its allocator is that of C.
+#[test]
+fn memory_is_used_as_the_header_says() {
+    let folder = Folder::new();
+    let (include, source) = (format!("-I{HERE}/include"), format!("{HERE}/tests/c/memory.c"));
+    let (library, program) = (library("a"), folder.path("memory"));
+    let sanitized = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g"];
+    let arguments =
+        ["-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror", &include, &source, "-o", &program];
+    let libraries = [library.to_str().unwrap(), "-lpthread", "-ldl", "-lm"];
+    tool("cc", &[&sanitized[..], &arguments, &libraries].concat());
+    let finished = finish(&mut Command::new(&program), b"");
+    let lines = (finished.status, finished.stdout.as_str(), finished.stderr.as_str());
+    assert_eq!(lines, (Some(0), "7 reports\n", ""));
 }

@@ -70,23 +70,27 @@ const NETWORKS: [&str; 5] = ["zenoh", "dds", "mqtt", "kafka", "ros2"];
 impl Address {
     /// Whether messages of this address may have been missed unnoticed in an outage.
     pub fn is_missed(&self, outage: &crate::adapter::Outage) -> bool {
-        outage.carried
-            && match self {
-                Address::Zenoh(..) => outage.network == "zenoh",
-                Address::Dds(..) => outage.network == "dds",
-                Address::Mqtt(..) => outage.network == "mqtt",
-                Address::Kafka(..) => outage.network == "kafka",
-                Address::Ros2(topic, _) => match outage.network {
-                    "zenoh" => topic.may_be_on(Middleware::Zenoh),
-                    "dds" => {
-                        let lost = outage.neighbour.as_ref();
-                        topic.may_be_on(Middleware::Dds)
-                            && lost.is_none_or(|lost| dds::names_meet(lost, &topic.name.dds()))
-                    }
-                    _ => false,
-                },
-                Address::Stdout => false,
-            }
+        outage.carried && self.is_concerned(outage)
+    }
+
+    /// Whether an outage is one of a network of this address.
+    pub fn is_concerned(&self, outage: &crate::adapter::Outage) -> bool {
+        match self {
+            Address::Zenoh(..) => outage.network == "zenoh",
+            Address::Dds(..) => outage.network == "dds",
+            Address::Mqtt(..) => outage.network == "mqtt",
+            Address::Kafka(..) => outage.network == "kafka",
+            Address::Ros2(topic, _) => match outage.network {
+                "zenoh" => topic.may_be_on(Middleware::Zenoh),
+                "dds" => {
+                    let lost = outage.neighbour.as_ref();
+                    topic.may_be_on(Middleware::Dds)
+                        && lost.is_none_or(|lost| dds::names_meet(lost, &topic.name.dds()))
+                }
+                _ => false,
+            },
+            Address::Stdout => false,
+        }
     }
 
     /// Parses `zenoh:KEY`, `dds:TOPIC`, `mqtt:TOPIC`, `kafka:TOPIC`, `ros2:/TOPIC` or `stdout`; on Zenoh, MQTT and Kafka
@@ -513,5 +517,7 @@ mod tests {
         assert!(!dds.is_missed(&outage));
         outage.network = "zenoh";
         assert!(!dds.is_missed(&outage) && zenoh.is_missed(&outage));
+        outage.carried = false;
+        assert!(!zenoh.is_missed(&outage) && zenoh.is_concerned(&outage) && !dds.is_concerned(&outage));
     }
 }

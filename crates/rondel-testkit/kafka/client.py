@@ -54,7 +54,7 @@ def read():
 
 
 def publish():
-    producer = KafkaProducer(bootstrap_servers=broker, acks="all", linger_ms=1, **login)
+    producer = KafkaProducer(bootstrap_servers=broker, acks="all", linger_ms=1, max_request_size=4 << 20, **login)
     sent = []
     for line in sys.stdin:
         record = json.loads(line)

@@ -277,6 +277,9 @@ fn member_without_its_broker_is_replaced_and_stands_by_afterwards() {
     proxy.resume();
     active.wait_stderr("standby: member");
     standby.wait_stderr("stands by");
+    // It takes the state for the messages that it missed.
+    active.wait_stderr("a connection was lost until ");
+    active.wait_stderr("state taken from member");
     send(&mut feed, 20..30);
     verdicts(&mut tap, 29, &mut seen);
     check_complete(&seen, 0..30);

@@ -123,6 +123,12 @@ fn times(groups: &[Group<'_>]) -> Table {
          or a later one. In the study the mean is 5 to 8 % lower with a container for each participant than without, and \
          maxima are lower in a single one (paper).",
     );
+    let incomplete: u32 = groups.iter().flat_map(|group| &group.runs).map(|run| run.incomplete).sum();
+    if incomplete > 0 {
+        table.note(format!(
+            "Runs that were repeated, as not every message came to the actuator: {incomplete}."
+        ));
+    }
     table
 }
 
@@ -246,6 +252,7 @@ mod tests {
             limit: None,
             monitored,
             turn: 0,
+            incomplete: 0,
             seconds: 10.0,
             latency_us: vec![us, us + 20.0],
             age_us: vec![10_000.0],

@@ -231,7 +231,7 @@ impl SessionPlan {
     }
 
     /// Starts a session that continues from a [snapshot](Session::snapshot) of a session with the same
-    /// specification and options. `note` must be that of the snapshot. If messages come live, call
+    /// specification and options. `note` must be that of the snapshot, if it has one. If messages come live, call
     /// [`Session::resumed`] then.
     ///
     /// If the specification was edited since, unchanged properties continue, and the others begin with the first

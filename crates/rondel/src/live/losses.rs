@@ -220,6 +220,10 @@ impl Watcher {
                 for outage in outages.iter().filter(is_new) {
                     let topics = missed(outage, sources.all().iter().map(|(_, source)| source));
                     pipeline.cut_off(&topics, outage.from, outage.until);
+                    let is_concerned = |(_, source): &(String, Address)| source.is_concerned(outage);
+                    if outage.until.is_some() && sources.all().iter().any(is_concerned) {
+                        pipeline.note_outage();
+                    }
                 }
                 known = outages;
                 looks = (looks + 1) % LOSSES;

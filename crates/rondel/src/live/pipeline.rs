@@ -16,7 +16,7 @@ mod timing;
 mod withholding;
 mod workers;
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
@@ -110,6 +110,8 @@ pub struct Pipeline {
     reads_owner: AtomicBool,
     /// Whether a record of Kafka was refused: see [`Receiver::refusal`](rondel_net::adapter::Receiver::refusal).
     has_refusal: AtomicBool,
+    /// Number of outages of the networks of its topics that have ended.
+    outages: AtomicU64,
     stop_after: u64,
     stop: Sender<Stop>,
 }
@@ -248,6 +250,7 @@ impl Pipeline {
             batching: AtomicBool::new(batching),
             reads_owner,
             has_refusal: AtomicBool::new(false),
+            outages: AtomicU64::new(0),
             stop_after: stop_after.unwrap_or(u64::MAX),
             stop,
         }

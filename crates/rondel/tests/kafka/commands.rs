@@ -11,6 +11,7 @@ use super::*;
 fn records_are_checked_and_verdicts_published() {
     let Some(broker) = KafkaBroker::start("records_are_checked_and_verdicts_published", "") else { return };
     keys_are_parameters(&broker);
+    keys_of_a_megabyte_are_parameters(&broker);
     headers_are_parameters(&broker);
     unreadable_records_are_counted(&broker);
     compressed_records_are_read(&broker);
@@ -115,6 +116,30 @@ fn keys_are_parameters(broker: &KafkaBroker) {
     assert_eq!((&summary["received"], &summary["undecodable"]), (&json!(4), &json!(1)), "{summary}");
     assert_eq!(summary["topics"][0]["undecodable"], 1, "{summary}");
     assert_eq!(summary["not_evaluated"][0]["reason"], "undecodable", "{summary}");
+}
+
+fn keys_of_a_megabyte_are_parameters(broker: &KafkaBroker) {
+    broker.create("long", &["partitions=1", "max.message.bytes=3000000"]);
+    let folder = Folder::new();
+    folder.file(
+        "p.rondel",
+        "topic car \"long/{vehicle}\" { v: float }\n\
+         property slow for each vehicle in car.vehicle = car.v < 10\n",
+    );
+    let deployment = folder.file(
+        "rondel.yaml",
+        format!(
+            "specification: p.rondel\nkafka: {{ brokers: [\"{}\"], start: earliest }}\n\
+             topics: {{ car: {{ source: \"kafka:long/{{vehicle}}\", time: source }} }}\n",
+            broker.address()
+        ),
+    );
+    let long = "k".repeat(1 << 20);
+    let lines: String = (0..10).map(|n| record("{\"v\":50}", Some(&format!("{long}{n}"))) + "\n").collect();
+    broker.publish("long", &lines);
+    let finished = rondel(["run", &deployment, "--count", "10", "--format", "json"]);
+    let violated = finished.stdout.lines().filter(|line| line.contains("\"verdict\":\"violated\"")).count();
+    assert_eq!(violated, 10, "{}", finished.stderr);
 }
 
 fn headers_are_parameters(broker: &KafkaBroker) {

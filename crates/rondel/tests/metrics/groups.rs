@@ -35,7 +35,7 @@ fn group_and_actions_are_counted() {
     publish("zenoh:door", &doors.each_ref().map(String::as_str));
     let of_alarm = |result| [("action", "publish zenoh:alarm"), ("result", result)];
     let [done, limited, failed, dropped] = ["done", "limited", "failed", "dropped"].map(of_alarm);
-    let expected: [(&str, &[(&str, &str)], f64); 17] = [
+    let expected: [(&str, &[(&str, &str)], f64); 18] = [
         ("rondel_actions_total", &done, 3.0),
         ("rondel_actions_total", &limited, 1.0),
         ("rondel_actions_total", &failed, 0.0),
@@ -49,6 +49,7 @@ fn group_and_actions_are_counted() {
         ("rondel_standby_fenced_total", &[], 0.0),
         ("rondel_standby_late", &[], 0.0),
         ("rondel_standby_uncertain_topics", &[], 0.0),
+        ("rondel_standby_missed_total", &[], 0.0),
         ("rondel_standby_ignored_signs_total", &[("reason", "epoch")], 1.0),
         ("rondel_standby_ignored_signs_total", &[("reason", "lease")], 0.0),
         ("rondel_standby_ignored_signs_total", &[("reason", "unreadable")], 1.0),

@@ -190,6 +190,9 @@ fn member_that_stood_still_passes_nothing_on(net: &Net) {
     let last = gate.send(10).end - 1;
     gate.expect(last);
     gate.check(waiting.clone());
+    // Its gate begins again with the state of the other one, and opens with the next message.
+    active.wait_stderr("state taken from member");
+    gate.send_until_one_passes();
     // And back: its gate was closed meanwhile, as that of the other one was.
     gate.violate();
     gate.expect_stops(1);

@@ -1,4 +1,4 @@
-//! Standbys that start after the first message, and take the state of the active member.
+//! Standbys that start after the first message, or miss messages, and take the state of the active member.
 
 use super::*;
 
@@ -143,6 +143,107 @@ fn state_of_another_specification_is_not_taken() {
         .expect_stderr(&["stands by without the state of earlier messages", "`--member "]);
     standby.terminate();
     standby.finish().expect_status(0).expect_stderr(&["earlier messages were not received"]);
+}
+
+/// A formula with violations by single messages, whose other verdicts depend on all earlier messages.
+const PLANTED: &str = "v < 1000 and historically(v >= 0)";
+/// Number of messages from one planted fault to the next.
+const EVERY: u64 = 7;
+
+/// Sends messages, of which every seventh is a planted fault.
+fn plant(feed: &mut Process, times: std::ops::Range<u64>) {
+    for time in times {
+        let value = if time % EVERY == 3 { 1000 + time } else { time % 1000 };
+        feed.write(format!("{{\"t\":{time},\"v\":{value}}}\n").as_bytes());
+    }
+}
+
+/// Waits until the status shows that a process is a standby with the state of the active member.
+fn wait_for_state(deployment: &str, process: u32) {
+    let deadline = Instant::now() + LIMIT;
+    loop {
+        let status = rondel(["standby", "status", deployment, "--format", "json"]);
+        let mut members = status.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let has_state = |member: &Value| {
+            let is_it = member["process"] == process && member["state"] == "standby";
+            is_it && member["late"] == false && member["taken"].is_object() && member["stood_still"].is_null()
+        };
+        if members.any(|member| has_state(&member)) {
+            return;
+        }
+        assert!(Instant::now() < deadline, "{}\n{}", status.stdout, status.stderr);
+    }
+}
+
+/// Stops the standby, or the active member, for two seconds, and kills the other one once this one has its state.
+fn member_that_stood_still_takes_the_state(net: &Net, is_active: bool) {
+    let mut tap = net.tap();
+    let Pair { active, standby, deployment, folders: _folders } = pair(net, PLANTED);
+    let (mut stopped, mut other) = if is_active { (active, standby) } else { (standby, active) };
+    let (mut feed, mut seen) = (net.feed(), Vec::new());
+    plant(&mut feed, 0..20);
+    verdicts(&mut tap, 19, &mut seen);
+    stopped.signal("STOP");
+    let (mut time, until) = (20, Instant::now() + Duration::from_secs(2));
+    while Instant::now() < until {
+        plant(&mut feed, time..time + 1);
+        time += 1;
+        sleep(Duration::from_millis(20));
+    }
+    if is_active {
+        other.wait_stderr("active in epoch 2");
+    }
+    stopped.signal("CONT");
+    stopped.wait_stderr("this process stood still until ");
+    stopped.wait_stderr("as this one may have missed messages");
+    plant(&mut feed, time..time + 20);
+    time += 20;
+    stopped.wait_stderr("state taken from member");
+    wait_for_state(&deployment, stopped.id());
+    plant(&mut feed, time..time + 20);
+    time += 20;
+    verdicts(&mut tap, time - 1, &mut seen);
+    other.kill();
+    stopped.wait_stderr(if is_active { "active in epoch 3" } else { "active in epoch 2" });
+    plant(&mut feed, time..time + 20);
+    time += 20;
+    verdicts(&mut tap, time - 1, &mut seen);
+    check_complete(&seen, 0..time);
+    let planted: BTreeSet<u64> = (0..time).filter(|time| time % EVERY == 3).collect();
+    let violations: Vec<&Value> = seen.iter().filter(|verdict| verdict["verdict"] == "violated").collect();
+    let found: BTreeSet<u64> = violations.iter().filter_map(|verdict| verdict["time"].as_u64()).collect();
+    let distinct: BTreeSet<&str> = violations.iter().filter_map(|verdict| verdict["id"].as_str()).collect();
+    assert_eq!((&found, distinct.len()), (&planted, planted.len()), "{seen:?}");
+    assert!(seen.iter().all(|verdict| verdict["verdict"] != "inconclusive"), "{seen:?}");
+    stopped.terminate();
+    let ended = stopped.finish();
+    ended.expect_status(0);
+    let summary: Value = serde_json::from_str(ended.stderr.lines().last().unwrap()).unwrap();
+    let state = &summary["standby"];
+    let take_overs: u64 = if is_active { 2 } else { 1 };
+    assert_eq!((&state["late"], &state["take_overs"]), (&false.into(), &take_overs.into()), "{state}");
+    assert!(state["missed"].as_u64() >= Some(1) && state["taken"].is_object(), "{state}");
+}
+
+#[test]
+fn standby_that_stood_still_takes_the_state_on_zenoh() {
+    let endpoint = free_endpoint();
+    let _router = router(&endpoint);
+    member_that_stood_still_takes_the_state(&Net::zenoh(&endpoint), false);
+}
+
+#[test]
+fn standby_that_stood_still_takes_the_state_on_mqtt() {
+    // The broker may drop messages of that time, so that without the state verdicts would be inconclusive.
+    let Some(broker) = Broker::start("standby_that_stood_still_takes_the_state_on_mqtt") else { return };
+    member_that_stood_still_takes_the_state(&Net::mqtt(&broker), false);
+}
+
+#[test]
+fn former_active_member_that_stood_still_takes_the_state() {
+    let endpoint = free_endpoint();
+    let _router = router(&endpoint);
+    member_that_stood_still_takes_the_state(&Net::zenoh(&endpoint), true);
 }
 
 #[test]

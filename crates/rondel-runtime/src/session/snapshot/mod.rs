@@ -18,7 +18,7 @@ impl Session {
     }
 
     /// The state of the session as bytes, from which [`SessionPlan::restore`](crate::SessionPlan::restore) continues.
-    /// Reports and notices that were not taken are not included. Restoring requires the same `note`.
+    /// Reports and notices that were not taken are not included. Restoring requires the same `note`, unless it is empty.
     pub fn snapshot(&mut self, note: &str) -> Vec<u8> {
         self.saved(note, None).seal()
     }

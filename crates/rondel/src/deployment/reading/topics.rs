@@ -46,6 +46,15 @@ impl<'y> Sections<'y> {
                     ),
                 );
             }
+            if is_shared(&binding.address) {
+                mistakes.uncertain(
+                    item,
+                    format!(
+                        "the broker chooses which of the runs that share topic '{name}' receives a message: properties that \
+                         compare messages need a broker that chooses by topic"
+                    ),
+                );
+            }
             topics.sources.push(binding);
             topics.items.push(item);
             topics.settings.push(settings);
@@ -109,6 +118,11 @@ impl<'y> Sections<'y> {
         let gates = self.gates.map_or_else(Vec::new, |item| gates::gates(item, &around, places, mistakes));
         gates.into_iter().unzip()
     }
+}
+
+/// Whether a broker divides the messages of an address among several runs.
+fn is_shared(address: &Address) -> bool {
+    matches!(address, Address::Mqtt(filter, ..) if filter.starts_with("$share/"))
 }
 
 /// Whether messages that are lost on the way from an address are neither sent again nor counted.

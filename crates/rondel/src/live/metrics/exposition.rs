@@ -414,8 +414,7 @@ fn encode_standby(standby: Option<&GroupState>, families: &mut Families<'_>) -> 
     families.gauge("rondel_standby_withheld_verdicts", None, help, of(|standby| standby.withheld))?;
     let help = "Withheld verdicts that were dropped, since there were too many.";
     families.counter("rondel_standby_dropped_verdicts", None, help, of(|standby| standby.dropped))?;
-    let help =
-        "Whether a member of a group lacks messages from before its start, which another one may have.";
+    let help = "Whether a member of a group lacks messages that another one may have.";
     families.gauge("rondel_standby_late", None, help, of(|standby| u64::from(standby.is_ranked_late)))?;
     let help = "Topics of which messages around the state that a member has taken are uncertain.";
     let uncertain = of(|standby| standby.taken.as_ref().map_or(0, |taken| taken.uncertain.len() as u64));
@@ -424,6 +423,8 @@ fn encode_standby(standby: Option<&GroupState>, families: &mut Families<'_>) -> 
     families.counter("rondel_standby_take_overs", None, help, of(|standby| standby.take_overs))?;
     let help = "Times that an active member stopped to publish, other than at a handover.";
     families.counter("rondel_standby_fenced", None, help, of(|standby| standby.fenced))?;
+    let help = "Times that a member of a group may have missed messages while it stood by.";
+    families.counter("rondel_standby_missed", None, help, of(|standby| standby.missed))?;
     let ignored = standby.into_iter().flat_map(|standby| {
         Reason::ALL.map(|reason| labelled("reason", reason.as_str(), standby.ignored.of(reason)))
     });

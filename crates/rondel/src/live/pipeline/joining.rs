@@ -248,6 +248,14 @@ impl Pipeline {
     /// Begins to note the messages that the state of another member may contain. Returns as [`Pipeline::note_identities`].
     pub fn begin_keeping(&self, plan: &SessionPlan, limit: Duration) -> bool {
         let Some(mut state) = self.state_within(limit) else { return false };
+        // A pause before, after which the state is taken, is none meanwhile.
+        if state.session.alive() {
+            self.sooner.notify_one();
+        }
+        self.flush(&mut state);
+        if self.batches() {
+            state.release();
+        }
         let pauses = state.session.summary().pauses.len();
         let keeping = Keeping { names: names_of(plan), pauses, ..Keeping::default() };
         state.seam = Some(Box::new(Seam::Keeping(keeping)));

@@ -1,5 +1,6 @@
 //! A pipeline of a member of a group, whose verdicts and gates are withheld while it is a standby.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use rondel_event::{Timestamp, TopicId};
@@ -56,6 +57,16 @@ impl Pipeline {
     /// The evaluating thread holds the lock for longer than `limit`.
     pub fn first_received(&self, limit: Duration) -> Result<Option<Timestamp>, Unresponsive> {
         self.state_within(limit).map(|state| state.traffic.first).ok_or(Unresponsive)
+    }
+
+    /// Notes that a network of its topics is connected again after an outage.
+    pub fn note_outage(&self) {
+        self.outages.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Number of outages of the networks of its topics that have ended.
+    pub fn outages(&self) -> u64 {
+        self.outages.load(Ordering::Relaxed)
     }
 
     /// Marks messages of these subscriptions between two times of day as not received, since this member began later than

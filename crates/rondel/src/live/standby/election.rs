@@ -134,8 +134,18 @@ impl Election {
 
     /// The same of another member, by its last sign.
     pub fn is_other_late(&self, id: MemberId) -> bool {
-        self.others.get(&id).is_some_and(|other| {
-            let (is_complete, ..) = other.rank;
+        self.others.get(&id).is_some_and(|other| !other.is_complete())
+    }
+
+    /// Whether a member lives that is not late, apart from one.
+    pub fn lives_complete(&self, now: Nanos, except: MemberId) -> bool {
+        self.living(now).any(|(id, other)| id != except && other.is_complete())
+    }
+
+    /// The same of the active member, if that is another one.
+    pub fn is_active_late(&self) -> bool {
+        self.active.is_some_and(|active| {
+            let (is_complete, ..) = active.rank;
             !is_complete
         })
     }
@@ -438,9 +448,8 @@ impl Election {
         };
         let (turn, mut wait, mut is_behind) = (self.own.lease / 3, 0, false);
         for (_, other) in self.living(now).filter(is_better) {
-            let (is_complete, ..) = other.rank;
             wait += turn;
-            is_behind |= is_complete && self.is_late;
+            is_behind |= other.is_complete() && self.is_late;
         }
         if is_behind {
             wait += self.own.lease - turn;

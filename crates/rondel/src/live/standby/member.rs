@@ -2,6 +2,7 @@
 
 mod ignored;
 mod late;
+mod missed;
 mod others;
 mod publishing;
 mod returns;
@@ -12,6 +13,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
 use rondel_event::Timestamp;
+use rondel_runtime::{Clock as _, SystemClock};
 
 use super::QUEUE;
 use super::election::{Change, Election, Fence, MemberId, Nanos, Role, Sign};
@@ -22,6 +24,7 @@ use crate::live::pipeline::Unresponsive;
 use crate::sinks::withheld::Permit;
 use ignored::Warned;
 use late::Transfers;
+use missed::Missed;
 use others::{MOST, Noted, Others, differences};
 use returns::Returns;
 
@@ -92,6 +95,8 @@ pub(super) struct Worker<S> {
     has_named_better: bool,
     /// The transfers of states.
     transfers: Transfers,
+    /// Messages that it may have missed since it began.
+    missed: Missed,
     /// Time since which the evaluating thread has not moved.
     stuck: Option<Nanos>,
     /// The ignored messages that a warning has named.
@@ -132,6 +137,7 @@ impl<S: Surroundings> Worker<S> {
             late: None,
             has_named_better: false,
             transfers: Transfers::default(),
+            missed: Missed::default(),
             stuck: None,
             warned: Warned::default(),
             others: Others::default(),
@@ -149,8 +155,9 @@ impl<S: Surroundings> Worker<S> {
         let (now, process) = (self.now(), self.about.process);
         let wait = in_ms(self.election.next(now) - now);
         self.outside.say(&format!("member {} (process {process}) waits {wait} for an active one", self.id));
-        // Time at the last look, so that a standstill is noticed wherever it begins.
-        let mut looked = self.now();
+        // Time at the last look, so that a standstill is noticed wherever it begins. This clock goes on while the machine
+        // sleeps.
+        let mut looked = SystemClock.ticks();
         loop {
             let pause = self.pause();
             let due = looked.saturating_add(i64::try_from(pause.as_nanos()).unwrap_or(i64::MAX));
@@ -159,9 +166,9 @@ impl<S: Surroundings> Worker<S> {
                 Err(RecvTimeoutError::Timeout) => None,
                 Err(RecvTimeoutError::Disconnected) => return self.finish(),
             };
-            looked = self.now();
+            looked = SystemClock.ticks();
             if looked.saturating_sub(due) >= STILL {
-                self.about.stood_still = Some(rondel_net::adapter::now().as_nanos());
+                self.note_standstill();
             }
             // Limited, as a sign may be due.
             let further = std::iter::from_fn(|| incoming.try_recv().ok()).take(QUEUE);
@@ -185,6 +192,7 @@ impl<S: Surroundings> Worker<S> {
         }
         self.look();
         self.look_at_transfers();
+        self.look_at_missed();
         self.publish_withheld();
         if self.now() >= self.next_sign {
             self.sign();

@@ -24,7 +24,7 @@ pub struct About {
     pub since: i64,
     /// Time of day of its first message, if it has received any.
     pub first: Option<i64>,
-    /// Time of day at which it last ran again after it had stood still, if it has.
+    /// Time of day at which it last ran again after it had stood still, if it has taken no state since.
     pub stood_still: Option<i64>,
     /// Time for which it has been active, if it is.
     pub active_for: Option<Nanos>,

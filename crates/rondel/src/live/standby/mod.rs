@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`election`] | which member is active: pure, with times as arguments |
 //! | [`message`] | signs of life and requests |
-//! | [`transfer`] | the state of an active member, for one that starts late: pure, too |
+//! | [`transfer`] | the state of an active member, for a late one: pure, too |
 //! | [`state`] | the state of a member, for summaries and metrics |
 //! | `member` | the thread of a member |
 //! | `surroundings` | the pipeline and the network on which that thread acts |

@@ -1,5 +1,7 @@
 //! Simulated groups: members that stand still and are killed, on a network that loses, delays and repeats signs.
 
+mod missed;
+
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -152,6 +154,10 @@ impl Surroundings for Simulated {
 
     fn first_received(&mut self, _: Duration) -> Option<Result<Option<Timestamp>, Unresponsive>> {
         Some(Ok(None))
+    }
+
+    fn outages(&self) -> u64 {
+        0
     }
 
     fn began_late(&mut self, _: Timestamp, _: Timestamp, _: Duration) -> bool {

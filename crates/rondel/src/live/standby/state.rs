@@ -116,7 +116,10 @@ pub struct GroupState {
     pub ignored: Ignored,
     /// Time of day since which it receives messages, in nanoseconds since 1970.
     pub since: i64,
-    /// Whether messages came before, which the active member then had received, and their effect is missing.
+    /// Number of times that it may have missed messages while it stood by, and was late again.
+    pub missed: u64,
+    /// Whether messages came before, which the active member then had received, and their effect is missing; or some may have
+    /// been missed since.
     pub is_late: bool,
     /// Whether it ranks behind members that are not late, as its signs say. While no other member has these messages either,
     /// it does not.
@@ -143,6 +146,7 @@ impl GroupState {
             dropped: 0,
             ignored: Ignored::default(),
             since,
+            missed: 0,
             is_late: false,
             is_ranked_late: false,
             taken: None,
@@ -165,6 +169,7 @@ impl GroupState {
             "dropped": self.dropped,
             "ignored": self.ignored.total(),
             "since": self.since as f64 / 1e9,
+            "missed": self.missed,
             "late": self.is_ranked_late,
             "taken": self.taken.as_ref().map(Taken::json),
         })
@@ -188,6 +193,9 @@ impl GroupState {
         let ignored = self.ignored.total();
         if ignored > 0 {
             text += &format!(", {} of the group ignored", counted(ignored, "message", "messages"));
+        }
+        if self.missed > 0 {
+            text += &format!(", late again {}", counted(self.missed, "time", "times"));
         }
         if let Some(taken) = &self.taken {
             text += &format!("; {}", taken.sentence());

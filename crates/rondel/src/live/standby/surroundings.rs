@@ -56,6 +56,9 @@ pub(super) trait Surroundings {
     /// Time of day of the first message, or that the evaluating thread does not answer; `None` once the run has ended.
     fn first_received(&mut self, limit: Duration) -> Option<Result<Option<Timestamp>, Unresponsive>>;
 
+    /// Number of outages of the networks of its topics that have ended.
+    fn outages(&self) -> u64;
+
     /// Marks messages between two times of day as not received, since this member began later than the active one. Returns
     /// false if the evaluating thread does not answer.
     fn began_late(&mut self, from: Timestamp, until: Timestamp, limit: Duration) -> bool;
@@ -196,6 +199,10 @@ impl Surroundings for Connected {
 
     fn first_received(&mut self, limit: Duration) -> Option<Result<Option<Timestamp>, Unresponsive>> {
         Some(self.pipeline.upgrade()?.first_received(limit))
+    }
+
+    fn outages(&self) -> u64 {
+        self.pipeline.upgrade().map_or(0, |pipeline| pipeline.outages())
     }
 
     fn began_late(&mut self, from: Timestamp, until: Timestamp, limit: Duration) -> bool {

@@ -139,6 +139,55 @@ fn noting() -> [Member; 2] {
     both
 }
 
+/// Lets both members receive the next message.
+fn next(both: &mut [Member; 2], marks: Marks) {
+    both.iter_mut().for_each(|member| member.next(marks));
+}
+
+/// Lets the late member take the state of the active one while both receive messages.
+fn take(both: &mut [Member; 2], marks: Marks) -> Joined {
+    assert!(both[1].pipeline.begin_keeping(&both[1].plan, LIMIT));
+    next(both, marks);
+    assert!(both[0].pipeline.note_identities(&both[0].plan, LIMIT));
+    next(both, marks);
+    assert!(both[1].pipeline.copy_messages(LIMIT));
+    next(both, marks);
+    assert!(both[1].pipeline.mark_copies(LIMIT));
+    next(both, marks);
+    let state = both[0].pipeline.state_for_member().unwrap();
+    next(both, marks);
+    both[1].join(&state).unwrap()
+}
+
+/// Lets a member that may have been active take the state twice, each time after it has missed messages.
+fn missed(marks: Marks, was_active: bool) {
+    let mut both = [Member::new(NEVER), Member::new(NEVER)];
+    (0..2).for_each(|_| next(&mut both, marks));
+    if was_active {
+        assert!(both[1].pipeline.begin_publishing(1, LIMIT).is_some());
+        next(&mut both, marks);
+        assert!(both[1].pipeline.stop_publishing(LIMIT));
+    }
+    for missed in [3, 20] {
+        (0..missed).for_each(|_| both[0].next(marks));
+        both[1].received += missed;
+        next(&mut both, marks);
+        let joined = take(&mut both, marks);
+        assert_eq!(joined.uncertain, Vec::<String>::new(), "{marks:?}, {was_active}");
+        next(&mut both, marks);
+        assert_eq!(both[1].events(), both[0].events(), "{marks:?}, {was_active}");
+    }
+    // The violation is among the messages that it missed.
+    assert_eq!([both[0].last(), both[1].last()], [Some(Verdict::Violated); 2], "{marks:?}, {was_active}");
+}
+
+#[test]
+fn member_that_missed_messages_takes_the_state_again() {
+    for marks in [Marks::Number, Marks::SourceTime, Marks::Payload] {
+        [false, true].into_iter().for_each(|was_active| missed(marks, was_active));
+    }
+}
+
 #[test]
 fn equal_messages_are_uncertain() {
     let both = noting();
@@ -217,6 +266,13 @@ fn pause_that_no_message_has_shown_refuses_the_state() {
     let state = active.pipeline.state_for_member().unwrap();
     clock.set(Timestamp::from_nanos(1_000_000_000));
     assert_eq!(late.join(&state).unwrap_err(), "this process stood still meanwhile");
+    // One before the transfer is no reason.
+    clock.set(Timestamp::from_nanos(2_000_000_000));
+    assert!(late.pipeline.begin_keeping(&late.plan, LIMIT));
+    assert!(active.pipeline.note_identities(&active.plan, LIMIT));
+    assert!(late.pipeline.copy_messages(LIMIT));
+    let state = active.pipeline.state_for_member().unwrap();
+    assert_ne!(late.join(&state).err().as_deref(), Some("this process stood still meanwhile"));
 }
 
 fn other_state() -> MemberState {

@@ -256,6 +256,8 @@ fn altered_snapshots_are_refused() {
     assert!(
         plan.restore(&whole, "other").map(drop).unwrap_err().to_string().contains("its times were times")
     );
+    assert!(plan.restore(&plan.start().unwrap().snapshot(""), "times").is_ok());
+    assert!(plan.restore(&whole, "").map(drop).unwrap_err().to_string().contains("its times were times"));
     (0..whole.len()).for_each(|end| assert!(plan.restore(&whole[..end], "times").is_err()));
     for at in 0..whole.len() {
         let mut altered = whole.clone();

@@ -22,6 +22,14 @@ pub(super) struct Other {
     pub received: Nanos,
 }
 
+impl Other {
+    /// Whether it is not late.
+    pub(super) fn is_complete(&self) -> bool {
+        let (is_complete, ..) = self.rank;
+        is_complete
+    }
+}
+
 /// The numbers of the signs of a member, by which repeated signs are known. A forged or damaged sign with a far larger number
 /// does not make all further ones repeated: it is no new one while the member sends signs, and once it was accepted,
 /// smaller numbers are accepted again after a silence, if they have not come before.

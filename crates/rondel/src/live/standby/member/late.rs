@@ -1,4 +1,4 @@
-//! A member that starts late takes the state of the active one; the active one sends it.
+//! A member that starts late, or has missed messages, takes the state of the active one; the active one sends it.
 
 use rondel_event::Timestamp;
 
@@ -67,26 +67,31 @@ impl<S: Surroundings> Worker<S> {
     /// Takes the state of the active member if that received messages before this one began.
     pub(super) fn begin_late(&mut self, active: &Sign, about: About) {
         let Some(first) = about.first.filter(|first| *first < self.about.since) else {
-            if about.first.is_some() && !active.is_late {
+            if about.first.is_some() && !active.is_late && !self.missed.is_any() {
                 // The active member has no earlier messages either. This one still lacks them, but ranks as any other.
                 self.election.set_late(false);
             }
             return;
         };
-        self.transfers.attempts = 0;
         if !self.shared.resumes {
             // Verdicts after the mark depend on it already. One that is not set yet may begin earlier.
-            let is_marked = self.lacks_earlier() && self.late.is_none();
+            let is_marked = self.lacks_earlier() && self.late.is_none() && !self.missed.is_any();
             if !is_marked {
                 self.late = Some(self.late.map_or(first, |known| known.min(first)));
             }
             self.election.set_late(true);
             self.shared.handle.change(|state| state.is_late = true);
         }
-        self.begin_taking(active.from, about);
+        self.begin_attempts(active.from, about);
     }
 
-    /// Whether the session of this member lacks the effect of messages before its start.
+    /// Begins the first attempt to take the state of a member.
+    pub(super) fn begin_attempts(&mut self, id: MemberId, active: About) {
+        self.transfers.attempts = 0;
+        self.begin_taking(id, active);
+    }
+
+    /// Whether the session of this member lacks the effect of messages before its start, or may have missed some since.
     pub(super) fn lacks_earlier(&self) -> bool {
         self.shared.handle.state().is_late
     }
@@ -99,6 +104,7 @@ impl<S: Surroundings> Worker<S> {
             let why = format!("the state of member {id} is that of another specification");
             return self.go_on_late(&why);
         }
+        self.missed.begin_transfer();
         self.transfers.attempts += 1;
         self.transfers.number += 1;
         // Other members have other ids, so that no two transfers have one number.
@@ -106,7 +112,11 @@ impl<S: Surroundings> Worker<S> {
         let taking = Taking::new(self.now(), number, self.id, id);
         (self.transfers.taking, self.transfers.coming) = (Some(taking), active.first);
         self.transfers.is_of_late = self.election.is_other_late(id);
-        self.outside.say(&format!("takes the state of member {id}, which received earlier messages"));
+        let why = match self.missed.is_any() {
+            true => "as this one may have missed messages",
+            false => "which received earlier messages",
+        };
+        self.outside.say(&format!("takes the state of member {id}, {why}"));
     }
 
     /// Times of day between which messages came before the start of a late member, until they are marked.
@@ -121,7 +131,7 @@ impl<S: Surroundings> Worker<S> {
         let Some(taking) = taking else { return };
         self.end_transfer(taking.route());
         let why = format!("the state of member {} is not taken: it is no longer active", taking.route().to);
-        if about.first.is_some_and(|first| first < self.about.since) {
+        if self.missed.is_any() || about.first.is_some_and(|first| first < self.about.since) {
             self.outside.say(&why);
         } else {
             self.go_on_late(&why);
@@ -261,9 +271,13 @@ impl<S: Surroundings> Worker<S> {
             Err(why) => return self.retry(from, &why, true),
         };
         self.late = None;
-        // A late member has only a part of the earlier messages.
-        let is_late = self.transfers.is_of_late || self.election.is_other_late(from);
+        // With the state of a late member, this one lacks as much as that one.
+        let is_of_late = self.transfers.is_of_late || self.election.is_other_late(from);
+        let is_late = is_of_late && self.election.lives_complete(self.now(), from);
         self.election.set_late(is_late);
+        if self.missed.end_transfer() {
+            self.about.stood_still = None;
+        }
         // Others rank this member by its next sign.
         self.next_sign = Nanos::MIN;
         self.transfers.first = self.transfers.coming;
@@ -272,7 +286,8 @@ impl<S: Surroundings> Worker<S> {
         self.outside.say(&taken.sentence());
         if is_late {
             self.outside.warn(&format!(
-                "member {from} lacks earlier messages itself: this member remains late, and takes the state of a member that                  has them once that one is active"
+                "member {from} is late itself, and another one is not: this member remains late, and takes the state of that \
+                 one once it is active"
             ));
         }
         if !taken.uncertain.is_empty() {
@@ -323,8 +338,14 @@ impl<S: Surroundings> Worker<S> {
         }
     }
 
-    /// Goes on without the messages before the start, or with the snapshot that the run continues from.
+    /// Goes on without missed messages or those before the start, or with the snapshot that the run continues from.
     fn go_on_late(&mut self, why: &str) {
+        if let Some(until) = self.missed.until() {
+            let until = TimeText::default().text(until);
+            return self.outside.warn(&format!(
+                "{why}; this member may lack messages until {until}: verdicts that depend on missed ones are inconclusive"
+            ));
+        }
         if self.shared.resumes {
             self.outside.warn(&format!(
                 "{why}; this member goes on from its snapshot: verdicts that depend on messages since then are inconclusive"

@@ -1,4 +1,4 @@
-//! The transfer of the state of an active member to one that starts late. Pure: times and messages are arguments.
+//! The transfer of the state of an active member to a late one. Pure: times and messages are arguments.
 //!
 //! | side | steps |
 //! |---|---|

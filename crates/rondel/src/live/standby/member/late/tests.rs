@@ -1,5 +1,7 @@
 //! A late member, with an active one that answers its requests.
 
+mod missed;
+
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -47,6 +49,8 @@ struct Recorded {
     /// The transfer whose state is to be joined.
     joins: Option<u64>,
     is_busy: bool,
+    /// Number of outages that have ended.
+    outages: u64,
     /// The last sign.
     sent: Option<Sign>,
 }
@@ -83,6 +87,10 @@ impl Surroundings for Recorded {
 
     fn first_received(&mut self, _: Duration) -> Option<Result<Option<Timestamp>, Unresponsive>> {
         Some(Ok(Some(Timestamp::from_nanos(20))))
+    }
+
+    fn outages(&self) -> u64 {
+        self.outages
     }
 
     fn began_late(&mut self, from: Timestamp, until: Timestamp, _: Duration) -> bool {
@@ -240,8 +248,8 @@ fn late_member_takes_the_state() {
 }
 
 #[test]
-fn member_with_the_state_of_a_late_one_remains_late() {
-    for is_late_at_first in [false, true] {
+fn member_with_the_state_of_a_late_one_remains_late_behind_others() {
+    for (is_late_at_first, has_third) in [(false, true), (true, true), (true, false)] {
         let (mut late, mut active) = (member(false, None), Giving::default());
         let transfer = joins(&mut late, &mut active);
         let now = late.now();
@@ -250,16 +258,23 @@ fn member_with_the_state_of_a_late_one_remains_late() {
         } else {
             receive(&mut late, Sign { number: number(now) + 1, is_late: true, ..sign(now) }, OF_ACTIVE);
         }
+        let complete = Sign { from: MemberId(3), number: 1, role: Role::Standby, ..sign(now) };
+        if has_third {
+            receive(&mut late, complete, OF_ACTIVE);
+        }
         late.outside.outcomes.push_back(Outcome::Joined(transfer, Ok(Joined::default())));
         assert!(late.step(std::iter::empty()).is_continue());
         let state = late.shared.handle.state();
-        assert!(late.election.is_late() && state.is_late && state.is_ranked_late && state.taken.is_some());
-        assert_eq!(late.outside.has_said("lacks earlier messages itself: this member remains late"), 1);
-        // Another one has all messages.
-        let complete = Sign { from: MemberId(3), number: 1, epoch: 2, ..sign(now) };
-        receive(&mut late, complete, OF_ACTIVE);
-        assert!(late.transfers.is_taking());
-        assert!(!late.transfers.is_of_late);
+        assert_eq!(
+            (late.election.is_late(), state.is_late, state.is_ranked_late),
+            (has_third, has_third, has_third)
+        );
+        assert!(state.taken.is_some());
+        assert_eq!(late.outside.has_said("is late itself, and another one is not"), usize::from(has_third));
+        if has_third {
+            receive(&mut late, Sign { number: 2, epoch: 2, role: Role::Active, ..complete }, OF_ACTIVE);
+            assert!(late.transfers.is_taking() && !late.transfers.is_of_late);
+        }
     }
 }
 

@@ -34,6 +34,10 @@ final class MonitorOperator extends AbstractStreamOperator<Verdict>
     /** Topics by their names that are kept; beyond, all are searched again. */
     private static final int NAMES = 65_536;
 
+    /** The state that has the specification. */
+    static final ListStateDescriptor<byte[]> HEADER =
+            new ListStateDescriptor<>("rondel-specification", BytePrimitiveArraySerializer.INSTANCE);
+
     private final Specification specification;
 
     private transient Monitor monitor;
@@ -96,9 +100,7 @@ final class MonitorOperator extends AbstractStreamOperator<Verdict>
         advanced = Message.NO_TIME;
         early = List.of();
         figures = new Metrics(getMetricGroup().addGroup("rondel"), waiting::size);
-        header = context.getOperatorStateStore()
-                .getUnionListState(
-                        new ListStateDescriptor<>("rondel-specification", BytePrimitiveArraySerializer.INSTANCE));
+        header = context.getOperatorStateStore().getUnionListState(HEADER);
         monitor = context.isRestored() ? restored(context) : null;
         if (monitor == null) {
             monitor = Monitor.open(specification);
@@ -295,6 +297,7 @@ final class MonitorOperator extends AbstractStreamOperator<Verdict>
                 .computeIfAbsent(
                         KeyGroups.of(message.keyHash(), specification.maxParallelism()), group -> new ArrayList<>())
                 .add(message));
+        boolean isCompressed = getExecutionConfig().isUseSnapshotCompression();
         long origin = ThreadLocalRandom.current().nextLong();
         long bytes = 0;
         KeyedStateCheckpointOutputStream out = context.getRawKeyedOperatorStateOutput();
@@ -302,8 +305,7 @@ final class MonitorOperator extends AbstractStreamOperator<Verdict>
             out.startNewKeyGroup(group);
             byte[] part = parts.get(group - groups.getStartKeyGroup());
             List<Waiting> own = byGroup.getOrDefault(group, List.of());
-            new SavedGroup(group, origin, advanced, part, own).write(out);
-            bytes += part.length;
+            bytes += new SavedGroup(group, origin, advanced, part, own).write(out, isCompressed);
         }
         figures.saved(bytes, System.nanoTime() - start);
     }

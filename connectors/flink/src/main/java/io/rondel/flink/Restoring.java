@@ -25,10 +25,20 @@ final class Restoring {
         return ByteBuffer.allocate(text.length + 1).put((byte) (specification.explain() ? 1 : 0)).put(text).array();
     }
 
+    /** Returns the specification of a header. */
+    static String text(byte[] header) {
+        return new String(header, 1, header.length - 1, StandardCharsets.UTF_8);
+    }
+
+    /** Whether violations were explained. */
+    static boolean isExplained(byte[] header) {
+        return header[0] != 0;
+    }
+
     /** Returns a monitor that continues from these groups. */
     Monitor monitor(byte[] header, List<SavedGroup> groups) {
-        String text = new String(header, 1, header.length - 1, StandardCharsets.UTF_8);
-        Specification saved = specification.asSaved(text, header[0] != 0);
+        String text = text(header);
+        Specification saved = specification.asSaved(text, isExplained(header));
         Monitor joined = Monitor.restore(saved, parts(saved, groups));
         if (text.equals(specification.text()) && saved.explain() == specification.explain()) {
             return joined;

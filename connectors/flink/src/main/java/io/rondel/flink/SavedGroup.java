@@ -1,5 +1,7 @@
 package io.rondel.flink;
 
+import java.io.ByteArrayInputStream;
+import java.io.ByteArrayOutputStream;
 import java.io.DataInputStream;
 import java.io.DataOutputStream;
 import java.io.IOException;
@@ -8,6 +10,7 @@ import java.io.OutputStream;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
+import org.apache.flink.runtime.state.SnappyStreamCompressionDecorator;
 
 /**
  * The state of a key group.
@@ -19,12 +22,30 @@ import java.util.List;
  * @param waiting messages that wait for the watermark
  */
 record SavedGroup(int group, long origin, long time, byte[] part, List<Waiting> waiting) {
-    private static final int VERSION = 1;
+    /** Versions of the form: as it is, and compressed. */
+    private static final int PLAIN = 1;
 
-    /** Writes the group. The stream of a key group has no end of its own, so that every length is written. */
-    void write(OutputStream to) throws IOException {
+    private static final int COMPRESSED = 2;
+
+    /** Writes the group, and returns the number of bytes. Its stream has no end of its own, so that every length is written. */
+    long write(OutputStream to, boolean isCompressed) throws IOException {
         DataOutputStream out = new DataOutputStream(to);
-        out.writeInt(VERSION);
+        out.writeInt(isCompressed ? COMPRESSED : PLAIN);
+        if (isCompressed) {
+            ByteArrayOutputStream bytes = new ByteArrayOutputStream();
+            try (OutputStream compressing = SnappyStreamCompressionDecorator.INSTANCE.decorateWithCompression(bytes)) {
+                writeContent(new DataOutputStream(compressing));
+            }
+            out.writeInt(bytes.size());
+            bytes.writeTo(out);
+        } else {
+            writeContent(out);
+        }
+        out.flush();
+        return out.size();
+    }
+
+    private void writeContent(DataOutputStream out) throws IOException {
         out.writeLong(origin);
         out.writeLong(time);
         out.writeInt(part.length);
@@ -46,9 +67,20 @@ record SavedGroup(int group, long origin, long time, byte[] part, List<Waiting> 
     static SavedGroup read(int group, InputStream from, long sequence) throws IOException {
         DataInputStream in = new DataInputStream(from);
         int version = in.readInt();
-        if (version != VERSION) {
-            throw new RondelException("the state has version " + version + ", and this connector reads " + VERSION);
+        if (version != PLAIN && version != COMPRESSED) {
+            throw new RondelException("the state has version " + version + ", and this connector reads " + PLAIN + " and "
+                    + COMPRESSED);
         }
+        if (version == PLAIN) {
+            return readContent(group, in, sequence);
+        }
+        InputStream bytes = new ByteArrayInputStream(bytes(in));
+        try (InputStream content = SnappyStreamCompressionDecorator.INSTANCE.decorateWithCompression(bytes)) {
+            return readContent(group, new DataInputStream(content), sequence);
+        }
+    }
+
+    private static SavedGroup readContent(int group, DataInputStream in, long sequence) throws IOException {
         long origin = in.readLong();
         long time = in.readLong();
         byte[] part = bytes(in);

@@ -1,6 +1,7 @@
 package io.rondel.flink;
 
 import java.io.Serializable;
+import java.math.BigDecimal;
 
 /** A verdict on a property. */
 public class Verdict implements Serializable {
@@ -69,6 +70,11 @@ public class Verdict implements Serializable {
 
     @Override
     public String toString() {
-        return verdict + " " + property + (key.isEmpty() ? "" : " " + key) + " at " + timeNanos / 1e9 + " s";
+        return verdict + " " + property + (key.isEmpty() ? "" : " " + key) + " at " + seconds(timeNanos) + " s";
+    }
+
+    /** Returns nanoseconds as seconds, without trailing zeros. */
+    static String seconds(long nanos) {
+        return BigDecimal.valueOf(nanos, 9).stripTrailingZeros().toPlainString();
     }
 }

@@ -115,7 +115,7 @@ public final class Bench {
         }
     }
 
-    private static void snapshot() throws Exception {
+    private static void snapshots() throws Exception {
         MonitorOperator operator = new MonitorOperator(SPECIFICATION);
         try (var harness = harness(operator)) {
             for (int i = 0; i < KEYS; i++) {
@@ -126,20 +126,24 @@ public final class Bench {
                 }
             }
             harness.processWatermark(KEYS);
-            long[] nanos = new long[ROUNDS];
-            for (int round = 0; round < ROUNDS; round++) {
-                long start = System.nanoTime();
-                harness.snapshot(round, round);
-                nanos[round] = System.nanoTime() - start;
+            for (boolean isCompressed : new boolean[] {false, true}) {
+                harness.getExecutionConfig().setUseSnapshotCompression(isCompressed);
+                long[] nanos = new long[ROUNDS];
+                for (int round = 0; round < ROUNDS; round++) {
+                    long start = System.nanoTime();
+                    harness.snapshot(round, round);
+                    nanos[round] = System.nanoTime() - start;
+                }
+                Arrays.sort(nanos);
+                System.out.printf(
+                        Locale.ROOT,
+                        "state of %,d keys%s: %.1f MB, snapshot: median %.0f ms, best %.0f ms%n",
+                        KEYS,
+                        isCompressed ? ", compressed" : "",
+                        operator.count("snapshotBytes") / 1e6,
+                        nanos[ROUNDS / 2] / 1e6,
+                        nanos[0] / 1e6);
             }
-            Arrays.sort(nanos);
-            System.out.printf(
-                    Locale.ROOT,
-                    "state of %,d keys: %.1f MB, snapshot: median %.0f ms, best %.0f ms%n",
-                    KEYS,
-                    operator.count("snapshotBytes") / 1e6,
-                    nanos[ROUNDS / 2] / 1e6,
-                    nanos[0] / 1e6);
         }
     }
 
@@ -152,12 +156,14 @@ public final class Bench {
         double operator = ofOperator(new MonitorOperator(SPECIFICATION), messages);
         System.out.printf(
                 Locale.ROOT,
-                "an event in batches of %,d: empty operator %.0f ns, library %.0f ns, operator %.0f ns; connector %.0f ns%n",
+                "an event in batches of %,d: empty operator %.0f ns, library %.0f ns, operator %.0f ns; over the empty operator "
+                        + "%.0f ns, over both %.0f ns%n",
                 BATCH,
                 empty,
                 library,
                 operator,
+                operator - empty,
                 operator - library - empty);
-        snapshot();
+        snapshots();
     }
 }

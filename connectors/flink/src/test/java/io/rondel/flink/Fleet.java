@@ -90,8 +90,8 @@ final class Fleet implements Serializable {
         return shown(
                 verdict.property,
                 verdict.key,
-                seconds(verdict.timeNanos),
-                seconds(verdict.aboutNanos),
+                Verdict.seconds(verdict.timeNanos),
+                Verdict.seconds(verdict.aboutNanos),
                 verdict.verdict);
     }
 
@@ -121,10 +121,6 @@ final class Fleet implements Serializable {
         }
     }
 
-    private static String seconds(long nanos) {
-        return new java.math.BigDecimal(nanos).movePointLeft(9).stripTrailingZeros().toPlainString();
-    }
-
     /** The verdicts of the command over the first events in their order. */
     List<String> expected(Path folder, String text, long count) throws IOException, InterruptedException {
         List<String> lines = new ArrayList<>();
@@ -134,8 +130,9 @@ final class Fleet implements Serializable {
         return expected(folder, text, lines);
     }
 
-    /** The verdicts of the command over lines. */
-    static List<String> expected(Path folder, String text, List<String> lines) throws IOException, InterruptedException {
+    /** The verdicts of the command over lines, with further options. */
+    static List<String> expected(Path folder, String text, List<String> lines, String... options)
+            throws IOException, InterruptedException {
         Path specification = Files.writeString(folder.resolve("spec.rondel"), text);
         Path trace = Files.write(folder.resolve("trace.jsonl"), lines);
         Path output = folder.resolve("verdicts.jsonl");
@@ -143,8 +140,10 @@ final class Fleet implements Serializable {
         if (program == null || program.isEmpty()) {
             throw new IllegalStateException("-Drondel.program is not set: run `make test-flink`");
         }
-        Process process = new ProcessBuilder(
-                        program, "check", "--quiet", "--format", "json", specification.toString(), trace.toString())
+        List<String> call = new ArrayList<>(List.of(program, "check", "--quiet", "--format", "json"));
+        call.addAll(List.of(options));
+        call.addAll(List.of(specification.toString(), trace.toString()));
+        Process process = new ProcessBuilder(call)
                 .redirectOutput(output.toFile())
                 .redirectError(ProcessBuilder.Redirect.INHERIT)
                 .start();

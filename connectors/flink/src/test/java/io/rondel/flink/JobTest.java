@@ -1,8 +1,10 @@
 package io.rondel.flink;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -17,6 +19,8 @@ import java.util.concurrent.Executor;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.stream.LongStream;
+import org.apache.flink.api.common.JobID;
 import org.apache.flink.api.common.eventtime.WatermarkStrategy;
 import org.apache.flink.api.common.functions.MapFunction;
 import org.apache.flink.api.common.state.CheckpointListener;
@@ -28,6 +32,9 @@ import org.apache.flink.configuration.Configuration;
 import org.apache.flink.connector.datagen.source.DataGeneratorSource;
 import org.apache.flink.core.execution.JobClient;
 import org.apache.flink.core.execution.SavepointFormatType;
+import org.apache.flink.metrics.Counter;
+import org.apache.flink.metrics.Gauge;
+import org.apache.flink.runtime.testutils.InMemoryReporter;
 import org.apache.flink.runtime.testutils.MiniClusterResourceConfiguration;
 import org.apache.flink.streaming.api.datastream.DataStream;
 import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
@@ -48,8 +55,11 @@ class JobTest {
 
     private static final Specification FLEET = Specification.of(Fleet.TEXT).withBatch(256);
 
+    private static final InMemoryReporter METRICS = InMemoryReporter.createWithRetainedMetrics();
+
     @RegisterExtension
     static final MiniClusterExtension CLUSTER = new MiniClusterExtension(new MiniClusterResourceConfiguration.Builder()
+            .setConfiguration(METRICS.addToConfiguration(new Configuration()))
             .setNumberTaskManagers(1)
             .setNumberSlotsPerTaskManager(4)
             .build());
@@ -136,7 +146,7 @@ class JobTest {
         return environment;
     }
 
-    private static <S extends SourceSplit> RateLimiterStrategy<S> gate() {
+    static <S extends SourceSplit> RateLimiterStrategy<S> gate() {
         return parallelism -> new Gate<>();
     }
 
@@ -237,6 +247,58 @@ class JobTest {
         List<Verdict> stops =
                 distinct().stream().filter(verdict -> verdict.property.equals("stops")).toList();
         Fleet.assertSame(expected, stops);
+    }
+
+    /** The sum of a counter over all subtasks of a job. */
+    private static long counted(JobID job, String name) {
+        return METRICS.findMetrics(job, "rondel." + name).values().stream()
+                .mapToLong(metric -> ((Counter) metric).getCount())
+                .sum();
+    }
+
+    @Test
+    void metricsAreThoseOfFlink() throws Exception {
+        Gate.GRANTED.set(Long.MAX_VALUE);
+        StreamExecutionEnvironment environment = environment(null);
+        build(environment, FLEET, 2);
+        JobID job = environment.execute().getJobID();
+        assertEquals(COUNT, counted(job, "messages"));
+        assertEquals(VERDICTS.size(), counted(job, "verdicts"));
+        assertEquals(VERDICTS.stream().filter(Verdict::isViolated).count(), counted(job, "violations"));
+        assertTrue(counted(job, "batches") >= COUNT / 256);
+        for (String name : List.of("undecodable", "late", "refused")) {
+            assertEquals(2, METRICS.findMetrics(job, "rondel." + name).size(), name);
+            assertEquals(0, counted(job, name), name);
+        }
+        for (String name : List.of("waiting", "snapshotBytes", "snapshotMillis")) {
+            var gauges = METRICS.findMetrics(job, "rondel." + name);
+            assertEquals(2, gauges.size(), name);
+            gauges.values().forEach(gauge -> assertTrue(((Gauge<?>) gauge).getValue() instanceof Number, name));
+        }
+    }
+
+    @Test
+    void theCommandContinuesFromASavepoint() throws Exception {
+        List<String> expected = fleet.expected(folder, Fleet.TEXT, COUNT);
+        String path = untilSavepoint(FLEET, 2, untilSavepoint(FLEET, 2, null));
+        Path exported = folder.resolve("exported");
+        Savepoint.main(new String[] {path, exported.toString(), "rondel"});
+        String text = Files.readString(exported.resolve("specification.rondel"));
+        assertEquals(Fleet.TEXT, text);
+        Savepoint savepoint = Savepoint.read(path, null);
+        assertTrue(savepoint.time() > 0 && savepoint.waiting() > 0, savepoint.time() + ", " + savepoint.waiting());
+        List<String> rest = LongStream.range(0, COUNT)
+                .mapToObj(fleet::event)
+                .filter(event -> event.millis() * 1_000_000 > savepoint.time())
+                .map(Fleet.Event::line)
+                .toList();
+        List<String> all = new ArrayList<>(distinct().stream().map(Fleet::shown).toList());
+        assertTrue(all.size() > 100, "only " + all.size());
+        String snapshot = exported.resolve("monitor.snapshot").toString();
+        all.addAll(Fleet.expected(folder, text, rest, "--resume", snapshot));
+        assertEquals(expected, all.stream().sorted().toList());
+        RondelException elsewhere = assertThrows(RondelException.class, () -> Savepoint.read(path, "elsewhere"));
+        assertTrue(elsewhere.getMessage().contains("with the uid 'elsewhere'; those of Rondel are: [rondel]"));
     }
 
     @Test

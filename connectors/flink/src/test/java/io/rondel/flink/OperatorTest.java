@@ -222,9 +222,16 @@ class OperatorTest {
     /** Continues from a checkpoint with another parallelism. */
     private static List<Subtask> start(Specification specification, int parallelism, OperatorSubtaskState state, int before)
             throws Exception {
+        return start(specification, parallelism, state, before, false);
+    }
+
+    private static List<Subtask> start(
+            Specification specification, int parallelism, OperatorSubtaskState state, int before, boolean isCompressed)
+            throws Exception {
         List<Subtask> subtasks = new ArrayList<>();
         for (int index = 0; index < parallelism; index++) {
             Subtask subtask = new Subtask(specification, parallelism, index);
+            subtask.getExecutionConfig().setUseSnapshotCompression(isCompressed);
             if (state != null) {
                 subtask.initializeState(AbstractStreamOperatorTestHarness.repartitionOperatorState(
                         state, GROUPS, before, parallelism, index));
@@ -296,6 +303,26 @@ class OperatorTest {
     void subtasksAreJoinedAndDividedAgain() throws Exception {
         compareRescaled(1, 2, 3, 1);
         compareRescaled(4, 2, 8, 1);
+    }
+
+    @Test
+    void checkpointsAreCompressedAsFlinkIsConfigured() throws Exception {
+        List<String> expected = fleet.expected(folder, Fleet.TEXT, 3_000);
+        List<Verdict> verdicts = new ArrayList<>();
+        OperatorSubtaskState state = null;
+        long[] sizes = new long[3];
+        for (int i = 0; i < sizes.length; i++) {
+            List<Subtask> subtasks = start(FLEET, 1, state, 1, i == 1);
+            run(subtasks, i * 1_000L, (i + 1) * 1_000L);
+            if (i == 2) {
+                verdicts.addAll(ended(subtasks));
+            } else {
+                state = saved(subtasks, i, verdicts);
+                sizes[i] = subtasks.get(0).metric("snapshotBytes");
+            }
+        }
+        Fleet.assertSame(expected, verdicts);
+        assertTrue(sizes[1] > 0 && sizes[1] < sizes[0] * 3 / 4, sizes[0] + " bytes, compressed " + sizes[1]);
     }
 
     @Test

@@ -19,11 +19,16 @@ import java.util.Set;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicLong;
+import org.apache.flink.api.common.eventtime.WatermarkStrategy;
 import org.apache.flink.api.common.functions.MapFunction;
 import org.apache.flink.api.common.state.CheckpointListener;
 import org.apache.flink.api.common.typeinfo.TypeInformation;
 import org.apache.flink.api.common.typeinfo.Types;
 import org.apache.flink.configuration.Configuration;
+import org.apache.flink.connector.datagen.source.DataGeneratorSource;
+import org.apache.flink.core.execution.JobClient;
+import org.apache.flink.core.execution.SavepointFormatType;
 import org.apache.flink.runtime.testutils.MiniClusterResourceConfiguration;
 import org.apache.flink.streaming.api.datastream.DataStream;
 import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
@@ -78,6 +83,24 @@ class TableFunctionTest {
         @Override
         public void notifyCheckpointComplete(long checkpoint) {
             isSaved = true;
+        }
+    }
+
+    /** Counts rows and checkpoints. */
+    static final class Counting implements MapFunction<Row, Row>, CheckpointListener {
+        private static final long serialVersionUID = 1;
+        static final AtomicLong COUNT = new AtomicLong();
+        static final AtomicLong CHECKPOINTS = new AtomicLong();
+
+        @Override
+        public Row map(Row row) {
+            COUNT.incrementAndGet();
+            return row;
+        }
+
+        @Override
+        public void notifyCheckpointComplete(long checkpoint) {
+            CHECKPOINTS.incrementAndGet();
         }
     }
 
@@ -144,7 +167,7 @@ class TableFunctionTest {
         assertEquals("r1", violated.getField("vehicle"));
         assertEquals("slow", violated.getField("property"));
         assertEquals(Instant.ofEpochSecond(1), violated.getField("verdict_time"));
-        assertEquals("violated slow {\"v\":\"r1\"} at 1.0 s", violated.getField("message"));
+        assertEquals("violated slow {\"v\":\"r1\"} at 1 s", violated.getField("message"));
         assertTrue(((String) violated.getField("explanation")).contains("31"), violated.toString());
         assertNull(violated.getField("robustness"));
         assertEquals(32, ((String) violated.getField("id")).length());
@@ -202,6 +225,75 @@ class TableFunctionTest {
         List<Verdict> before = byId.values().stream().filter(verdict -> verdict.timeNanos <= last).toList();
         Fleet.assertSame(expected.stream().filter(shown -> Fleet.nanos(shown) <= last).toList(), before);
         assertTrue(before.size() > 200, "only " + before.size());
+    }
+
+    /** Starts a job over the events in their order, of which a number may pass. */
+    private JobClient start(String text, String savepoint, long count, long granted) throws Exception {
+        Configuration configuration = new Configuration();
+        configuration.setString("execution.checkpointing.dir", folder.toUri().toString());
+        if (savepoint != null) {
+            configuration.setString("execution.state-recovery.path", savepoint);
+        }
+        StreamExecutionEnvironment environment = StreamExecutionEnvironment.getExecutionEnvironment(configuration);
+        environment.enableCheckpointing(20);
+        environment.setParallelism(1);
+        JobTest.Gate.GRANTED.set(granted);
+        Counting.COUNT.set(0);
+        Counting.CHECKPOINTS.set(0);
+        Fleet fleet = this.fleet;
+        DataGeneratorSource<Row> source = new DataGeneratorSource<>(
+                number -> {
+                    Fleet.Event event = fleet.event(number);
+                    return Row.of(event.vehicle(), event.speed(), event.brake(), event.millis());
+                },
+                count,
+                JobTest.gate(),
+                TELEMETRY);
+        DataStream<Row> rows = environment
+                .fromSource(source, WatermarkStrategy.noWatermarks(), "fleet")
+                .uid("fleet")
+                .map(new Counting())
+                .returns(TELEMETRY)
+                .uid("counting");
+        StreamTableEnvironment tables = tables(environment);
+        view(tables, "telemetry", rows, "'2'");
+        tables.toDataStream(tables.sqlQuery(call(text, "uid => 'rondel', ")))
+                .map(row -> {
+                    ROWS.add(row);
+                    return row.getArity();
+                })
+                .returns(Types.INT)
+                .sinkTo(new DiscardingSink<>());
+        return environment.executeAsync();
+    }
+
+    @Test
+    void anEditedSpecificationContinuesFromASavepoint() throws Exception {
+        int count = 3_000;
+        int before = 1_500;
+        List<String> expected = fleet.expected(folder, Fleet.TEXT, count);
+        ROWS.clear();
+        JobClient job = start(Fleet.TEXT, null, count, before);
+        while (Counting.COUNT.get() < before || Counting.CHECKPOINTS.get() == 0) {
+            Thread.sleep(5);
+        }
+        String savepoint = job.stopWithSavepoint(false, folder.toUri().toString(), SavepointFormatType.CANONICAL)
+                .get(100, TimeUnit.SECONDS);
+        int first = ROWS.size();
+        assertTrue(first > 20, "only " + first);
+        String edited = Fleet.TEXT.replace("telemetry.speed < 35", "telemetry.speed < 33");
+        start(edited, savepoint, count, Long.MAX_VALUE).getJobExecutionResult().get(100, TimeUnit.SECONDS);
+        // The last obligations of a key end at the last row of its own.
+        long last = (count * Fleet.STEP_MILLIS - 5_000) * 1_000_000;
+        List<Verdict> stops = ROWS.stream()
+                .map(TableFunctionTest::verdict)
+                .filter(verdict -> verdict.property.equals("stops") && verdict.timeNanos <= last)
+                .toList();
+        Fleet.assertSame(
+                expected.stream()
+                        .filter(shown -> shown.startsWith("stops") && Fleet.nanos(shown) <= last)
+                        .toList(),
+                stops);
     }
 
     @Test
