@@ -27,7 +27,8 @@ pub struct Counts {
     /// Messages that were neither passed on nor replaced, since the member of a group was not active, or had just taken
     /// over.
     pub withheld: u64,
-    /// Those among them that came about a take-over of this member, so that no member may have passed them on.
+    /// Those among them that came about a take-over of this member, or while the network returned none of its signs: no member
+    /// may have passed them on.
     pub skipped: u64,
     /// Times that the gate closed, or opened again.
     pub switches: u64,
@@ -165,7 +166,7 @@ impl GateFigures {
             (unread, "not passed on since they could not be evaluated"),
             (unpublished, "not published"),
             (withheld, "withheld in the group"),
-            (skipped, "of these at take-overs"),
+            (skipped, "of these possibly passed on by no member"),
         ] {
             if count > 0 {
                 text += &format!(", {} {what}", grouped(count));
@@ -276,7 +277,9 @@ mod tests {
         (figures.counts.withheld, figures.counts.skipped) = (1100, 12);
         let sentence = figures.sentence(&mut time);
         assert!(
-            sentence.contains(", 1,100 withheld in the group, 12 of these at take-overs; 2 other"),
+            sentence.contains(
+                ", 1,100 withheld in the group, 12 of these possibly passed on by no member; 2 other"
+            ),
             "{sentence}"
         );
         let json = figures.json();

@@ -454,7 +454,7 @@ fn encode_gates(gates: &[GateFigures], families: &mut Families<'_>) -> fmt::Resu
     let help =
         "Messages of a gate that were neither passed on nor replaced, since the member was not active.";
     families.counter("rondel_gate_withheld", None, help, of(|gate| gate.counts.withheld))?;
-    let help = "Withheld messages of a gate about a take-over, which no member may have passed on.";
+    let help = "Withheld messages of a gate that possibly no member has passed on.";
     families.counter("rondel_gate_skipped", None, help, of(|gate| gate.counts.skipped))?;
     let help = "Other monitors that have a gate, too, as far as their heartbeats show.";
     families.gauge("rondel_gate_others", None, help, of(|gate| gate.others))?;

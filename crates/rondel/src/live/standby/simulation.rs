@@ -350,9 +350,9 @@ impl World {
         }
         if self.faults.freezes && now > self.frozen + LEASE && random.one_in(400) {
             self.frozen = (now + random.int(10 * LEASE)).min(QUIET);
-            self.lags = nodes.iter().map(|_| random.int(20)).collect();
+            self.lags = nodes.iter().map(|_| random.int(DELAY)).collect();
             // Messages of other publishers are delivered before, after or between them.
-            let until = self.frozen + random.int(20);
+            let until = self.frozen + random.int(DELAY);
             nodes.iter_mut().for_each(|node| node.worker.outside.frozen = (now, until));
         }
         if random.one_in(500) {
