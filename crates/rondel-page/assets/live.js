@@ -21,7 +21,8 @@ async function request(url, { signal, ...options }, patience = PATIENCE) {
   const signals = [signal, patience ? AbortSignal.timeout(patience) : null].filter(Boolean);
   let response;
   try {
-    response = await fetch(url, { cache: "no-store", credentials: "omit", signal: AbortSignal.any(signals), ...options });
+    // Not `omit`: the browser would withhold the certificate of the client, too. The server reads no cookies.
+    response = await fetch(url, { cache: "no-store", credentials: "same-origin", signal: AbortSignal.any(signals), ...options });
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new ApiError(0, "the monitor does not answer");

@@ -110,6 +110,8 @@ pub use status::{Condition, Dropped, Reason, Status};
 
 #[cfg(feature = "webhook")]
 pub mod alertmanager;
+#[cfg(feature = "connector")]
+pub mod connector;
 #[cfg(feature = "kafka")]
 pub mod kafka;
 #[cfg(feature = "nats")]

@@ -1,4 +1,5 @@
-//! TLS of connections to servers: rustls with ring as its cryptography, TLS 1.2 and 1.3.
+//! TLS of connections to servers, and of those to a server of our own: rustls with ring as its cryptography, TLS 1.2 and
+//! 1.3.
 //!
 //! The provider is passed explicitly, and never installed for the process: other libraries of a program keep theirs.
 
@@ -8,9 +9,10 @@ use std::sync::Arc;
 
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::{ClientConfig, RootCertStore};
+use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
+use rustls::{ClientConfig, RootCertStore, ServerConfig};
 
-/// Options of TLS. The server's certificate and its name are always verified.
+/// Options of TLS of a client. The server's certificate and its name are always verified.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TlsOptions {
     /// PEM file of the certificates that are trusted; `None`: those of the system.
@@ -21,7 +23,19 @@ pub struct TlsOptions {
     pub key: Option<PathBuf>,
 }
 
-/// Certificate of the client with its key.
+/// Options of TLS of a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerTlsOptions {
+    /// PEM file of the server's certificate, followed by those between it and its root.
+    pub certificate: PathBuf,
+    /// PEM file of the private key of the server's certificate.
+    pub key: PathBuf,
+    /// PEM file of the authorities one of which has signed the certificate of each client; `None`: clients need no
+    /// certificate.
+    pub client_ca: Option<PathBuf>,
+}
+
+/// Certificate with its key.
 pub(crate) struct Identity {
     /// The certificate, followed by those between it and its root.
     pub(crate) chain: Vec<CertificateDer<'static>>,
@@ -79,15 +93,60 @@ impl TlsOptions {
     pub(crate) fn identity(&self) -> Result<Option<Identity>, String> {
         match (&self.certificate, &self.key) {
             (None, None) => Ok(None),
-            (Some(certificate), Some(key)) => {
-                let chain = certificates(certificate)?;
-                let key = PrivateKeyDer::from_pem_slice(&read(key)?).map_err(|error| unusable(key, &error))?;
-                Ok(Some(Identity { chain, key }))
-            }
+            (Some(certificate), Some(key)) => Identity::read(certificate, key).map(Some),
             _ => Err("a client's certificate needs its key, and a key its certificate: set both `certificate` and `key`, \
                       or neither"
                 .to_owned()),
         }
+    }
+}
+
+impl ServerTlsOptions {
+    /// Reads the files and returns the configuration of a server. It resumes no sessions: the certificate of a client is
+    /// verified for each connection.
+    ///
+    /// # Errors
+    /// A sentence with the file and the way out.
+    pub fn server_config(&self) -> Result<ServerConfig, String> {
+        let Identity { chain, key } = Identity::read(&self.certificate, &self.key)?;
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = ServerConfig::builder_with_provider(Arc::clone(&provider))
+            .with_safe_default_protocol_versions()
+            .map_err(|error| format!("cannot configure TLS: {error}"))?;
+        let config = match &self.client_ca {
+            None => config.with_no_client_auth(),
+            Some(path) => {
+                let mut roots = RootCertStore::empty();
+                for certificate in certificates(path)? {
+                    roots.add(certificate).map_err(|error| unusable(path, &error))?;
+                }
+                let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build();
+                config.with_client_cert_verifier(verifier.map_err(|error| unusable(path, &error))?)
+            }
+        };
+        let mut config = config.with_single_cert(chain, key).map_err(|error| self.unfit(&error))?;
+        config.session_storage = Arc::new(NoServerSessionStorage {});
+        config.send_tls13_tickets = 0;
+        Ok(config)
+    }
+
+    /// The message about a certificate and a key that cannot be used together.
+    fn unfit(&self, error: &rustls::Error) -> String {
+        match error {
+            rustls::Error::InconsistentKeys(_) => {
+                unusable(&self.key, &format!("it is not the key of {}", self.certificate.display()))
+            }
+            _ => unusable(&self.certificate, &format!("with the key {}: {error}", self.key.display())),
+        }
+    }
+}
+
+impl Identity {
+    /// Reads a certificate and its key.
+    fn read(certificate: &Path, key: &Path) -> Result<Identity, String> {
+        let chain = certificates(certificate)?;
+        let key = PrivateKeyDer::from_pem_slice(&read(key)?).map_err(|error| unusable(key, &error))?;
+        Ok(Identity { chain, key })
     }
 }
 
@@ -146,6 +205,36 @@ mod tests {
         ];
         for (options, place, reason) in cases {
             let error = options.client_config().unwrap_err();
+            assert!(error.contains(place) && error.contains(reason), "{error}");
+        }
+    }
+    #[test]
+    fn files_of_a_server_are_read_and_errors_name_them() {
+        let folder = rondel_testkit::Folder::new();
+        let write = |name: &str, text: &str| PathBuf::from(folder.file(name, text));
+        let own = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        let other = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        let certificate = write("own.pem", &own.cert.pem());
+        let client_ca = Some(write("clients.pem", &other.cert.pem()));
+        let key = write("own.key", &own.signing_key.serialize_pem());
+        let strange = write("other.key", &other.signing_key.serialize_pem());
+        let text = write("text.pem", "no certificate");
+        let none = folder.as_path().join("none.pem");
+        let full = ServerTlsOptions { certificate, key, client_ca };
+        let config = full.server_config().unwrap();
+        assert_eq!(config.send_tls13_tickets, 0);
+        assert!(ServerTlsOptions { client_ca: None, ..full.clone() }.server_config().is_ok());
+        let cases = [
+            (ServerTlsOptions { certificate: none.clone(), ..full.clone() }, "none.pem", "check its path"),
+            (ServerTlsOptions { certificate: text.clone(), ..full.clone() }, "text.pem", "no certificate"),
+            (ServerTlsOptions { key: none.clone(), ..full.clone() }, "none.pem", "check its path"),
+            (ServerTlsOptions { key: text.clone(), ..full.clone() }, "text.pem", "cannot use"),
+            (ServerTlsOptions { key: strange, ..full.clone() }, "other.key", "not the key of"),
+            (ServerTlsOptions { client_ca: Some(none), ..full.clone() }, "none.pem", "check its path"),
+            (ServerTlsOptions { client_ca: Some(text), ..full }, "text.pem", "no certificate"),
+        ];
+        for (options, place, reason) in cases {
+            let error = options.server_config().unwrap_err();
             assert!(error.contains(place) && error.contains(reason), "{error}");
         }
     }

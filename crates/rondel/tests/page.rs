@@ -3,6 +3,8 @@
 #![cfg(feature = "page")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // the helpers are tests as well
 
+#[path = "page/encrypted.rs"]
+mod encrypted;
 #[path = "page/playground.rs"]
 mod playground;
 #[allow(dead_code)] // a part is used here
@@ -32,6 +34,15 @@ struct Answer {
 }
 
 impl Answer {
+    /// Reads an answer from all bytes of its connection.
+    #[track_caller]
+    fn of(bytes: &[u8]) -> Answer {
+        let text = String::from_utf8_lossy(bytes).into_owned();
+        let (headers, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no answer: {text:?}"));
+        let status = headers.split(' ').nth(1).unwrap().parse().unwrap();
+        Answer { status, headers: headers.to_ascii_lowercase(), body: body.to_owned() }
+    }
+
     fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|_| panic!("no JSON: {}", self.body))
     }
@@ -50,10 +61,7 @@ fn request(address: &str, method: &str, path: &str, headers: &[&str], body: &str
     stream.write_all(format!("{text}\r\n{body}").as_bytes()).unwrap();
     let mut bytes = Vec::new();
     stream.read_to_end(&mut bytes).unwrap();
-    let text = String::from_utf8_lossy(&bytes).into_owned();
-    let (headers, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no answer: {text:?}"));
-    let status = headers.split(' ').nth(1).unwrap().parse().unwrap();
-    Answer { status, headers: headers.to_ascii_lowercase(), body: body.to_owned() }
+    Answer::of(&bytes)
 }
 
 fn get(address: &str, path: &str) -> Answer {

@@ -134,7 +134,12 @@ fn wrong_usage_and_absent_pages_are_refused() {
     run.finish().expect_status(0);
     rondel(["top", address, "--once"]).expect_status(5).expect_stderr(&["nothing listens there"]);
     rondel(["top", "here", "--once"]).expect_status(2).expect_stderr(&["must be a host and a port"]);
-    rondel(["top", "https://a:443"]).expect_status(2).expect_stderr(&["without TLS"]);
+    rondel(["top", "127.0.0.1:1", "--once", "--tls-ca", "ca.pem"])
+        .expect_status(2)
+        .expect_stderr(&["write https://127.0.0.1:1"]);
+    rondel(["top", "https://127.0.0.1:1", "--once", "--tls-ca", &missing])
+        .expect_status(2)
+        .expect_stderr(&["missing.token", "check its path"]);
 }
 
 /// The command on a pseudo-terminal of 80 x 24.

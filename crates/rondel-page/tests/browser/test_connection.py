@@ -175,6 +175,20 @@ def test_token_comes_from_the_address_and_leaves_it(open_page, serve):
     assert page.context.cookies() == []
 
 
+def test_requests_carry_the_credentials_of_the_browser(open_page, serve):
+    """As a certificate for mutual TLS: the browser has one rule for certificates and cookies, of which the latter are seen here."""
+    fake, sent = serve(), []
+
+    def setup(page):
+        page.context.add_cookies([{"name": "certificate", "value": "1", "url": fake.url}])
+        page.on("request", sent.append)
+
+    page = open_page(fake.url, setup=setup)
+    wait_rows(page)
+    assert any("/api/v1/events" in request.url for request in sent)
+    assert [request.url for request in sent if "certificate=1" not in request.all_headers().get("cookie", "")] == []
+
+
 def test_wrong_token_is_answered_with_a_form(open_page, serve):
     fake = serve(token="s3cret")
     page = open_page(f"{fake.url}#token=wrong", expect_errors=True)

@@ -1,7 +1,6 @@
 //! Requests over HTTP/1.1 to one server, on one connection that is kept.
 
 mod answer;
-mod connector;
 mod date;
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,8 +14,8 @@ use ureq::unversioned::resolver::DefaultResolver;
 use ureq::unversioned::transport::{Connector as _, TcpConnector};
 
 pub(crate) use answer::Answer;
-use connector::TlsConnector;
 
+use crate::connector::TlsConnector;
 use crate::shared::ticks;
 use crate::sink::Failure;
 use crate::tls::TlsOptions;

@@ -24,9 +24,19 @@ pub struct Page {
     /// Show this series of runs (default: that of the latest run)
     #[arg(long, value_name = "NAME")]
     series: Option<String>,
-    /// A file with the token that requests carry; needed unless the address is one of this machine alone
+    /// A file with the token that requests carry; needed unless the address is one of this machine alone, or clients
+    /// have certificates
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
+    /// Encrypt with this certificate (PEM)
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_certificate: Option<PathBuf>,
+    /// The key of the certificate (PEM)
+    #[arg(long, value_name = "FILE", requires = "tls_certificate")]
+    tls_key: Option<PathBuf>,
+    /// Serve only clients with a certificate of these authorities (PEM)
+    #[arg(long, value_name = "FILE", requires = "tls_certificate")]
+    tls_client_ca: Option<PathBuf>,
     /// A name under which the page is opened, beside localhost and IP addresses (may be repeated)
     #[arg(long, value_name = "NAME")]
     host: Vec<String>,
@@ -44,7 +54,7 @@ pub struct Page {
 const EXIT_STATUS: &str = "\
 Exit status:
   0  a signal ended it
-  2  wrong usage, or the address cannot be used
+  2  wrong usage, or the address or a file of TLS cannot be used
   3  the store cannot be read";
 
 #[cfg(not(feature = "page"))]
@@ -62,7 +72,7 @@ mod serving {
 
     use super::Page;
     use crate::commands::check::attempt::offer;
-    use crate::deployment::{PageSettings, Token};
+    use crate::deployment::{PageSettings, ServerTlsFiles, Token};
     use crate::live::page::{PageServer, Playground, Subject};
     use crate::live::signals::End;
     use crate::{complain, exit};
@@ -86,6 +96,11 @@ mod serving {
                 token: self.token_file.map(Token::File),
                 hosts: self.host,
                 actions: self.actions,
+                tls: self.tls_certificate.zip(self.tls_key).map(|(certificate, key)| ServerTlsFiles {
+                    certificate,
+                    key,
+                    client_ca: self.tls_client_ca,
+                }),
                 ..PageSettings::of(self.listen)
             };
             settings.check().map_err(|why| misused(format!("--listen: {why}")))?;

@@ -21,6 +21,8 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use rondel_net::adapter::now;
+use rondel_sinks::connector::TlsConnector;
+use rondel_sinks::tls::TlsOptions;
 
 use self::client::{Address, Client, Failure, page_place};
 use self::draw::Look;
@@ -47,6 +49,15 @@ pub struct Top {
     /// A file with the token of the page
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
+    /// Trust these authorities for an address with https (PEM; default: those that the system trusts)
+    #[arg(long, value_name = "FILE")]
+    tls_ca: Option<PathBuf>,
+    /// The certificate of this client (PEM)
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_certificate: Option<PathBuf>,
+    /// The key of the certificate (PEM)
+    #[arg(long, value_name = "FILE", requires = "tls_certificate")]
+    tls_key: Option<PathBuf>,
     /// Begin with topics
     #[arg(long)]
     topics: bool,
@@ -97,9 +108,10 @@ impl Top {
                 "standard input and output must be a terminal: --once prints a table".to_owned(),
             ));
         }
+        let tls = self.connector().map_err(misused)?;
         let token =
             self.token_file.map(|file| Token::File(file).read("the page")).transpose().map_err(misused)?;
-        let mut client = Client::new(self.address.clone(), token.clone());
+        let mut client = Client::new(self.address.clone(), token.clone(), tls.clone());
         if self.once {
             let table =
                 once::table(&mut client, &model).map_err(|failure| refusal(&self.address, &failure))?;
@@ -107,7 +119,22 @@ impl Top {
                 |error: std::io::Error| (format!("cannot write the output: {error}"), exit::TRACE);
             return once::print(&table).map_err(unwritten);
         }
-        watch(client, Client::new(self.address.clone(), token), model, &self.address)
+        watch(client, Client::new(self.address.clone(), token, tls), model, &self.address)
+    }
+
+    /// Reads the files of TLS, if the address has it.
+    fn connector(&self) -> Result<TlsConnector, String> {
+        let (ca, certificate, key) =
+            (self.tls_ca.clone(), self.tls_certificate.clone(), self.tls_key.clone());
+        let options = TlsOptions { ca, certificate, key };
+        match self.address.is_encrypted() {
+            true => Ok(TlsConnector::new(Some(Arc::new(options.client_config()?)))),
+            false if options == TlsOptions::default() => Ok(TlsConnector::new(None)),
+            false => Err(format!(
+                "the address is one without TLS: write https://{}, or leave --tls-ca, --tls-certificate and --tls-key out",
+                self.address.as_str()
+            )),
+        }
     }
 
     /// The screen that the options choose.
@@ -129,6 +156,9 @@ impl Top {
 /// The message about a page that does not answer as it should, with the exit status.
 fn refusal(address: &Address, failure: &Failure) -> Refusal {
     let hint = match failure {
+        Failure::Silent(why) if why.to_ascii_lowercase().contains("certificate") => {
+            "; --tls-ca, --tls-certificate and --tls-key name the files of TLS"
+        }
         Failure::Silent(_) => "; a run serves its page with `--page`",
         Failure::Refused(401, _) => "; --token-file gives the token",
         Failure::Refused(..) => "",

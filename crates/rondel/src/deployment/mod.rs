@@ -65,7 +65,7 @@ pub use heartbeat::Heartbeat;
 pub use limits::{Limits, bytes, bytes_up_to, resend};
 pub use metrics::{MetricsSettings, PushSettings, listen_address};
 pub use networks::lease;
-pub use page::{PageSettings, Token, page_address};
+pub use page::{PageSettings, ServerTlsFiles, Token, page_address};
 use reading::deployment;
 pub use record::FlightSettings;
 pub use reload::{further_network, unchangeable};

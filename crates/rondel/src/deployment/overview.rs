@@ -11,7 +11,9 @@ use rondel_runtime::{AlignmentClock, Blind, Emit, Input, TimeSource};
 
 use super::durability::Durability;
 use super::limits::Limits;
-use super::{Address, Deployment, Encoding, FlightSettings, MetricsSettings, Substitute, WhenBlind};
+use super::{
+    Address, Deployment, Encoding, FlightSettings, MetricsSettings, PageSettings, Substitute, WhenBlind,
+};
 use crate::sinks::actions::Limit;
 use crate::sinks::audit::{AuditSettings, OnError};
 use crate::sinks::driven::{SinkSettings, StoreSettings};
@@ -245,7 +247,8 @@ impl Deployment {
         rows.push(row(["durability", &durability]));
         rows.extend(self.record.as_ref().map(recorded));
         rows.extend(self.metrics.iter().flat_map(measured));
-        rows.extend(self.page.as_ref().map(|page| row(["page", &format!("http://{}/", page.listen)])));
+        let page = |page: &PageSettings| row(["page", &format!("{}://{}/", page.scheme(), page.listen)]);
+        rows.extend(self.page.as_ref().map(page));
         rows.extend(self.foxglove.as_ref().map(|own| row(["foxglove", &format!("ws://{}/", own.listen)])));
         rows.extend(self.store.as_ref().map(stored));
         rows.extend(self.driven.iter().map(driven));

@@ -9,6 +9,7 @@ use std::io::Read as _;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use super::sinks::file;
 use super::yaml::{Item, Mistakes, Synonyms};
 
 /// Names that people write for settings of the page.
@@ -20,6 +21,29 @@ const SYNONYMS: Synonyms = &[
     ),
     (&["host", "names", "name"], "write `hosts`, the names under which the page is opened"),
     (&["read_only", "write", "ack", "acknowledge"], "write `actions: true` to acknowledge and silence"),
+    (
+        &["ssl", "https", "certificate", "cert", "key", "client_ca", "ca"],
+        "write `tls: { certificate: FILE, key: FILE }`, with `client_ca: FILE` to require certificates of clients",
+    ),
+];
+/// The same of TLS.
+const TLS: Synonyms = &[
+    (&["cert", "certfile", "cert_file", "server_cert"], "write `certificate`"),
+    (&["keyfile", "key_file", "server_key", "private_key"], "write `key`"),
+    (
+        &[
+            "ca",
+            "ca_file",
+            "cafile",
+            "ca_cert",
+            "ca_certs",
+            "clients",
+            "client_cert",
+            "require_certificate",
+            "mtls",
+        ],
+        "write `client_ca`, the authorities whose clients are served",
+    ),
 ];
 
 /// Least number of characters of a token: guesses are limited to a few per second.
@@ -38,6 +62,19 @@ pub struct PageSettings {
     pub hosts: Vec<String>,
     /// Whether operators may acknowledge violations and silence properties.
     pub actions: bool,
+    /// Files of TLS; `None` for a server without encryption.
+    pub tls: Option<ServerTlsFiles>,
+}
+
+/// Files of TLS of a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerTlsFiles {
+    /// Certificate of the server.
+    pub certificate: PathBuf,
+    /// Its key.
+    pub key: PathBuf,
+    /// Certificates of the authorities whose clients are served; `None` to serve clients without a certificate.
+    pub client_ca: Option<PathBuf>,
 }
 
 /// Source of a token.
@@ -52,21 +89,32 @@ pub enum Token {
 impl PageSettings {
     /// Settings of an address, with the defaults of the others.
     pub fn of(listen: SocketAddr) -> PageSettings {
-        PageSettings { listen, token: None, hosts: Vec::new(), actions: false }
+        PageSettings { listen, token: None, hosts: Vec::new(), actions: false, tls: None }
     }
 
-    /// Checks whether others may connect without a token.
+    /// Checks whether others may connect without a token or a certificate.
     ///
     /// # Errors
     /// The requirement on the settings.
     pub fn check(&self) -> Result<(), String> {
-        match self.token.is_some() || self.listen.ip().is_loopback() {
+        match self.token.is_some() || self.verifies_clients() || self.listen.ip().is_loopback() {
             true => Ok(()),
             false => Err(format!(
-                "others can connect to {}: add a token, such as `token_file: page.token`, or listen on 127.0.0.1",
+                "others can connect to {}: add a token, such as `token_file: page.token`, require certificates of \
+                 clients by `client_ca` of `tls`, or listen on 127.0.0.1",
                 self.listen
             )),
         }
+    }
+
+    /// Whether only clients with a certificate are served.
+    pub fn verifies_clients(&self) -> bool {
+        self.tls.as_ref().is_some_and(|files| files.client_ca.is_some())
+    }
+
+    /// The scheme of its addresses.
+    pub fn scheme(&self) -> &'static str {
+        if self.tls.is_some() { "https" } else { "http" }
     }
 }
 
@@ -117,6 +165,8 @@ pub fn page_address(text: &str) -> Result<SocketAddr, String> {
 /// Reads the section; `folder` is that of the deployment.
 pub(super) fn page(item: Item<'_>, folder: &Path, mistakes: &mut Mistakes) -> Option<PageSettings> {
     let (mut listen_item, mut own_token, mut hosts, mut actions) = (Some(item), None, Vec::new(), false);
+    let mut files = None;
+    let before = mistakes.errors.len();
     if item.is_mapping() {
         let mut members = item.members("page", mistakes);
         listen_item = members.get("listen");
@@ -129,6 +179,7 @@ pub(super) fn page(item: Item<'_>, folder: &Path, mistakes: &mut Mistakes) -> Op
         }
         let own = members.get("actions").and_then(|item| item.boolean("actions", mistakes));
         actions = own.unwrap_or(false);
+        files = members.get("tls").and_then(|item| tls(item, folder, mistakes));
         members.finish(SYNONYMS, mistakes);
     }
     let listen_item = listen_item?;
@@ -136,9 +187,36 @@ pub(super) fn page(item: Item<'_>, folder: &Path, mistakes: &mut Mistakes) -> Op
     let text = listen_item.text(name, mistakes)?;
     let listen =
         page_address(&text).map_err(|why| mistakes.at(listen_item, format!("`{name}` {why}"))).ok()?;
-    let settings = PageSettings { listen, token: own_token, hosts, actions };
+    let settings = PageSettings { listen, token: own_token, hosts, actions, tls: files };
+    if mistakes.errors.len() > before {
+        // A token or an authority may be missing because it cannot be read.
+        return None;
+    }
     settings.check().map_err(|why| mistakes.at(listen_item, why)).ok()?;
     Some(settings)
+}
+
+/// Reads the files of TLS of a server.
+fn tls(item: Item<'_>, folder: &Path, mistakes: &mut Mistakes) -> Option<ServerTlsFiles> {
+    let mut members = item.members("tls", mistakes);
+    let mut read = |name: &'static str, mistakes: &mut Mistakes| {
+        let own = members.get(name)?;
+        Some(file(name, own, folder, mistakes))
+    };
+    let (certificate, key, client_ca) =
+        (read("certificate", mistakes), read("key", mistakes), read("client_ca", mistakes));
+    members.finish(TLS, mistakes);
+    if certificate.is_none() || key.is_none() {
+        mistakes.at(
+            item,
+            "`tls` of `page` needs `certificate` and `key`, the files of the certificate of the server and of its key",
+        );
+    }
+    // A file that does not exist is reported.
+    if client_ca == Some(None) {
+        return None;
+    }
+    Some(ServerTlsFiles { certificate: certificate??, key: key??, client_ca: client_ca.flatten() })
 }
 
 /// Reads the source of a token, from the items that name it.
@@ -190,6 +268,17 @@ mod tests {
             ("10.0.0.7:80", Some("TOKEN"), true),
         ] {
             assert_eq!(settings(listen, token), Ok(expected), "{listen}");
+        }
+        let with = |client_ca: Option<&str>| ServerTlsFiles {
+            certificate: "server.pem".into(),
+            key: "server.key".into(),
+            client_ca: client_ca.map(PathBuf::from),
+        };
+        let beyond = page_address("10.0.0.7:80").map(PageSettings::of);
+        for (client_ca, expected) in [(None, false), (Some("clients.pem"), true)] {
+            let settings = beyond.clone().map(|own| PageSettings { tls: Some(with(client_ca)), ..own });
+            let is_permitted = settings.map(|settings| settings.check().is_ok());
+            assert_eq!(is_permitted, Ok(expected), "{client_ca:?}");
         }
         for wrong in ["localhost:80", "127.0.0.1", ":80", "", "127.0.0.1:65536"] {
             assert!(page_address(wrong).is_err(), "{wrong}");

@@ -3,6 +3,9 @@
 //! Connections are bounded in number and in time: a client that sends or reads nothing is closed, and holds up neither
 //! others for longer than that nor the run.
 
+#[cfg(feature = "page")]
+mod tls;
+
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -15,7 +18,11 @@ use axum::Router;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::task;
 use tokio::time::{Instant, Sleep, sleep};
+
+#[cfg(feature = "page")]
+pub use tls::Encryption;
 
 /// Pause after a connection could not be accepted, as when no file descriptor is left.
 const PAUSE: Duration = Duration::from_millis(200);
@@ -85,6 +92,37 @@ impl Bound {
         limits: Limits,
         beside: impl Future<Output = ()> + Send + 'static,
     ) -> Result<HttpServer, String> {
+        let start = move |listener: Bounded| tokio::spawn(axum::serve(listener, routes).into_future());
+        self.start(limits, start, beside)
+    }
+
+    /// Serves routes with TLS, and runs a task beside them.
+    ///
+    /// # Errors
+    /// The address, and the reason why no thread can be started.
+    #[cfg(feature = "page")]
+    pub fn serve_encrypted(
+        self,
+        encryption: Encryption,
+        routes: Router,
+        limits: Limits,
+        beside: impl Future<Output = ()> + Send + 'static,
+    ) -> Result<HttpServer, String> {
+        let (what, address) = (self.what, self.address);
+        let start = move |listener: Bounded| {
+            let encrypted = encryption.listen(listener, address, what);
+            tokio::spawn(axum::serve(encrypted, routes).into_future())
+        };
+        self.start(limits, start, beside)
+    }
+
+    /// Starts the thread of a server.
+    fn start(
+        self,
+        limits: Limits,
+        start: impl FnOnce(Bounded) -> task::JoinHandle<io::Result<()>> + Send + 'static,
+        beside: impl Future<Output = ()> + Send + 'static,
+    ) -> Result<HttpServer, String> {
         let Bound { listener, address, what } = self;
         let refused = |error: io::Error| format!("cannot serve {what} on {address}: {error}");
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -98,8 +136,7 @@ impl Bound {
                 match TcpListener::from_std(listener) {
                     Ok(listener) => {
                         let permits = Arc::new(Semaphore::new(limits.connections));
-                        let bounded = Bounded { listener, permits, limits };
-                        let serving = tokio::spawn(axum::serve(bounded, routes).into_future());
+                        let serving = start(Bounded { listener, permits, limits });
                         let beside = tokio::spawn(beside);
                         // An error is the end as well.
                         _ = ended.await;
@@ -134,14 +171,10 @@ struct Bounded {
     limits: Limits,
 }
 
-impl axum::serve::Listener for Bounded {
-    type Io = Connection;
-    type Addr = SocketAddr;
-
-    async fn accept(&mut self) -> (Connection, SocketAddr) {
+impl Bounded {
+    /// Accepts a connection, which is not counted.
+    async fn uncounted(&self) -> (Connection, SocketAddr) {
         loop {
-            // The semaphore is never closed.
-            let permit = Arc::clone(&self.permits).acquire_owned().await.ok();
             match self.listener.accept().await {
                 Ok((stream, peer)) => {
                     // An event is not held back for the acknowledgement of the one before. If it cannot be set, it is.
@@ -149,11 +182,24 @@ impl axum::serve::Listener for Bounded {
                     let Limits { longest, counts_idle, .. } = self.limits;
                     let limit = Box::pin(sleep(longest));
                     let renewed = counts_idle.then_some(longest);
-                    return (Connection { stream, limit, renewed, _permit: permit }, peer);
+                    return (Connection { stream, limit, renewed, _permit: None }, peer);
                 }
                 Err(_) => sleep(PAUSE).await,
             }
         }
+    }
+}
+
+impl axum::serve::Listener for Bounded {
+    type Io = Connection;
+    type Addr = SocketAddr;
+
+    async fn accept(&mut self) -> (Connection, SocketAddr) {
+        // The semaphore is never closed.
+        let permit = Arc::clone(&self.permits).acquire_owned().await.ok();
+        let (mut connection, peer) = self.uncounted().await;
+        connection.count(permit);
+        (connection, peer)
     }
 
     fn local_addr(&self) -> io::Result<SocketAddr> {
@@ -167,10 +213,16 @@ struct Connection {
     limit: Pin<Box<Sleep>>,
     /// Time that it has again after each progress; `None` if its whole time is limited.
     renewed: Option<Duration>,
+    /// Its place among the connections, once it is counted.
     _permit: Option<OwnedSemaphorePermit>,
 }
 
 impl Connection {
+    /// Counts the connection until it is dropped.
+    fn count(&mut self, permit: Option<OwnedSemaphorePermit>) {
+        self._permit = permit;
+    }
+
     /// Returns an error if the time is over; otherwise the task is woken when it is.
     fn check(&mut self, context: &mut Context<'_>) -> io::Result<()> {
         match self.limit.as_mut().poll(context) {

@@ -4,8 +4,11 @@ use std::io::{self, BufRead as _, BufReader, ErrorKind, Read as _};
 use std::net::Ipv6Addr;
 use std::time::Duration;
 
+use rondel_sinks::connector::TlsConnector;
 use serde_json::Value;
 use ureq::http::Response;
+use ureq::unversioned::resolver::DefaultResolver;
+use ureq::unversioned::transport::{Connector as _, TcpConnector};
 use ureq::{Agent, Body, BodyReader, Error, Timeout};
 
 /// Time limit for a connection, and for each piece of an answer.
@@ -19,7 +22,11 @@ const LINE: u64 = 256;
 
 /// Host and port of a page, as in `127.0.0.1:8080`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Address(String);
+pub struct Address {
+    place: String,
+    /// Whether it is one with https.
+    is_encrypted: bool,
+}
 
 /// Reason why there is no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,7 +53,12 @@ pub struct Events {
 impl Address {
     /// The text in messages, and in the header `Host`.
     pub fn as_str(&self) -> &str {
-        &self.0
+        &self.place
+    }
+
+    /// Whether the page is served with TLS.
+    pub fn is_encrypted(&self) -> bool {
+        self.is_encrypted
     }
 }
 
@@ -56,12 +68,10 @@ impl Address {
 /// The requirement on the value.
 pub fn page_place(text: &str) -> Result<Address, String> {
     let wrong = || "must be a host and a port, such as 127.0.0.1:8080".to_owned();
-    if text.starts_with("https://") {
-        return Err("a page is served without TLS: give the address of a tunnel, such as `ssh -L 8080:127.0.0.1:8080 HOST` \
-                    opens"
-            .to_owned());
-    }
-    let text = text.strip_prefix("http://").unwrap_or(text);
+    let (text, is_encrypted) = match text.strip_prefix("https://") {
+        Some(text) => (text, true),
+        None => (text.strip_prefix("http://").unwrap_or(text), false),
+    };
     let (text, rest) = text.find(['/', '#', '?']).map_or((text, ""), |at| text.split_at(at));
     if rest.contains("token=") {
         return Err("a token on the command line is seen by others: use --token-file".to_owned());
@@ -78,7 +88,7 @@ pub fn page_place(text: &str) -> Result<Address, String> {
         }
     };
     match is_host && port.parse::<u16>().is_ok_and(|port| port > 0) {
-        true => Ok(Address(text.to_owned())),
+        true => Ok(Address { place: text.to_owned(), is_encrypted }),
         false => Err(wrong()),
     }
 }
@@ -116,6 +126,7 @@ fn silent(error: &Error) -> Failure {
             }
             _ => error.to_string(),
         },
+        Error::Tls(why) => (*why).to_owned(),
         Error::BodyExceedsLimit(_) => "the answer is too long".to_owned(),
         _ => "the server is not that of a page".to_owned(),
     })
@@ -123,9 +134,9 @@ fn silent(error: &Error) -> Failure {
 
 impl Client {
     /// Creates a client. It connects with the first request.
-    pub fn new(address: Address, token: Option<String>) -> Client {
+    pub fn new(address: Address, token: Option<String>, tls: TlsConnector) -> Client {
         // Neither a proxy of the environment nor another server: the token is for this one.
-        let agent = Agent::config_builder()
+        let config = Agent::config_builder()
             .proxy(None)
             .max_redirects(0)
             .http_status_as_error(false)
@@ -134,7 +145,8 @@ impl Client {
             .timeout_per_write(Some(ANSWER))
             .timeout_per_read(Some(ANSWER))
             .build();
-        Client { address, token, agent: agent.into() }
+        let connector = ().chain(TcpConnector::default()).chain(tls);
+        Client { address, token, agent: Agent::with_parts(config, connector, DefaultResolver::default()) }
     }
 
     /// Requests a path below `/api/v1`, with its parameters.
@@ -168,7 +180,8 @@ impl Client {
 
     /// Requests a path. Each piece of the answer may take so long.
     fn ask(&self, target: &str, limit: Duration) -> Result<Response<Body>, Failure> {
-        let mut request = self.agent.get(format!("http://{}{target}", self.address.0));
+        let scheme = if self.address.is_encrypted { "https" } else { "http" };
+        let mut request = self.agent.get(format!("{scheme}://{}{target}", self.address.place));
         if let Some(token) = &self.token {
             request = request.header("Authorization", format!("Bearer {token}"));
         }
@@ -212,10 +225,15 @@ mod tests {
 
     use super::*;
 
+    /// The address of a listener.
+    fn address(listener: &TcpListener) -> Address {
+        Address { place: listener.local_addr().unwrap().to_string(), is_encrypted: false }
+    }
+
     /// Answers one request with a text, and closes the connection.
     fn server(answer: &str) -> Client {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = Address(listener.local_addr().unwrap().to_string());
+        let address = address(&listener);
         let answer = answer.to_owned();
         std::thread::spawn(move || {
             let (mut stream, _) = listener.accept().unwrap();
@@ -227,7 +245,7 @@ mod tests {
             // The client may refuse the answer before its end.
             let _ = stream.write_all(answer.as_bytes());
         });
-        Client::new(address, Some("0123456789abcdef".to_owned()))
+        Client::new(address, Some("0123456789abcdef".to_owned()), TlsConnector::new(None))
     }
 
     #[test]
@@ -286,9 +304,9 @@ mod tests {
     #[test]
     fn nothing_listens() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = Address(listener.local_addr().unwrap().to_string());
+        let address = address(&listener);
         drop(listener);
-        let answer = Client::new(address, None).get("/");
+        let answer = Client::new(address, None, TlsConnector::new(None)).get("/");
         assert_eq!(answer, Err(Failure::Silent("nothing listens there".to_owned())));
     }
 
@@ -298,9 +316,12 @@ mod tests {
             ("127.0.0.1:8080", "127.0.0.1:8080"),
             ("http://monitor.example:80/", "monitor.example:80"),
             ("http://localhost:8080/#/property/p", "localhost:8080"),
+            ("https://monitor.example:8443/", "monitor.example:8443"),
             ("[::1]:8080", "[::1]:8080"),
         ] {
-            assert_eq!(page_place(text).map(|address| address.0), Ok(expected.to_owned()), "{text}");
+            let address = page_place(text);
+            assert_eq!(address.as_ref().map(Address::as_str), Ok(expected), "{text}");
+            assert_eq!(address.map(|address| address.is_encrypted), Ok(text.starts_with("https")), "{text}");
         }
         for wrong in [
             "",
@@ -317,7 +338,7 @@ mod tests {
         ] {
             assert!(page_place(wrong).is_err(), "{wrong}");
         }
-        assert!(page_place("https://a:443").unwrap_err().contains("tunnel"));
+        assert!(page_place("https://a").is_err());
         assert!(page_place("http://a:80/#token=secret").unwrap_err().contains("--token-file"));
     }
 

@@ -133,7 +133,12 @@ pub(super) fn secret(
 }
 
 /// Reads the name of a file, which must exist.
-pub(super) fn file(setting: &str, item: Item<'_>, folder: &Path, mistakes: &mut Mistakes) -> Option<PathBuf> {
+pub(in super::super) fn file(
+    setting: &str,
+    item: Item<'_>,
+    folder: &Path,
+    mistakes: &mut Mistakes,
+) -> Option<PathBuf> {
     let path = folder.join(item.text(setting, mistakes)?);
     if !path.is_file() {
         mistakes.at(item, format!("`{setting}` names the file {}, which does not exist", path.display()));

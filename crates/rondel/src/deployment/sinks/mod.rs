@@ -13,7 +13,7 @@ use rondel_event::terminal::is_obeyed;
 use rondel_runtime::Emit;
 use rondel_spec::Spec;
 
-pub(super) use common::{days, spool, wait};
+pub(super) use common::{days, file, spool, wait};
 use common::{name_of, pairs};
 pub(super) use kinds::kafka_brokers;
 

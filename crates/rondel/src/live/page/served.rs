@@ -8,11 +8,12 @@ use rondel_net::adapter::Listener as Shown;
 use rondel_page::{
     Access, Checker, Described, Kind, MOST_VIEWERS, Page, Settings, StoredSignal, keep, router,
 };
+use rondel_sinks::tls::ServerTlsOptions;
 
 use super::playground::Playground;
 use super::source::RunSource;
-use crate::deployment::{Deployment, PageSettings};
-use crate::live::http::{Bound, HttpServer, Limits};
+use crate::deployment::{Deployment, PageSettings, ServerTlsFiles};
+use crate::live::http::{Bound, Encryption, HttpServer, Limits};
 use crate::live::metrics::RunState;
 use crate::live::running::Running;
 use crate::live::tap::Tap;
@@ -75,11 +76,13 @@ impl PageServer {
     /// Serves a page, and shows where.
     ///
     /// # Errors
-    /// The address on which it cannot listen, or the token that cannot be read, and the reason.
+    /// The address on which it cannot listen, or the token or file of TLS that cannot be used, and the reason.
     pub fn start(settings: &PageSettings, subject: Subject) -> Result<PageServer, String> {
         let token = settings.token.as_ref().map(|token| token.read("the page")).transpose()?;
+        let encryption = settings.tls.as_ref().map(encryption).transpose()?;
         let bound = Bound::listen("the page", settings.listen)?;
-        let authenticated = token.is_some();
+        let (encrypted, authenticated) =
+            (encryption.is_some(), token.is_some() || settings.verifies_clients());
         let Subject { kind, store, series, described, signals, state, playground } = subject;
         let access =
             Access { listen: bound.address, token, hosts: settings.hosts.clone(), actions: settings.actions };
@@ -99,9 +102,13 @@ impl PageServer {
         if let Some(described) = described {
             page.show(described, None);
         }
-        let place = format!("page http://{}/", bound.address);
-        let server = bound.serve(router(Arc::clone(&page)), LIMITS, keep(Arc::clone(&page)))?;
-        say(&format!("listening on {}", Shown { place, encrypted: false, authenticated }));
+        let place = format!("page {}://{}/", settings.scheme(), bound.address);
+        let (routes, beside) = (router(Arc::clone(&page)), keep(Arc::clone(&page)));
+        let server = match encryption {
+            Some(encryption) => bound.serve_encrypted(encryption, routes, LIMITS, beside)?,
+            None => bound.serve(routes, LIMITS, beside)?,
+        };
+        say(&format!("listening on {}", Shown { place, encrypted, authenticated }));
         Ok(PageServer { page, tap: Arc::default(), state, server: Some(server) })
     }
 
@@ -122,6 +129,13 @@ impl PageServer {
         let source = RunSource::new(running, deployment, Arc::clone(state), Arc::clone(&self.tap));
         self.page.show(described, Some(Arc::new(source)));
     }
+}
+
+/// Reads the files of TLS.
+fn encryption(files: &ServerTlsFiles) -> Result<Encryption, String> {
+    let ServerTlsFiles { certificate, key, client_ca } = files.clone();
+    Encryption::new(ServerTlsOptions { certificate, key, client_ca })
+        .map_err(|why| format!("cannot serve the page: {why}"))
 }
 
 impl Drop for PageServer {

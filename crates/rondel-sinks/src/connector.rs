@@ -12,12 +12,14 @@ use ureq::unversioned::transport::{
 };
 
 /// Wraps connections to addresses with https in TLS.
-pub(super) struct TlsConnector {
+#[derive(Clone)]
+pub struct TlsConnector {
     config: Option<Arc<ClientConfig>>,
 }
 
 impl TlsConnector {
-    pub(super) fn new(config: Option<Arc<ClientConfig>>) -> TlsConnector {
+    /// Creates a connector; `None` refuses addresses with https.
+    pub fn new(config: Option<Arc<ClientConfig>>) -> TlsConnector {
         TlsConnector { config }
     }
 }
@@ -58,7 +60,7 @@ impl fmt::Debug for TlsConnector {
 }
 
 /// A connection with TLS.
-pub(super) struct TlsTransport {
+pub struct TlsTransport {
     buffers: LazyBuffers,
     stream: StreamOwned<ClientConnection, TransportAdapter>,
 }

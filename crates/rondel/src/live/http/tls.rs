@@ -1,0 +1,283 @@
+//! TLS of the server.
+//!
+//! Handshakes run beside each other, before a connection is counted: a client that connects and sends nothing takes no
+//! place of another one. They are bounded in time and in number; the oldest one makes room for a new one.
+
+use std::collections::VecDeque;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use axum::serve::Listener;
+use rondel_sinks::tls::ServerTlsOptions;
+use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::task::{self, AbortHandle};
+use tokio::time::{MissedTickBehavior, interval, timeout};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::{Error, ServerConfig};
+use tokio_rustls::server::TlsStream;
+
+use super::{Bounded, Connection};
+
+/// Time limit of a handshake and of the wait for a place among the connections.
+const LIMIT: Duration = Duration::from_secs(5);
+/// Maximum number of handshakes at once.
+const AT_ONCE: usize = 256;
+/// Minimum time between two reports of refused connections.
+const REPORTS: Duration = Duration::from_secs(10);
+/// Time after which the files are read again.
+const AGAIN: Duration = Duration::from_secs(60);
+
+/// The certificate of a server, and the certificates that it wants from clients.
+pub struct Encryption {
+    options: ServerTlsOptions,
+    config: Arc<ServerConfig>,
+}
+
+impl Encryption {
+    /// Reads the files.
+    ///
+    /// # Errors
+    /// The file that cannot be used, and the reason.
+    pub fn new(options: ServerTlsOptions) -> Result<Encryption, String> {
+        let config = read(&options)?;
+        Ok(Encryption { options, config })
+    }
+
+    /// Starts to accept connections.
+    pub(super) fn listen(self, listener: Bounded, address: SocketAddr, what: &'static str) -> Encrypted {
+        let (sender, arrived) = mpsc::channel(1);
+        let (renewed, config) = watch::channel(self.config);
+        tokio::spawn(renew(self.options, renewed, what, AGAIN));
+        let permits = Arc::clone(&listener.permits);
+        let common = Arc::new(Common { permits, sender, refusals: Refusals::new(what) });
+        tokio::spawn(accept(listener, config, common));
+        Encrypted { arrived, address }
+    }
+}
+
+/// Reads the files of a server of HTTP/1.1.
+fn read(options: &ServerTlsOptions) -> Result<Arc<ServerConfig>, String> {
+    let mut config = options.server_config()?;
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(Arc::new(config))
+}
+
+/// Reads the files again and again: certificates expire, and are replaced. Those that cannot be used are reported, and
+/// change nothing.
+async fn renew(
+    options: ServerTlsOptions,
+    config: watch::Sender<Arc<ServerConfig>>,
+    what: &'static str,
+    every: Duration,
+) {
+    let mut ticks = interval(every);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    // The first one is at once.
+    ticks.tick().await;
+    let mut reported = None;
+    loop {
+        ticks.tick().await;
+        let own = options.clone();
+        // A panic is reported by its thread.
+        let Ok(found) = task::spawn_blocking(move || read(&own)).await else { continue };
+        match found {
+            Ok(found) => {
+                reported = None;
+                config.send_replace(found);
+            }
+            Err(why) if reported.as_ref() != Some(&why) => {
+                crate::warn(&format!("{what} keeps its certificates of before: {why}"));
+                reported = Some(why);
+            }
+            Err(_) => {}
+        }
+    }
+}
+
+/// Accepts connections, and starts their handshakes.
+async fn accept(listener: Bounded, config: watch::Receiver<Arc<ServerConfig>>, common: Arc<Common>) {
+    let mut running: VecDeque<(AbortHandle, SocketAddr)> = VecDeque::new();
+    loop {
+        let (connection, peer) = listener.uncounted().await;
+        running.retain(|(handshake, _)| !handshake.is_finished());
+        if running.len() >= AT_ONCE
+            && let Some((oldest, peer)) = running.pop_front()
+        {
+            oldest.abort();
+            common.refusals.note(peer, "too many others began a TLS handshake after it");
+        }
+        let acceptor = TlsAcceptor::from(config.borrow().clone());
+        let handshake = tokio::spawn(Arc::clone(&common).handshake(acceptor, connection, peer));
+        running.push_back((handshake.abort_handle(), peer));
+    }
+}
+
+/// Shared state of the handshakes.
+struct Common {
+    /// Places of connections.
+    permits: Arc<Semaphore>,
+    /// Connections that can be served.
+    sender: mpsc::Sender<(TlsStream<Connection>, SocketAddr)>,
+    refusals: Refusals,
+}
+
+impl Common {
+    /// Passes a connection on once its handshake has ended and a place is free.
+    async fn handshake(self: Arc<Common>, acceptor: TlsAcceptor, connection: Connection, peer: SocketAddr) {
+        let shaken = timeout(LIMIT, async {
+            let mut stream = acceptor.accept(connection).await?;
+            // The semaphore is never closed.
+            let permit = Arc::clone(&self.permits).acquire_owned().await.ok();
+            stream.get_mut().0.count(permit);
+            Ok::<_, io::Error>(stream)
+        });
+        match shaken.await {
+            Ok(Ok(stream)) => {
+                // The server may have ended.
+                let _ = self.sender.send((stream, peer)).await;
+            }
+            Ok(Err(error)) => self.refusals.note(peer, &reason(&error)),
+            Err(_) => {
+                let seconds = LIMIT.as_secs();
+                self.refusals.note(peer, &format!("it had no TLS connection within {seconds} s"));
+            }
+        }
+    }
+}
+
+/// The reason why a handshake has failed.
+fn reason(error: &io::Error) -> String {
+    match error.get_ref().and_then(|inner| inner.downcast_ref::<Error>()) {
+        Some(Error::NoCertificatesPresented) => "it sent no certificate".to_owned(),
+        Some(Error::InvalidMessage(_)) => {
+            "it does not use TLS: addresses of this server begin with https://".to_owned()
+        }
+        Some(other) => other.to_string(),
+        None if error.kind() == io::ErrorKind::UnexpectedEof => {
+            "it closed the connection during the TLS handshake".to_owned()
+        }
+        None => error.to_string(),
+    }
+}
+
+/// Connections with TLS.
+pub(super) struct Encrypted {
+    arrived: mpsc::Receiver<(TlsStream<Connection>, SocketAddr)>,
+    address: SocketAddr,
+}
+
+impl Listener for Encrypted {
+    type Io = TlsStream<Connection>;
+    type Addr = SocketAddr;
+
+    async fn accept(&mut self) -> (TlsStream<Connection>, SocketAddr) {
+        match self.arrived.recv().await {
+            Some(arrived) => arrived,
+            // The task that accepts connections has panicked, which is reported by its thread.
+            None => std::future::pending().await,
+        }
+    }
+
+    fn local_addr(&self) -> io::Result<SocketAddr> {
+        Ok(self.address)
+    }
+}
+
+/// Refused connections. All are counted, and few are reported.
+struct Refusals {
+    /// The noun for what is served.
+    what: &'static str,
+    /// Number of connections since the last report, and its time.
+    unreported: Mutex<(u64, Option<Instant>)>,
+}
+
+impl Refusals {
+    fn new(what: &'static str) -> Refusals {
+        Refusals { what, unreported: Mutex::default() }
+    }
+
+    /// Counts a refused connection, and reports it if the last report was long enough ago.
+    fn note(&self, peer: SocketAddr, why: &str) {
+        if let Some(report) = self.report(peer, why, Instant::now()) {
+            crate::warn(&report);
+        }
+    }
+
+    fn report(&self, peer: SocketAddr, why: &str, now: Instant) -> Option<String> {
+        let mut unreported = self.unreported.lock().unwrap_or_else(PoisonError::into_inner);
+        let (count, reported) = *unreported;
+        if reported.is_some_and(|reported| now.saturating_duration_since(reported) < REPORTS) {
+            *unreported = (count + 1, reported);
+            return None;
+        }
+        *unreported = (0, Some(now));
+        let others = match count {
+            0 => String::new(),
+            count => format!(" (and {count} others since the last report)"),
+        };
+        Some(format!("{} refused a connection from {peer}: {why}{others}", self.what))
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use rondel_testkit::Folder;
+
+    use super::*;
+
+    #[test]
+    fn replaced_files_are_read_again() {
+        let folder = Folder::new();
+        let replace = || {
+            let own = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+            folder.file("own.pem", own.cert.pem());
+            folder.file("own.key", own.signing_key.serialize_pem());
+        };
+        replace();
+        let file = |name: &str| folder.as_path().join(name);
+        let options =
+            ServerTlsOptions { certificate: file("own.pem"), key: file("own.key"), client_ca: None };
+        let first = read(&options).unwrap();
+        folder.file("own.key", "no key");
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let (sender, mut config) = watch::channel(Arc::clone(&first));
+            tokio::spawn(renew(options, sender, "the page", Duration::from_millis(10)));
+            let unchanged = timeout(Duration::from_millis(300), config.changed()).await;
+            assert!(unchanged.is_err(), "files that cannot be used change nothing");
+            replace();
+            timeout(Duration::from_secs(30), config.changed()).await.unwrap().unwrap();
+            let renewed = config.borrow().clone();
+            assert!(!Arc::ptr_eq(&first, &renewed));
+        });
+    }
+
+    #[test]
+    fn refused_connections_are_reported_at_a_limited_rate() {
+        let refusals = Refusals::new("the page");
+        let peer = "192.0.2.1:5000".parse().unwrap();
+        let begin = Instant::now();
+        let report = |seconds: u64| {
+            refusals.report(peer, "it sent no certificate", begin + Duration::from_secs(seconds))
+        };
+        let first = report(0).unwrap();
+        assert_eq!(first, "the page refused a connection from 192.0.2.1:5000: it sent no certificate");
+        assert_eq!((1..10).filter_map(report).count(), 0);
+        let second = report(10).unwrap();
+        assert_eq!(second, format!("{first} (and 9 others since the last report)"));
+        assert_eq!(report(12), None);
+        assert!(report(30).unwrap().ends_with("(and 1 others since the last report)"));
+    }
+
+    #[test]
+    fn reasons_of_handshakes_are_sentences() {
+        let failed = |error: Error| reason(&io::Error::new(io::ErrorKind::InvalidData, error));
+        assert_eq!(failed(Error::NoCertificatesPresented), "it sent no certificate");
+        assert_eq!(failed(Error::HandshakeNotComplete), "handshake not complete");
+        assert!(reason(&io::ErrorKind::UnexpectedEof.into()).contains("closed the connection"));
+        assert_eq!(reason(&io::Error::other("x")), "x");
+    }
+}
