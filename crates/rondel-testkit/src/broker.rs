@@ -59,8 +59,7 @@ impl Broker {
         Some(broker)
     }
 
-    /// Sends the broker a signal, such as `STOP`.
-    pub fn signal(&self, name: &str) {
+    fn signal(&self, name: &str) {
         let id = self.child.as_ref().unwrap().id().to_string();
         assert!(Command::new("kill").args([&format!("-{name}"), &id]).status().unwrap().success());
     }
@@ -82,17 +81,12 @@ impl Broker {
     /// Stops the broker without closing its connections, until it [goes on](Broker::unfreeze) or is
     /// [killed](Broker::kill).
     pub fn freeze(&self) {
-        self.signal("-STOP");
+        self.signal("STOP");
     }
 
     /// Resumes a frozen broker.
     pub fn unfreeze(&self) {
-        self.signal("-CONT");
-    }
-
-    fn signal(&self, signal: &str) {
-        let id = self.child.as_ref().unwrap().id().to_string();
-        assert!(Command::new("kill").args([signal, &id]).status().unwrap().success());
+        self.signal("CONT");
     }
 
     /// Kills the broker.

@@ -255,7 +255,9 @@ fn no_message_passes_twice_after_a_standstill_of_the_broker() {
     let Some(broker) = Broker::start("no_message_passes_twice_after_a_standstill_of_the_broker") else {
         return;
     };
-    no_message_passes_twice_after_a_standstill(&Net::mqtt(&broker), |name| broker.signal(name));
+    no_message_passes_twice_after_a_standstill(&Net::mqtt(&broker), |name| {
+        if name == "STOP" { broker.freeze() } else { broker.unfreeze() }
+    });
 }
 
 #[test]
@@ -329,7 +331,7 @@ fn gate_of_a_late_standby_is_closed_by_a_violation_before_its_start() {
     let endpoint = free_endpoint();
     let (_router, net) = (router(&endpoint), Net::zenoh(&endpoint));
     let (out, folders) = (net.tap_of("out"), [Folder::new(), Folder::new()]);
-    let [first, second] = [0, 1].map(|at| net.deployment(&folders[at], &group_with_gate(&net), PAST));
+    let [first, second] = [0, 1].map(|at| net.deployment(&folders[at], &group_with_gate(&net), late::PAST));
     let mut active = start_rondel(["run", &first]);
     active.wait_stderr("active in epoch 1");
     let mut gate = Gate::of(&net, out);

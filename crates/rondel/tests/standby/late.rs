@@ -3,7 +3,7 @@
 use super::*;
 
 /// A formula that depends on all earlier messages.
-const PAST: &str = "historically(v < 1000)";
+pub(super) const PAST: &str = "historically(v < 1000)";
 
 /// An active member that has received a violation of [`PAST`] and two further messages, the deployment of another member,
 /// their folders, the publisher, and the verdicts so far.
