@@ -247,8 +247,8 @@ impl Bench<'_> {
         self.plan.messages + WARM_UP
     }
 
-    /// Runs all chains once. A run in which messages are missing is said and repeated: with many processes on few cores, a
-    /// participant of DDS may know its reader before the reader knows it, and the first message is lost.
+    /// Runs all chains once. A run in which messages are missing is said and repeated: a participant begins once one reader
+    /// is known, which may be that of the monitor, and its first message is lost to the next participant.
     fn run_complete(&self, monitor: Option<(&Path, &Folder)>, turn: usize) -> Result<Run> {
         let mut incomplete = 0;
         loop {
