@@ -8,6 +8,9 @@ use super::{OPEN_METRICS, get, monitor, parse};
 use crate::support::network::{arguments, free_endpoint, zenoh};
 use crate::support::{Folder, start_rondel};
 
+/// The name of a series, its labels and its value.
+type Series<'a> = (&'a str, &'a [(&'a str, &'a str)], f64);
+
 /// A sign of life with an epoch that no member reaches.
 const FORGED: &str = r#"{"group":"g","member":"000000000000003f","number":1,"epoch":9007199254740999,"prefer":0,"state":"standby","ends":false,"process":1,"since":0,"specification":"0","lease":500000000}"#;
 
@@ -35,7 +38,7 @@ fn group_and_actions_are_counted() {
     publish("zenoh:door", &doors.each_ref().map(String::as_str));
     let of_alarm = |result| [("action", "publish zenoh:alarm"), ("result", result)];
     let [done, limited, failed, dropped] = ["done", "limited", "failed", "dropped"].map(of_alarm);
-    let expected: [(&str, &[(&str, &str)], f64); 18] = [
+    let expected: [Series<'_>; 18] = [
         ("rondel_actions_total", &done, 3.0),
         ("rondel_actions_total", &limited, 1.0),
         ("rondel_actions_total", &failed, 0.0),
@@ -58,8 +61,7 @@ fn group_and_actions_are_counted() {
     let deadline = Instant::now() + LIMIT;
     loop {
         let scrape = parse(&get(&address, "/metrics", OPEN_METRICS).body, true);
-        let differs =
-            |(name, labels, value): &&(&str, &[(&str, &str)], f64)| scrape.value(name, labels) != *value;
+        let differs = |(name, labels, value): &&Series<'_>| scrape.value(name, labels) != *value;
         let Some(different) = expected.iter().find(differs) else { break };
         assert!(Instant::now() < deadline, "{different:?}: {:#?}", scrape.samples);
         std::thread::sleep(Duration::from_millis(20));

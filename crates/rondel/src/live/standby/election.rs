@@ -236,7 +236,8 @@ impl Election {
     /// Notes that a member that is not active stood still, if it did.
     fn note_pause(&mut self, now: Nanos) {
         if now - self.looked > self.own.lease / 2 {
-            (self.looked, self.rests) = (now, now + self.own.lease);
+            self.looked = now;
+            self.postpone(now);
         }
     }
 

@@ -44,7 +44,7 @@ const ALONE: Nanos = 10_000_000_000;
 /// An event for the thread.
 pub(super) enum Event {
     /// A message of the group.
-    Received(Message),
+    Received(Box<Message>),
     /// The run ends.
     End,
 }
@@ -184,9 +184,10 @@ impl<S: Surroundings> Worker<S> {
         if self.election.role() == Role::Active {
             self.look();
         }
+        self.note_outages();
         for event in events {
             match event {
-                Event::Received(message) => self.receive(message),
+                Event::Received(message) => self.receive(*message),
                 Event::End => return ControlFlow::Break(()),
             }
         }
@@ -336,8 +337,12 @@ impl<S: Surroundings> Worker<S> {
             return self.apply(change);
         }
         let position = if self.election.role() == Role::Active { self.delivered_position() } else { None };
+        let was_sending = self.is_sending;
         if !self.send(position, false, None) {
             return self.election.postpone(at);
+        }
+        if !was_sending {
+            self.rest();
         }
         self.election.sent(at);
         if self.election.role() == Role::Active {

@@ -226,7 +226,9 @@ impl Membership {
             for sample in samples {
                 match message::receive(&group, sample.payload) {
                     // A full queue means that the thread does not run: it finds out by itself.
-                    Ok(message) if is_for(&message, own) => _ = received.try_send(Event::Received(message)),
+                    Ok(message) if is_for(&message, own) => {
+                        _ = received.try_send(Event::Received(Box::new(message)))
+                    }
                     Ok(_) => {}
                     // The thread warns of them.
                     Err(reason) => counting.change(|state| state.ignored.count(reason)),

@@ -358,7 +358,7 @@ impl World {
         if random.one_in(500) {
             for node in nodes.iter_mut().filter(|node| node.runs(now)) {
                 let request = Message::Promote { to: None, epoch: node.worker.election.epoch() };
-                node.inbox.push(Event::Received(request));
+                node.inbox.push(Event::Received(Box::new(request)));
             }
         }
     }
@@ -367,7 +367,7 @@ impl World {
         let mut later = Vec::new();
         for (at, to, sign) in self.network.drain(..) {
             if at <= now {
-                self.nodes[to].inbox.push(Event::Received(Message::Sign(sign, ABOUT)));
+                self.nodes[to].inbox.push(Event::Received(Box::new(Message::Sign(sign, ABOUT))));
             } else {
                 later.push((at, to, sign));
             }

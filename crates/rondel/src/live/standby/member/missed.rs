@@ -9,6 +9,9 @@ use crate::live::standby::election::{Nanos, Role};
 use crate::live::standby::surroundings::Surroundings;
 use crate::output::time_text::TimeText;
 
+/// The least time for which a member claims nothing after an outage or a standstill: its network may have to connect again
+/// before it delivers the signs of others.
+const RETURNING: Nanos = 2_000_000_000;
 /// The least pause after the beginning of a transfer. It doubles with each further one, up to the longest, until none was
 /// needed for as long as the pause.
 const LEAST: Nanos = 10_000_000_000;
@@ -73,15 +76,26 @@ impl<S: Surroundings> Worker<S> {
     /// Notes that this process did not run for half a second or more.
     pub(in crate::live::standby) fn note_standstill(&mut self) {
         self.about.stood_still = Some(self.missed.note("this process stood still"));
+        self.rest();
+    }
+
+    /// Claims nothing for a while: the signs of an active member may not arrive yet.
+    pub(super) fn rest(&mut self) {
+        self.election.rest_until(self.now() + RETURNING.max(self.lease));
+    }
+
+    /// Notes the outages that have ended.
+    pub(super) fn note_outages(&mut self) {
+        let outages = self.outside.outages();
+        if std::mem::replace(&mut self.missed.outages, outages) != outages {
+            self.missed.note("a connection was lost");
+            self.rest();
+        }
     }
 
     /// Lets a standby that may have missed messages take the state of the active member. An active member goes on with its
     /// own, and takes one once it stands by.
     pub(super) fn look_at_missed(&mut self) {
-        let outages = self.outside.outages();
-        if std::mem::replace(&mut self.missed.outages, outages) != outages {
-            self.missed.note("a connection was lost");
-        }
         let Some((why, until)) = self.missed.last else { return };
         let is_able = self.election.role() == Role::Standby && self.shared.takes_none.is_none();
         if !is_able || self.transfers.is_taking() {

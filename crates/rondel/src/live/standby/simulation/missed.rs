@@ -217,7 +217,7 @@ impl Node {
             1 => self.paused = until,
             _ => {
                 let epoch = self.worker.election.epoch();
-                self.inbox.push(Event::Received(Message::Promote { to: None, epoch }));
+                self.inbox.push(Event::Received(Box::new(Message::Promote { to: None, epoch })));
             }
         }
     }
@@ -240,7 +240,7 @@ fn run(seed: u64) -> u64 {
             let other = &mut nodes[1 - at];
             let is_lost = |random: &mut Random| now < QUIET && random.one_in(20);
             let arrive = sent.into_iter().filter(|_| other.cut.is_none() && !is_lost(&mut random));
-            other.inbox.extend(arrive.map(Event::Received));
+            other.inbox.extend(arrive.map(|message| Event::Received(Box::new(message))));
         }
     }
     let is_active = |node: &&Node| node.worker.election.role() == Role::Active;

@@ -188,7 +188,7 @@ fn sign(now: Nanos) -> Sign {
 }
 
 fn receive(late: &mut Worker<Recorded>, sign: Sign, about: About) {
-    let event = Event::Received(Message::Sign(sign, about));
+    let event = Event::Received(Box::new(Message::Sign(sign, about)));
     assert!(late.step(std::iter::once(event)).is_continue());
 }
 
@@ -212,7 +212,9 @@ fn run(late: &mut Worker<Recorded>, active: &mut Giving, lasts: Nanos) {
                 _ => None,
             }));
         }
-        assert!(late.step(messages.into_iter().map(Event::Received)).is_continue());
+        assert!(
+            late.step(messages.into_iter().map(|message| Event::Received(Box::new(message)))).is_continue()
+        );
     }
 }
 
@@ -530,7 +532,7 @@ fn transfer_to_a_member_that_is_gone_makes_room() {
     promote(&mut active);
     let request = |active: &mut Worker<Recorded>, from: MemberId| {
         let route = Route { transfer: from.0, from, to: OWN };
-        let event = Event::Received(Message::Request(route, Request::Record));
+        let event = Event::Received(Box::new(Message::Request(route, Request::Record)));
         assert!(active.step(std::iter::once(event)).is_continue());
         active.outside.answers.pop().map(|(route, answer)| (route.to, answer))
     };

@@ -64,6 +64,25 @@ fn standby_that_was_cut_off_takes_the_state() {
 }
 
 #[test]
+fn standby_that_comes_back_waits_for_signs() {
+    for is_outage in [false, true] {
+        let mut standby = following(&mut Giving::default());
+        match is_outage {
+            true => standby.outside.outages = 1,
+            false => standby.note_standstill(),
+        }
+        let begins = standby.now();
+        // No sign comes.
+        while standby.election.role() == Role::Standby && standby.now() - begins < PAUSE {
+            standby.shared.permit.set_now(standby.now() + LOOK);
+            assert!(standby.step(std::iter::empty()).is_continue());
+        }
+        let waited = standby.now() - begins;
+        assert!((2 * SECOND..3 * SECOND).contains(&waited), "{waited}");
+    }
+}
+
+#[test]
 fn pauses_between_transfers_grow() {
     let mut active = Giving::default();
     let mut standby = following(&mut active);
