@@ -1,28 +1,32 @@
 //! TLS of the server.
 //!
 //! Handshakes run beside each other, before a connection is counted: a client that connects and sends nothing takes no
-//! place of another one. They are bounded in time and in number; the oldest one makes room for a new one.
+//! place of another one. They are bounded in time; those that run or wait for a place are bounded in number, and the oldest
+//! one makes room for a new one.
 
 use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use axum::serve::Listener;
+use axum::extract::connect_info::Connected;
+use axum::serve::{IncomingStream, Listener};
 use rondel_sinks::tls::ServerTlsOptions;
-use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::sync::{mpsc, watch};
 use tokio::task::{self, AbortHandle};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::{Error, ServerConfig};
 use tokio_rustls::server::TlsStream;
 
-use super::{Bounded, Connection};
+use super::Bounded;
+use super::connection::{Client, Connection, Places};
 
-/// Time limit of a handshake and of the wait for a place among the connections.
+/// Time limit of a handshake.
 const LIMIT: Duration = Duration::from_secs(5);
-/// Maximum number of handshakes at once.
+/// Maximum number of connections whose handshakes run, or that wait for a place.
 const AT_ONCE: usize = 256;
 /// Minimum time between two reports of refused connections.
 const REPORTS: Duration = Duration::from_secs(10);
@@ -50,8 +54,8 @@ impl Encryption {
         let (sender, arrived) = mpsc::channel(1);
         let (renewed, config) = watch::channel(self.config);
         tokio::spawn(renew(self.options, renewed, what, AGAIN));
-        let permits = Arc::clone(&listener.permits);
-        let common = Arc::new(Common { permits, sender, refusals: Refusals::new(what) });
+        let places = Arc::clone(&listener.places);
+        let common = Arc::new(Common { places, sender, refusals: Refusals::new(what) });
         tokio::spawn(accept(listener, config, common));
         Encrypted { arrived, address }
     }
@@ -96,28 +100,42 @@ async fn renew(
     }
 }
 
+/// A connection that has no place yet.
+struct Waiting {
+    handshake: AbortHandle,
+    peer: SocketAddr,
+    /// Whether the handshake is complete.
+    is_shaken: Arc<AtomicBool>,
+}
+
 /// Accepts connections, and starts their handshakes.
 async fn accept(listener: Bounded, config: watch::Receiver<Arc<ServerConfig>>, common: Arc<Common>) {
-    let mut running: VecDeque<(AbortHandle, SocketAddr)> = VecDeque::new();
+    let mut waiting: VecDeque<Waiting> = VecDeque::new();
     loop {
         let (connection, peer) = listener.uncounted().await;
-        running.retain(|(handshake, _)| !handshake.is_finished());
-        if running.len() >= AT_ONCE
-            && let Some((oldest, peer)) = running.pop_front()
+        waiting.retain(|waiting| !waiting.handshake.is_finished());
+        if waiting.len() >= AT_ONCE
+            && let Some(oldest) = waiting.pop_front()
         {
-            oldest.abort();
-            common.refusals.note(peer, "too many others began a TLS handshake after it");
+            oldest.handshake.abort();
+            let why = match oldest.is_shaken.load(Ordering::Relaxed) {
+                true => format!("all {} connections are in use", listener.limits.connections),
+                false => "too many others began a TLS handshake after it".to_owned(),
+            };
+            common.refusals.note(oldest.peer, &why);
         }
         let acceptor = TlsAcceptor::from(config.borrow().clone());
-        let handshake = tokio::spawn(Arc::clone(&common).handshake(acceptor, connection, peer));
-        running.push_back((handshake.abort_handle(), peer));
+        let is_shaken = Arc::<AtomicBool>::default();
+        let running = Arc::clone(&common).handshake(acceptor, connection, peer, Arc::clone(&is_shaken));
+        let handshake = tokio::spawn(running).abort_handle();
+        waiting.push_back(Waiting { handshake, peer, is_shaken });
     }
 }
 
 /// Shared state of the handshakes.
 struct Common {
     /// Places of connections.
-    permits: Arc<Semaphore>,
+    places: Arc<Places>,
     /// Connections that can be served.
     sender: mpsc::Sender<(TlsStream<Connection>, SocketAddr)>,
     refusals: Refusals,
@@ -125,16 +143,18 @@ struct Common {
 
 impl Common {
     /// Passes a connection on once its handshake has ended and a place is free.
-    async fn handshake(self: Arc<Common>, acceptor: TlsAcceptor, connection: Connection, peer: SocketAddr) {
-        let shaken = timeout(LIMIT, async {
-            let mut stream = acceptor.accept(connection).await?;
-            // The semaphore is never closed.
-            let permit = Arc::clone(&self.permits).acquire_owned().await.ok();
-            stream.get_mut().0.count(permit);
-            Ok::<_, io::Error>(stream)
-        });
-        match shaken.await {
-            Ok(Ok(stream)) => {
+    async fn handshake(
+        self: Arc<Common>,
+        acceptor: TlsAcceptor,
+        connection: Connection,
+        peer: SocketAddr,
+        is_shaken: Arc<AtomicBool>,
+    ) {
+        match timeout(LIMIT, acceptor.accept(connection)).await {
+            Ok(Ok(mut stream)) => {
+                is_shaken.store(true, Ordering::Relaxed);
+                let place = self.places.take().await;
+                stream.get_mut().0.count(place);
                 // The server may have ended.
                 let _ = self.sender.send((stream, peer)).await;
             }
@@ -182,6 +202,12 @@ impl Listener for Encrypted {
 
     fn local_addr(&self) -> io::Result<SocketAddr> {
         Ok(self.address)
+    }
+}
+
+impl<'a> Connected<IncomingStream<'a, Encrypted>> for Client {
+    fn connect_info(stream: IncomingStream<'a, Encrypted>) -> Client {
+        stream.io().get_ref().0.client()
     }
 }
 

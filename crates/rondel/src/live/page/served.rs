@@ -22,6 +22,8 @@ use crate::say;
 /// Limits of the server. A viewer has a connection for events and a few for requests; one that reads nothing is closed.
 const LIMITS: Limits = Limits {
     connections: 3 * MOST_VIEWERS,
+    // Its files are served to everybody.
+    accepts: "/api/",
     longest: Duration::from_secs(10),
     counts_idle: true,
     grace: Duration::from_millis(150),
