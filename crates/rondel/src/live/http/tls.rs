@@ -4,12 +4,14 @@
 //! place of another one. They are bounded in time; those that run or wait for a place are bounded in number, and the oldest
 //! one makes room for a new one.
 
+mod refusals;
+
 use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use axum::extract::connect_info::Connected;
 use axum::serve::{IncomingStream, Listener};
@@ -21,6 +23,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::{Error, ServerConfig};
 use tokio_rustls::server::TlsStream;
 
+use self::refusals::{REPORTS, Refusals};
 use super::Bounded;
 use super::connection::{Client, Connection, Places};
 
@@ -28,8 +31,6 @@ use super::connection::{Client, Connection, Places};
 const LIMIT: Duration = Duration::from_secs(5);
 /// Maximum number of connections whose handshakes run, or that wait for a place.
 const AT_ONCE: usize = 256;
-/// Minimum time between two reports of refused connections.
-const REPORTS: Duration = Duration::from_secs(10);
 /// Time after which the files are read again.
 const AGAIN: Duration = Duration::from_secs(60);
 
@@ -56,6 +57,7 @@ impl Encryption {
         tokio::spawn(renew(self.options, renewed, what, AGAIN));
         let places = Arc::clone(&listener.places);
         let common = Arc::new(Common { places, sender, refusals: Refusals::new(what) });
+        tokio::spawn(flush(Arc::clone(&common)));
         tokio::spawn(accept(listener, config, common));
         Encrypted { arrived, address }
     }
@@ -129,6 +131,16 @@ async fn accept(listener: Bounded, config: watch::Receiver<Arc<ServerConfig>>, c
         let running = Arc::clone(&common).handshake(acceptor, connection, peer, Arc::clone(&is_shaken));
         let handshake = tokio::spawn(running).abort_handle();
         waiting.push_back(Waiting { handshake, peer, is_shaken });
+    }
+}
+
+/// Reports refused connections that no later one reports.
+async fn flush(common: Arc<Common>) {
+    let mut ticks = interval(REPORTS / 5);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        common.refusals.flush();
     }
 }
 
@@ -211,42 +223,6 @@ impl<'a> Connected<IncomingStream<'a, Encrypted>> for Client {
     }
 }
 
-/// Refused connections. All are counted, and few are reported.
-struct Refusals {
-    /// The noun for what is served.
-    what: &'static str,
-    /// Number of connections since the last report, and its time.
-    unreported: Mutex<(u64, Option<Instant>)>,
-}
-
-impl Refusals {
-    fn new(what: &'static str) -> Refusals {
-        Refusals { what, unreported: Mutex::default() }
-    }
-
-    /// Counts a refused connection, and reports it if the last report was long enough ago.
-    fn note(&self, peer: SocketAddr, why: &str) {
-        if let Some(report) = self.report(peer, why, Instant::now()) {
-            crate::warn(&report);
-        }
-    }
-
-    fn report(&self, peer: SocketAddr, why: &str, now: Instant) -> Option<String> {
-        let mut unreported = self.unreported.lock().unwrap_or_else(PoisonError::into_inner);
-        let (count, reported) = *unreported;
-        if reported.is_some_and(|reported| now.saturating_duration_since(reported) < REPORTS) {
-            *unreported = (count + 1, reported);
-            return None;
-        }
-        *unreported = (0, Some(now));
-        let others = match count {
-            0 => String::new(),
-            count => format!(" (and {count} others since the last report)"),
-        };
-        Some(format!("{} refused a connection from {peer}: {why}{others}", self.what))
-    }
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
@@ -279,23 +255,6 @@ mod tests {
             let renewed = config.borrow().clone();
             assert!(!Arc::ptr_eq(&first, &renewed));
         });
-    }
-
-    #[test]
-    fn refused_connections_are_reported_at_a_limited_rate() {
-        let refusals = Refusals::new("the page");
-        let peer = "192.0.2.1:5000".parse().unwrap();
-        let begin = Instant::now();
-        let report = |seconds: u64| {
-            refusals.report(peer, "it sent no certificate", begin + Duration::from_secs(seconds))
-        };
-        let first = report(0).unwrap();
-        assert_eq!(first, "the page refused a connection from 192.0.2.1:5000: it sent no certificate");
-        assert_eq!((1..10).filter_map(report).count(), 0);
-        let second = report(10).unwrap();
-        assert_eq!(second, format!("{first} (and 9 others since the last report)"));
-        assert_eq!(report(12), None);
-        assert!(report(30).unwrap().ends_with("(and 1 others since the last report)"));
     }
 
     #[test]
