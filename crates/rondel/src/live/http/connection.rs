@@ -21,9 +21,8 @@ const RATE: u64 = 16 << 10;
 /// The places of connections.
 pub(super) struct Places {
     free: Arc<Semaphore>,
-    /// Connections whose clients were not accepted yet, the oldest first. Those that were, or that have ended, are removed
-    /// with the next one.
-    unaccepted: Mutex<VecDeque<Weak<Seat>>>,
+    /// The connections, the oldest first. Those that have ended are removed with the next one.
+    taken: Mutex<VecDeque<Weak<Seat>>>,
 }
 
 /// A place that is taken by a connection.
@@ -59,7 +58,7 @@ impl Client {
 impl Places {
     /// Returns free places.
     pub(super) fn new(most: usize) -> Places {
-        Places { free: Arc::new(Semaphore::new(most)), unaccepted: Mutex::default() }
+        Places { free: Arc::new(Semaphore::new(most)), taken: Mutex::default() }
     }
 
     /// Takes a place once one is free. If none is, the oldest connection whose client was not accepted is closed.
@@ -74,35 +73,42 @@ impl Places {
         };
         let (sender, leave) = oneshot::channel();
         let seat = Arc::new(Seat { is_accepted: AtomicBool::new(false), leave: Mutex::new(Some(sender)) });
-        let mut unaccepted = self.unaccepted();
-        unaccepted.retain(|seat| is_unaccepted(seat).is_some());
-        unaccepted.push_back(Arc::downgrade(&seat));
-        drop(unaccepted);
+        let mut taken = self.taken();
+        taken.retain(|seat| seat.strong_count() > 0);
+        taken.push_back(Arc::downgrade(&seat));
+        drop(taken);
         Place { seat, leave, _permit: permit }
     }
 
     /// Closes the oldest connection whose client was not accepted, if there is one.
     fn make_room(&self) {
-        let mut unaccepted = self.unaccepted();
-        while let Some(oldest) = unaccepted.pop_front() {
-            let Some(seat) = is_unaccepted(&oldest) else { continue };
-            let sender = seat.leave.lock().unwrap_or_else(PoisonError::into_inner).take();
-            if let Some(sender) = sender {
-                // The connection may have ended meanwhile, which frees its place as well.
-                let _ = sender.send(());
+        for seat in self.taken().iter().filter_map(Weak::upgrade) {
+            if !seat.is_accepted.load(Ordering::Relaxed) && seat.close() {
                 return;
             }
         }
     }
 
-    fn unaccepted(&self) -> MutexGuard<'_, VecDeque<Weak<Seat>>> {
-        self.unaccepted.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Closes all connections.
+    #[cfg_attr(not(feature = "page"), allow(dead_code))]
+    pub(super) fn close(&self) {
+        for seat in self.taken().iter().filter_map(Weak::upgrade) {
+            seat.close();
+        }
+    }
+
+    fn taken(&self) -> MutexGuard<'_, VecDeque<Weak<Seat>>> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The connection, if it exists and its client was not accepted yet.
-fn is_unaccepted(seat: &Weak<Seat>) -> Option<Arc<Seat>> {
-    seat.upgrade().filter(|seat| !seat.is_accepted.load(Ordering::Relaxed))
+impl Seat {
+    /// Closes the connection. Returns whether it was open.
+    fn close(&self) -> bool {
+        let leave = self.leave.lock().unwrap_or_else(PoisonError::into_inner).take();
+        // The connection may have ended meanwhile, which frees its place as well.
+        leave.is_some_and(|leave| leave.send(()).is_ok())
+    }
 }
 
 /// A connection that fails once its time is over.

@@ -4,6 +4,7 @@
 //! place of another one. They are bounded in time; those that run or wait for a place are bounded in number, and the oldest
 //! one makes room for a new one.
 
+mod files;
 mod refusals;
 
 use std::collections::VecDeque;
@@ -17,12 +18,13 @@ use axum::extract::connect_info::Connected;
 use axum::serve::{IncomingStream, Listener};
 use rondel_sinks::tls::ServerTlsOptions;
 use tokio::sync::{mpsc, watch};
-use tokio::task::{self, AbortHandle};
+use tokio::task::AbortHandle;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::{Error, ServerConfig};
 use tokio_rustls::server::TlsStream;
 
+use self::files::{Files, renew};
 use self::refusals::{REPORTS, Refusals};
 use super::Bounded;
 use super::connection::{Client, Connection, Places};
@@ -37,7 +39,7 @@ const AGAIN: Duration = Duration::from_secs(60);
 /// The certificate of a server, and the certificates that it wants from clients.
 pub struct Encryption {
     options: ServerTlsOptions,
-    config: Arc<ServerConfig>,
+    files: Files,
 }
 
 impl Encryption {
@@ -46,59 +48,20 @@ impl Encryption {
     /// # Errors
     /// The file that cannot be used, and the reason.
     pub fn new(options: ServerTlsOptions) -> Result<Encryption, String> {
-        let config = read(&options)?;
-        Ok(Encryption { options, config })
+        let files = Files::read(&options)?;
+        Ok(Encryption { options, files })
     }
 
     /// Starts to accept connections.
     pub(super) fn listen(self, listener: Bounded, address: SocketAddr, what: &'static str) -> Encrypted {
         let (sender, arrived) = mpsc::channel(1);
-        let (renewed, config) = watch::channel(self.config);
-        tokio::spawn(renew(self.options, renewed, what, AGAIN));
+        let (renewed, config) = watch::channel(Arc::clone(&self.files.config));
         let places = Arc::clone(&listener.places);
+        tokio::spawn(renew(self, renewed, Arc::clone(&places), what, AGAIN));
         let common = Arc::new(Common { places, sender, refusals: Refusals::new(what) });
         tokio::spawn(flush(Arc::clone(&common)));
         tokio::spawn(accept(listener, config, common));
         Encrypted { arrived, address }
-    }
-}
-
-/// Reads the files of a server of HTTP/1.1.
-fn read(options: &ServerTlsOptions) -> Result<Arc<ServerConfig>, String> {
-    let mut config = options.server_config()?;
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    Ok(Arc::new(config))
-}
-
-/// Reads the files again and again: certificates expire, and are replaced. Those that cannot be used are reported, and
-/// change nothing.
-async fn renew(
-    options: ServerTlsOptions,
-    config: watch::Sender<Arc<ServerConfig>>,
-    what: &'static str,
-    every: Duration,
-) {
-    let mut ticks = interval(every);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    // The first one is at once.
-    ticks.tick().await;
-    let mut reported = None;
-    loop {
-        ticks.tick().await;
-        let own = options.clone();
-        // A panic is reported by its thread.
-        let Ok(found) = task::spawn_blocking(move || read(&own)).await else { continue };
-        match found {
-            Ok(found) => {
-                reported = None;
-                config.send_replace(found);
-            }
-            Err(why) if reported.as_ref() != Some(&why) => {
-                crate::warn(&format!("{what} keeps its certificates of before: {why}"));
-                reported = Some(why);
-            }
-            Err(_) => {}
-        }
     }
 }
 
@@ -224,38 +187,8 @@ impl<'a> Connected<IncomingStream<'a, Encrypted>> for Client {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
-    use rondel_testkit::Folder;
-
     use super::*;
-
-    #[test]
-    fn replaced_files_are_read_again() {
-        let folder = Folder::new();
-        let replace = || {
-            let own = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-            folder.file("own.pem", own.cert.pem());
-            folder.file("own.key", own.signing_key.serialize_pem());
-        };
-        replace();
-        let file = |name: &str| folder.as_path().join(name);
-        let options =
-            ServerTlsOptions { certificate: file("own.pem"), key: file("own.key"), client_ca: None };
-        let first = read(&options).unwrap();
-        folder.file("own.key", "no key");
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(async {
-            let (sender, mut config) = watch::channel(Arc::clone(&first));
-            tokio::spawn(renew(options, sender, "the page", Duration::from_millis(10)));
-            let unchanged = timeout(Duration::from_millis(300), config.changed()).await;
-            assert!(unchanged.is_err(), "files that cannot be used change nothing");
-            replace();
-            timeout(Duration::from_secs(30), config.changed()).await.unwrap().unwrap();
-            let renewed = config.borrow().clone();
-            assert!(!Arc::ptr_eq(&first, &renewed));
-        });
-    }
 
     #[test]
     fn reasons_of_handshakes_are_sentences() {
