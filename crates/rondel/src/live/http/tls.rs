@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use axum::extract::connect_info::Connected;
@@ -40,16 +40,18 @@ const AGAIN: Duration = Duration::from_secs(60);
 pub struct Encryption {
     options: ServerTlsOptions,
     files: Files,
+    /// Number of refused connections.
+    refused: Arc<AtomicU64>,
 }
 
 impl Encryption {
-    /// Reads the files.
+    /// Reads the files. Connections that are refused will be added to a number.
     ///
     /// # Errors
     /// The file that cannot be used, and the reason.
-    pub fn new(options: ServerTlsOptions) -> Result<Encryption, String> {
+    pub fn new(options: ServerTlsOptions, refused: Arc<AtomicU64>) -> Result<Encryption, String> {
         let files = Files::read(&options)?;
-        Ok(Encryption { options, files })
+        Ok(Encryption { options, files, refused })
     }
 
     /// Starts to accept connections.
@@ -57,8 +59,9 @@ impl Encryption {
         let (sender, arrived) = mpsc::channel(1);
         let (renewed, config) = watch::channel(Arc::clone(&self.files.config));
         let places = Arc::clone(&listener.places);
+        let refusals = Refusals::new(what, Arc::clone(&self.refused));
         tokio::spawn(renew(self, renewed, Arc::clone(&places), what, AGAIN));
-        let common = Arc::new(Common { places, sender, refusals: Refusals::new(what) });
+        let common = Arc::new(Common { places, sender, refusals });
         tokio::spawn(flush(Arc::clone(&common)));
         tokio::spawn(accept(listener, config, common));
         Encrypted { arrived, address }

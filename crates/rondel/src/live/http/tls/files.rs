@@ -55,7 +55,7 @@ pub(super) async fn renew(
     what: &'static str,
     every: Duration,
 ) {
-    let Encryption { options, mut files } = encryption;
+    let Encryption { options, mut files, .. } = encryption;
     let (mut ticks, mut reported) = (interval(every), None);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut is_valid = true;
@@ -133,7 +133,7 @@ mod tests {
         let file = |name: &str| folder.as_path().join(name);
         let options =
             ServerTlsOptions { certificate: file("own.pem"), key: file("own.key"), client_ca: None };
-        let encryption = Encryption::new(options.clone()).unwrap();
+        let encryption = Encryption::new(options.clone(), Arc::default()).unwrap();
         let first = Arc::clone(&encryption.files.config);
         folder.file("own.key", "no key");
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

@@ -1,7 +1,8 @@
 //! Refused connections. All are counted, and few are reported.
 
 use std::net::SocketAddr;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Minimum time between two reports of refused connections.
@@ -11,6 +12,8 @@ pub(super) const REPORTS: Duration = Duration::from_secs(10);
 pub(super) struct Refusals {
     /// The noun for what is served.
     what: &'static str,
+    /// Number of all.
+    total: Arc<AtomicU64>,
     unreported: Mutex<Unreported>,
 }
 
@@ -32,12 +35,13 @@ impl Unreported {
 }
 
 impl Refusals {
-    pub(super) fn new(what: &'static str) -> Refusals {
-        Refusals { what, unreported: Mutex::default() }
+    pub(super) fn new(what: &'static str, total: Arc<AtomicU64>) -> Refusals {
+        Refusals { what, total, unreported: Mutex::default() }
     }
 
     /// Counts a refused connection, and reports it if the last report was long enough ago.
     pub(super) fn note(&self, peer: SocketAddr, why: &str) {
+        self.total.fetch_add(1, Ordering::Relaxed);
         if let Some(report) = self.report(peer, why, Instant::now()) {
             crate::warn(&report);
         }
@@ -100,7 +104,7 @@ mod tests {
 
     #[test]
     fn refused_connections_are_reported_at_a_limited_rate() {
-        let refusals = Refusals::new("the page");
+        let refusals = Refusals::new("the page", Arc::default());
         let peer = "192.0.2.1:5000".parse().unwrap();
         let begin = Instant::now();
         let report = |seconds: u64| {
