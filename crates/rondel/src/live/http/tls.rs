@@ -92,9 +92,8 @@ async fn accept(listener: Bounded, config: watch::Receiver<Arc<ServerConfig>>, c
             };
             common.refusals.note(oldest.peer, &why);
         }
-        let acceptor = TlsAcceptor::from(config.borrow().clone());
         let is_shaken = Arc::<AtomicBool>::default();
-        let running = Arc::clone(&common).handshake(acceptor, connection, peer, Arc::clone(&is_shaken));
+        let running = Arc::clone(&common).handshake(config.clone(), connection, peer, Arc::clone(&is_shaken));
         let handshake = tokio::spawn(running).abort_handle();
         waiting.push_back(Waiting { handshake, peer, is_shaken });
     }
@@ -123,18 +122,24 @@ impl Common {
     /// Passes a connection on once its handshake has ended and a place is free.
     async fn handshake(
         self: Arc<Common>,
-        acceptor: TlsAcceptor,
+        config: watch::Receiver<Arc<ServerConfig>>,
         connection: Connection,
         peer: SocketAddr,
         is_shaken: Arc<AtomicBool>,
     ) {
+        let used = config.borrow().clone();
+        let acceptor = TlsAcceptor::from(Arc::clone(&used));
         match timeout(LIMIT, acceptor.accept(connection)).await {
             Ok(Ok(mut stream)) => {
                 is_shaken.store(true, Ordering::Relaxed);
                 let place = self.places.take().await;
                 stream.get_mut().0.count(place);
-                // The server may have ended.
-                let _ = self.sender.send((stream, peer)).await;
+                // Files that were replaced meanwhile may not accept the client any more: it may connect again.
+                let is_present = Arc::ptr_eq(&used, &config.borrow());
+                if is_present {
+                    // The server may have ended.
+                    let _ = self.sender.send((stream, peer)).await;
+                }
             }
             Ok(Err(error)) => self.refusals.note(peer, &reason(&error)),
             Err(_) => {
