@@ -105,6 +105,8 @@ fn unsuitable_snapshots_are_refused() {
     resume("v", &[]).expect_status(0);
     resume("once v", &[]).expect_status(2).expect_stderr(&["cannot resume from", "another specification"]);
     resume("v", &["--explain"]).expect_status(2).expect_stderr(&["leave --explain out"]);
+    let report = format!("json={}", folder.path("report.json"));
+    resume("v", &["--report", &report]).expect_status(2).expect_stderr(&["leave --report out"]);
     let other_unit = ["read from `time` in s", "in ms"];
     resume("v", &["--time-unit", "ms"]).expect_status(2).expect_stderr(&other_unit);
     resume("v", &["--time-field", "t"]).expect_status(2).expect_stderr(&["here they are read from `t` in s"]);

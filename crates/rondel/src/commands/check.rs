@@ -332,10 +332,26 @@ impl Check {
             let _ = reading::Reading::new(self, plan, &specification.schemas, recording.topics());
         }
         let restored = resume::restore(snapshot, plan, &self.times()).map_err(|error| {
-            complain(&error);
+            complain(&match self.explaining() {
+                Some(option) => error.replace(
+                    "leave --explain out",
+                    &format!("leave {option} out, which explains them, or write the snapshot with --explain"),
+                ),
+                None => error,
+            });
             exit::USAGE
         })?;
         Ok(Some(restored))
+    }
+
+    /// The option that explains violations in place of `--explain`.
+    fn explaining(&self) -> Option<&'static str> {
+        match (self.explain, self.report.is_empty(), self.page.is_some()) {
+            (true, ..) | (false, true, false) => None,
+            (false, false, false) => Some("--report"),
+            (false, true, true) => Some("--page"),
+            (false, false, true) => Some("--report and --page"),
+        }
     }
 
     /// Opens the store of verdicts, if there is one.

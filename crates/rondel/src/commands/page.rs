@@ -103,7 +103,13 @@ mod serving {
                 }),
                 ..PageSettings::of(self.listen)
             };
-            settings.check().map_err(|why| misused(format!("--listen: {why}")))?;
+            settings.check().map_err(|_| {
+                misused(format!(
+                    "--listen: others can connect to {}: add a token by --token-file, require certificates of clients \
+                     by --tls-client-ca, or listen on 127.0.0.1",
+                    settings.listen
+                ))
+            })?;
             check_store(&self.store, self.series.as_deref()).map_err(|why| (why, exit::TRACE))?;
             let mut playground = Playground::new(self.save_to);
             for recording in &self.recording {

@@ -1,26 +1,30 @@
 //! The HTTP server of metrics and of the page, on a thread of its own.
 //!
-//! Connections are bounded in number and in time: a client that sends or reads nothing is closed, and holds up neither
-//! others for longer than that nor the run.
+//! Connections are bounded in number and in time: a client that sends or reads nothing is closed, and so is one that does
+//! not complete a request in time. When all places are taken, the oldest client that was not accepted yet makes room.
 
+mod connection;
 #[cfg(feature = "page")]
 mod tls;
 
 use std::io;
 use std::net::SocketAddr;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use axum::Router;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use axum::extract::connect_info::{Connected, IntoMakeServiceWithConnectInfo};
+use axum::extract::{ConnectInfo, Request, State};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::Response;
+use axum::serve::{IncomingStream, Listener};
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
 use tokio::task;
-use tokio::time::{Instant, Sleep, sleep};
+use tokio::time::sleep;
 
+use connection::{Client, Connection, Places};
 #[cfg(feature = "page")]
 pub use tls::Encryption;
 
@@ -38,9 +42,12 @@ const END: Duration = Duration::from_secs(1);
 pub struct Limits {
     /// Maximum number of connections; further ones wait until one is closed.
     pub connections: usize,
+    /// The beginning of paths: a client that was served one of them is accepted, and does not make room for others.
+    pub accepts: &'static str,
     /// Time after which a connection is closed.
     pub longest: Duration,
-    /// Whether that is the time without progress, and not the whole time.
+    /// Whether that is the time without progress, and not the whole time. A request that is received makes progress by
+    /// its bytes at a minimum rate.
     pub counts_idle: bool,
     /// Time for last responses when the server ends.
     pub grace: Duration,
@@ -92,7 +99,9 @@ impl Bound {
         limits: Limits,
         beside: impl Future<Output = ()> + Send + 'static,
     ) -> Result<HttpServer, String> {
-        let start = move |listener: Bounded| tokio::spawn(axum::serve(listener, routes).into_future());
+        let start = move |listener: Bounded| {
+            tokio::spawn(axum::serve(listener, counted(routes, limits)).into_future())
+        };
         self.start(limits, start, beside)
     }
 
@@ -111,7 +120,7 @@ impl Bound {
         let (what, address) = (self.what, self.address);
         let start = move |listener: Bounded| {
             let encrypted = encryption.listen(listener, address, what);
-            tokio::spawn(axum::serve(encrypted, routes).into_future())
+            tokio::spawn(axum::serve(encrypted, counted(routes, limits)).into_future())
         };
         self.start(limits, start, beside)
     }
@@ -135,8 +144,8 @@ impl Bound {
             runtime.block_on(async move {
                 match TcpListener::from_std(listener) {
                     Ok(listener) => {
-                        let permits = Arc::new(Semaphore::new(limits.connections));
-                        let serving = start(Bounded { listener, permits, limits });
+                        let places = Arc::new(Places::new(limits.connections));
+                        let serving = start(Bounded { listener, places, limits });
                         let beside = tokio::spawn(beside);
                         // An error is the end as well.
                         _ = ended.await;
@@ -167,7 +176,7 @@ impl Drop for HttpServer {
 /// A listener with a limited number of connections.
 struct Bounded {
     listener: TcpListener,
-    permits: Arc<Semaphore>,
+    places: Arc<Places>,
     limits: Limits,
 }
 
@@ -179,10 +188,7 @@ impl Bounded {
                 Ok((stream, peer)) => {
                     // An event is not held back for the acknowledgement of the one before. If it cannot be set, it is.
                     let _ = stream.set_nodelay(true);
-                    let Limits { longest, counts_idle, .. } = self.limits;
-                    let limit = Box::pin(sleep(longest));
-                    let renewed = counts_idle.then_some(longest);
-                    return (Connection { stream, limit, renewed, _permit: None }, peer);
+                    return (Connection::new(stream, &self.limits), peer);
                 }
                 Err(_) => sleep(PAUSE).await,
             }
@@ -190,15 +196,13 @@ impl Bounded {
     }
 }
 
-impl axum::serve::Listener for Bounded {
+impl Listener for Bounded {
     type Io = Connection;
     type Addr = SocketAddr;
 
     async fn accept(&mut self) -> (Connection, SocketAddr) {
-        // The semaphore is never closed.
-        let permit = Arc::clone(&self.permits).acquire_owned().await.ok();
         let (mut connection, peer) = self.uncounted().await;
-        connection.count(permit);
+        connection.count(self.places.take().await);
         (connection, peer)
     }
 
@@ -207,69 +211,29 @@ impl axum::serve::Listener for Bounded {
     }
 }
 
-/// A connection that fails once its time is over.
-struct Connection {
-    stream: TcpStream,
-    limit: Pin<Box<Sleep>>,
-    /// Time that it has again after each progress; `None` if its whole time is limited.
-    renewed: Option<Duration>,
-    /// Its place among the connections, once it is counted.
-    _permit: Option<OwnedSemaphorePermit>,
+/// The routes for connections that make room for others until their clients are accepted.
+fn counted(routes: Router, limits: Limits) -> IntoMakeServiceWithConnectInfo<Router, Client> {
+    routes.layer(from_fn_with_state(limits.accepts, accept)).into_make_service_with_connect_info::<Client>()
 }
 
-impl Connection {
-    /// Counts the connection until it is dropped.
-    fn count(&mut self, permit: Option<OwnedSemaphorePermit>) {
-        self._permit = permit;
+/// Answers a request, and accepts its client if it is served below a path.
+async fn accept(
+    State(path): State<&'static str>,
+    ConnectInfo(client): ConnectInfo<Client>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let counts = request.uri().path().starts_with(path);
+    let response = next.run(request).await;
+    let status = response.status();
+    if counts && !status.is_client_error() && !status.is_server_error() {
+        client.accept();
     }
-
-    /// Returns an error if the time is over; otherwise the task is woken when it is.
-    fn check(&mut self, context: &mut Context<'_>) -> io::Result<()> {
-        match self.limit.as_mut().poll(context) {
-            Poll::Ready(()) => Err(io::ErrorKind::TimedOut.into()),
-            Poll::Pending => Ok(()),
-        }
-    }
-
-    /// Notes the result of a transfer.
-    fn note<T>(&mut self, result: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
-        if let (Some(time), Poll::Ready(Ok(_))) = (self.renewed, &result) {
-            self.limit.as_mut().reset(Instant::now() + time);
-        }
-        result
-    }
+    response
 }
 
-impl AsyncRead for Connection {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        self.check(context)?;
-        let read = Pin::new(&mut self.stream).poll_read(context, buffer);
-        self.note(read)
-    }
-}
-
-impl AsyncWrite for Connection {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        self.check(context)?;
-        let written = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.note(written)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.check(context)?;
-        Pin::new(&mut self.stream).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.check(context)?;
-        Pin::new(&mut self.stream).poll_shutdown(context)
+impl<'a> Connected<IncomingStream<'a, Bounded>> for Client {
+    fn connect_info(stream: IncomingStream<'a, Bounded>) -> Client {
+        stream.io().client()
     }
 }

@@ -42,8 +42,13 @@ pub struct Seen {
 }
 
 impl Tap {
-    /// Starts or stops to copy.
+    /// Starts or stops to copy. At the start, messages of viewers before are forgotten.
     pub fn watch(&self, is_watched: bool) {
+        if is_watched && !self.is_watched.load(Ordering::Relaxed) {
+            for seen in self.topics().iter_mut() {
+                *seen = Seen { bytes: seen.bytes, messages: seen.messages, ..Seen::default() };
+            }
+        }
         self.is_watched.store(is_watched, Ordering::Relaxed);
     }
 
@@ -132,5 +137,11 @@ mod tests {
         tap.watch(false);
         tap.receive(topic, &[Sample::new(b"x", None, None)]);
         assert_eq!(tap.seen(topic).unwrap().messages, 4);
+        tap.watch(true);
+        let seen = tap.seen(topic).unwrap();
+        assert_eq!((seen.received, seen.messages), (None, 4), "the last message is not known any more");
+        tap.receive(topic, &[Sample::new(b"y", None, None)]);
+        tap.watch(true);
+        assert_eq!(tap.seen(topic).unwrap().payload, b"y", "a further viewer changes nothing");
     }
 }

@@ -250,7 +250,7 @@ fn top_shows_a_page_with_tls() {
         .expect_stderr(&["certificate", "--tls-ca, --tls-certificate and --tls-key"]);
     rondel([&top[..], &[ca, "--tls-certificate", certificate]].concat()).expect_status(2);
     let plain = format!("127.0.0.1:{port}");
-    rondel(["top", &plain, "--once"]).expect_status(5);
+    rondel(["top", &plain, "--once"]).expect_status(5).expect_stderr(&["address begins with https://"]);
     page.terminate();
     page.finish().expect_status(0);
 }
@@ -296,4 +296,8 @@ fn files_of_a_deployment_are_checked() {
     rondel(["page", "verdicts.db", "--tls-certificate", "server.pem"])
         .expect_status(2)
         .expect_stderr(&["--tls-key"]);
+    let own = ["--tls-certificate", "server.pem", "--tls-key", "server.key"];
+    rondel([&["page", "verdicts.db", "--listen", "0.0.0.0:0"][..], &own].concat())
+        .expect_status(2)
+        .expect_stderr(&["--listen: others can connect", "--token-file", "--tls-client-ca"]);
 }

@@ -20,6 +20,9 @@ const LONGEST: u64 = 64 << 20;
 /// Longest line of events that matters; data are loaded by requests.
 const LINE: u64 = 256;
 
+/// An answer that is not one of HTTP, as that of a server with TLS to a client without.
+const STRANGE: &str = "the server is not that of a page";
+
 /// Host and port of a page, as in `127.0.0.1:8080`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address {
@@ -128,7 +131,7 @@ fn silent(error: &Error) -> Failure {
         },
         Error::Tls(why) => (*why).to_owned(),
         Error::BodyExceedsLimit(_) => "the answer is too long".to_owned(),
-        _ => "the server is not that of a page".to_owned(),
+        _ => STRANGE.to_owned(),
     })
 }
 
@@ -185,7 +188,12 @@ impl Client {
         if let Some(token) = &self.token {
             request = request.header("Authorization", format!("Bearer {token}"));
         }
-        request.config().timeout_per_read(Some(limit)).build().call().map_err(|error| silent(&error))
+        request.config().timeout_per_read(Some(limit)).build().call().map_err(|error| match silent(&error) {
+            Failure::Silent(why) if why == STRANGE && !self.address.is_encrypted => {
+                Failure::Silent(format!("{STRANGE}; if it has TLS, its address begins with https://"))
+            }
+            failure => failure,
+        })
     }
 }
 

@@ -21,6 +21,7 @@ use crate::{say, warn};
 /// closed.
 const LIMITS: Limits = Limits {
     connections: 2 * MOST_CLIENTS,
+    accepts: "/",
     longest: Duration::from_secs(10),
     counts_idle: true,
     grace: Duration::from_millis(150),

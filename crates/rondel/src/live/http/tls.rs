@@ -1,123 +1,118 @@
 //! TLS of the server.
 //!
 //! Handshakes run beside each other, before a connection is counted: a client that connects and sends nothing takes no
-//! place of another one. They are bounded in time and in number; the oldest one makes room for a new one.
+//! place of another one. They are bounded in time; those that run or wait for a place are bounded in number, and the oldest
+//! one makes room for a new one.
+
+mod files;
+mod refusals;
 
 use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
-use axum::serve::Listener;
+use axum::extract::connect_info::Connected;
+use axum::serve::{IncomingStream, Listener};
 use rondel_sinks::tls::ServerTlsOptions;
-use tokio::sync::{Semaphore, mpsc, watch};
-use tokio::task::{self, AbortHandle};
+use tokio::sync::{mpsc, watch};
+use tokio::task::AbortHandle;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::{Error, ServerConfig};
 use tokio_rustls::server::TlsStream;
 
-use super::{Bounded, Connection};
+use self::files::{Files, renew};
+use self::refusals::{REPORTS, Refusals};
+use super::Bounded;
+use super::connection::{Client, Connection, Places};
 
-/// Time limit of a handshake and of the wait for a place among the connections.
+/// Time limit of a handshake.
 const LIMIT: Duration = Duration::from_secs(5);
-/// Maximum number of handshakes at once.
+/// Maximum number of connections whose handshakes run, or that wait for a place.
 const AT_ONCE: usize = 256;
-/// Minimum time between two reports of refused connections.
-const REPORTS: Duration = Duration::from_secs(10);
 /// Time after which the files are read again.
 const AGAIN: Duration = Duration::from_secs(60);
 
 /// The certificate of a server, and the certificates that it wants from clients.
 pub struct Encryption {
     options: ServerTlsOptions,
-    config: Arc<ServerConfig>,
+    files: Files,
+    /// Number of refused connections.
+    refused: Arc<AtomicU64>,
 }
 
 impl Encryption {
-    /// Reads the files.
+    /// Reads the files. Connections that are refused will be added to a number.
     ///
     /// # Errors
     /// The file that cannot be used, and the reason.
-    pub fn new(options: ServerTlsOptions) -> Result<Encryption, String> {
-        let config = read(&options)?;
-        Ok(Encryption { options, config })
+    pub fn new(options: ServerTlsOptions, refused: Arc<AtomicU64>) -> Result<Encryption, String> {
+        let files = Files::read(&options)?;
+        Ok(Encryption { options, files, refused })
     }
 
     /// Starts to accept connections.
     pub(super) fn listen(self, listener: Bounded, address: SocketAddr, what: &'static str) -> Encrypted {
         let (sender, arrived) = mpsc::channel(1);
-        let (renewed, config) = watch::channel(self.config);
-        tokio::spawn(renew(self.options, renewed, what, AGAIN));
-        let permits = Arc::clone(&listener.permits);
-        let common = Arc::new(Common { permits, sender, refusals: Refusals::new(what) });
+        let (renewed, config) = watch::channel(Arc::clone(&self.files.config));
+        let places = Arc::clone(&listener.places);
+        let refusals = Refusals::new(what, Arc::clone(&self.refused));
+        tokio::spawn(renew(self, renewed, Arc::clone(&places), what, AGAIN));
+        let common = Arc::new(Common { places, sender, refusals });
+        tokio::spawn(flush(Arc::clone(&common)));
         tokio::spawn(accept(listener, config, common));
         Encrypted { arrived, address }
     }
 }
 
-/// Reads the files of a server of HTTP/1.1.
-fn read(options: &ServerTlsOptions) -> Result<Arc<ServerConfig>, String> {
-    let mut config = options.server_config()?;
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    Ok(Arc::new(config))
-}
-
-/// Reads the files again and again: certificates expire, and are replaced. Those that cannot be used are reported, and
-/// change nothing.
-async fn renew(
-    options: ServerTlsOptions,
-    config: watch::Sender<Arc<ServerConfig>>,
-    what: &'static str,
-    every: Duration,
-) {
-    let mut ticks = interval(every);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    // The first one is at once.
-    ticks.tick().await;
-    let mut reported = None;
-    loop {
-        ticks.tick().await;
-        let own = options.clone();
-        // A panic is reported by its thread.
-        let Ok(found) = task::spawn_blocking(move || read(&own)).await else { continue };
-        match found {
-            Ok(found) => {
-                reported = None;
-                config.send_replace(found);
-            }
-            Err(why) if reported.as_ref() != Some(&why) => {
-                crate::warn(&format!("{what} keeps its certificates of before: {why}"));
-                reported = Some(why);
-            }
-            Err(_) => {}
-        }
-    }
+/// A connection that has no place yet.
+struct Waiting {
+    handshake: AbortHandle,
+    peer: SocketAddr,
+    /// Whether the handshake is complete.
+    is_shaken: Arc<AtomicBool>,
 }
 
 /// Accepts connections, and starts their handshakes.
 async fn accept(listener: Bounded, config: watch::Receiver<Arc<ServerConfig>>, common: Arc<Common>) {
-    let mut running: VecDeque<(AbortHandle, SocketAddr)> = VecDeque::new();
+    let mut waiting: VecDeque<Waiting> = VecDeque::new();
     loop {
         let (connection, peer) = listener.uncounted().await;
-        running.retain(|(handshake, _)| !handshake.is_finished());
-        if running.len() >= AT_ONCE
-            && let Some((oldest, peer)) = running.pop_front()
+        waiting.retain(|waiting| !waiting.handshake.is_finished());
+        if waiting.len() >= AT_ONCE
+            && let Some(oldest) = waiting.pop_front()
         {
-            oldest.abort();
-            common.refusals.note(peer, "too many others began a TLS handshake after it");
+            oldest.handshake.abort();
+            let why = match oldest.is_shaken.load(Ordering::Relaxed) {
+                true => format!("all {} connections are in use", listener.limits.connections),
+                false => "too many others began a TLS handshake after it".to_owned(),
+            };
+            common.refusals.note(oldest.peer, &why);
         }
-        let acceptor = TlsAcceptor::from(config.borrow().clone());
-        let handshake = tokio::spawn(Arc::clone(&common).handshake(acceptor, connection, peer));
-        running.push_back((handshake.abort_handle(), peer));
+        let is_shaken = Arc::<AtomicBool>::default();
+        let running = Arc::clone(&common).handshake(config.clone(), connection, peer, Arc::clone(&is_shaken));
+        let handshake = tokio::spawn(running).abort_handle();
+        waiting.push_back(Waiting { handshake, peer, is_shaken });
+    }
+}
+
+/// Reports refused connections that no later one reports.
+async fn flush(common: Arc<Common>) {
+    let mut ticks = interval(REPORTS / 5);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        common.refusals.flush();
     }
 }
 
 /// Shared state of the handshakes.
 struct Common {
     /// Places of connections.
-    permits: Arc<Semaphore>,
+    places: Arc<Places>,
     /// Connections that can be served.
     sender: mpsc::Sender<(TlsStream<Connection>, SocketAddr)>,
     refusals: Refusals,
@@ -125,18 +120,26 @@ struct Common {
 
 impl Common {
     /// Passes a connection on once its handshake has ended and a place is free.
-    async fn handshake(self: Arc<Common>, acceptor: TlsAcceptor, connection: Connection, peer: SocketAddr) {
-        let shaken = timeout(LIMIT, async {
-            let mut stream = acceptor.accept(connection).await?;
-            // The semaphore is never closed.
-            let permit = Arc::clone(&self.permits).acquire_owned().await.ok();
-            stream.get_mut().0.count(permit);
-            Ok::<_, io::Error>(stream)
-        });
-        match shaken.await {
-            Ok(Ok(stream)) => {
-                // The server may have ended.
-                let _ = self.sender.send((stream, peer)).await;
+    async fn handshake(
+        self: Arc<Common>,
+        config: watch::Receiver<Arc<ServerConfig>>,
+        connection: Connection,
+        peer: SocketAddr,
+        is_shaken: Arc<AtomicBool>,
+    ) {
+        let used = config.borrow().clone();
+        let acceptor = TlsAcceptor::from(Arc::clone(&used));
+        match timeout(LIMIT, acceptor.accept(connection)).await {
+            Ok(Ok(mut stream)) => {
+                is_shaken.store(true, Ordering::Relaxed);
+                let place = self.places.take().await;
+                stream.get_mut().0.count(place);
+                // Files that were replaced meanwhile may not accept the client any more: it may connect again.
+                let is_present = Arc::ptr_eq(&used, &config.borrow());
+                if is_present {
+                    // The server may have ended.
+                    let _ = self.sender.send((stream, peer)).await;
+                }
             }
             Ok(Err(error)) => self.refusals.note(peer, &reason(&error)),
             Err(_) => {
@@ -185,92 +188,15 @@ impl Listener for Encrypted {
     }
 }
 
-/// Refused connections. All are counted, and few are reported.
-struct Refusals {
-    /// The noun for what is served.
-    what: &'static str,
-    /// Number of connections since the last report, and its time.
-    unreported: Mutex<(u64, Option<Instant>)>,
-}
-
-impl Refusals {
-    fn new(what: &'static str) -> Refusals {
-        Refusals { what, unreported: Mutex::default() }
-    }
-
-    /// Counts a refused connection, and reports it if the last report was long enough ago.
-    fn note(&self, peer: SocketAddr, why: &str) {
-        if let Some(report) = self.report(peer, why, Instant::now()) {
-            crate::warn(&report);
-        }
-    }
-
-    fn report(&self, peer: SocketAddr, why: &str, now: Instant) -> Option<String> {
-        let mut unreported = self.unreported.lock().unwrap_or_else(PoisonError::into_inner);
-        let (count, reported) = *unreported;
-        if reported.is_some_and(|reported| now.saturating_duration_since(reported) < REPORTS) {
-            *unreported = (count + 1, reported);
-            return None;
-        }
-        *unreported = (0, Some(now));
-        let others = match count {
-            0 => String::new(),
-            count => format!(" (and {count} others since the last report)"),
-        };
-        Some(format!("{} refused a connection from {peer}: {why}{others}", self.what))
+impl<'a> Connected<IncomingStream<'a, Encrypted>> for Client {
+    fn connect_info(stream: IncomingStream<'a, Encrypted>) -> Client {
+        stream.io().get_ref().0.client()
     }
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
-    use rondel_testkit::Folder;
-
     use super::*;
-
-    #[test]
-    fn replaced_files_are_read_again() {
-        let folder = Folder::new();
-        let replace = || {
-            let own = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-            folder.file("own.pem", own.cert.pem());
-            folder.file("own.key", own.signing_key.serialize_pem());
-        };
-        replace();
-        let file = |name: &str| folder.as_path().join(name);
-        let options =
-            ServerTlsOptions { certificate: file("own.pem"), key: file("own.key"), client_ca: None };
-        let first = read(&options).unwrap();
-        folder.file("own.key", "no key");
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(async {
-            let (sender, mut config) = watch::channel(Arc::clone(&first));
-            tokio::spawn(renew(options, sender, "the page", Duration::from_millis(10)));
-            let unchanged = timeout(Duration::from_millis(300), config.changed()).await;
-            assert!(unchanged.is_err(), "files that cannot be used change nothing");
-            replace();
-            timeout(Duration::from_secs(30), config.changed()).await.unwrap().unwrap();
-            let renewed = config.borrow().clone();
-            assert!(!Arc::ptr_eq(&first, &renewed));
-        });
-    }
-
-    #[test]
-    fn refused_connections_are_reported_at_a_limited_rate() {
-        let refusals = Refusals::new("the page");
-        let peer = "192.0.2.1:5000".parse().unwrap();
-        let begin = Instant::now();
-        let report = |seconds: u64| {
-            refusals.report(peer, "it sent no certificate", begin + Duration::from_secs(seconds))
-        };
-        let first = report(0).unwrap();
-        assert_eq!(first, "the page refused a connection from 192.0.2.1:5000: it sent no certificate");
-        assert_eq!((1..10).filter_map(report).count(), 0);
-        let second = report(10).unwrap();
-        assert_eq!(second, format!("{first} (and 9 others since the last report)"));
-        assert_eq!(report(12), None);
-        assert!(report(30).unwrap().ends_with("(and 1 others since the last report)"));
-    }
 
     #[test]
     fn reasons_of_handshakes_are_sentences() {

@@ -77,6 +77,8 @@ impl Snapshot {
         let pushes = self.pushes.iter().flatten().map(|(result, count)| labelled("result", result, *count));
         let help = "Pushes of metrics to a collector, accepted and failed.";
         families.counter("rondel_metrics_pushes", None, help, pushes)?;
+        let help = "Connections that the page refused before a request.";
+        families.counter("rondel_page_refused_connections", None, help, alone(self.refused_connections))?;
         let Some(run) = &self.run else { return Ok(()) };
         run.encode_networks(families)?;
         let reloads = run.reloads.iter().map(|(result, count)| labelled("result", result, *count));

@@ -24,6 +24,8 @@ pub struct Snapshot {
     pub stalled: Duration,
     /// Numbers of pushes by their results, where metrics are pushed.
     pub pushes: Option<[(&'static str, u64); 2]>,
+    /// Connections that the page refused.
+    pub refused_connections: u64,
     /// Figures of the run, while it is running.
     pub run: Option<RunSnapshot>,
 }

@@ -20,8 +20,13 @@ use crate::live::http::{Bound, HttpServer, Limits};
 use crate::say;
 
 /// Limits of the server.
-const LIMITS: Limits =
-    Limits { connections: 16, longest: Duration::from_secs(5), counts_idle: false, grace: Duration::ZERO };
+const LIMITS: Limits = Limits {
+    connections: 16,
+    accepts: "/",
+    longest: Duration::from_secs(5),
+    counts_idle: false,
+    grace: Duration::ZERO,
+};
 
 /// Starts to listen, and shows where.
 ///

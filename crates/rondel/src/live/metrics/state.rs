@@ -1,5 +1,6 @@
 //! The state of a run for scrapes, probes and the service manager.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, SystemTime};
 
@@ -40,6 +41,8 @@ pub struct RunState {
     began: SystemTime,
     /// Account of pushes, where metrics are pushed.
     pushes: Option<Pushes>,
+    /// Connections that the page refused.
+    refused_connections: Arc<AtomicU64>,
     /// Locked while a scrape reads, so that none outlasts the networks.
     phase: Mutex<Phase>,
 }
@@ -114,7 +117,19 @@ impl RunState {
     /// Creates the state of a run whose networks are not joined yet. `measured` is the number of instances whose violations
     /// are counted by their parameters; `None` where nothing is measured.
     pub fn new(measured: Option<usize>) -> RunState {
-        RunState { measured, began: SystemTime::now(), pushes: None, phase: Mutex::new(Phase::Joining) }
+        RunState {
+            measured,
+            began: SystemTime::now(),
+            pushes: None,
+            refused_connections: Arc::default(),
+            phase: Mutex::new(Phase::Joining),
+        }
+    }
+
+    /// Returns the number of connections that the page refused, to be counted up.
+    #[cfg_attr(not(feature = "page"), allow(dead_code))]
+    pub fn refused_connections(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.refused_connections)
     }
 
     /// Counts pushes, and keeps the figures at the end for the last one.
@@ -215,7 +230,15 @@ impl RunState {
             Phase::Joining | Phase::Ended(_) => (false, Duration::ZERO, None),
         };
         drop(phase);
-        Snapshot { began: self.began, is_ready, stalled, pushes: self.push_counts(), run }
+        let refused_connections = self.refused_connections.load(Ordering::Relaxed);
+        Snapshot {
+            began: self.began,
+            is_ready,
+            stalled,
+            pushes: self.push_counts(),
+            refused_connections,
+            run,
+        }
     }
 
     /// Copies everything that the last push shows: of a run that has ended, the figures at its end, once.

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use rondel_net::adapter::Listener as Shown;
@@ -22,6 +23,8 @@ use crate::say;
 /// Limits of the server. A viewer has a connection for events and a few for requests; one that reads nothing is closed.
 const LIMITS: Limits = Limits {
     connections: 3 * MOST_VIEWERS,
+    // Its files are served to everybody.
+    accepts: "/api/",
     longest: Duration::from_secs(10),
     counts_idle: true,
     grace: Duration::from_millis(150),
@@ -79,7 +82,8 @@ impl PageServer {
     /// The address on which it cannot listen, or the token or file of TLS that cannot be used, and the reason.
     pub fn start(settings: &PageSettings, subject: Subject) -> Result<PageServer, String> {
         let token = settings.token.as_ref().map(|token| token.read("the page")).transpose()?;
-        let encryption = settings.tls.as_ref().map(encryption).transpose()?;
+        let refused = subject.state.as_ref().map(|state| state.refused_connections()).unwrap_or_default();
+        let encryption = settings.tls.as_ref().map(|files| encryption(files, refused)).transpose()?;
         let bound = Bound::listen("the page", settings.listen)?;
         let (encrypted, authenticated) =
             (encryption.is_some(), token.is_some() || settings.verifies_clients());
@@ -132,9 +136,9 @@ impl PageServer {
 }
 
 /// Reads the files of TLS.
-fn encryption(files: &ServerTlsFiles) -> Result<Encryption, String> {
+fn encryption(files: &ServerTlsFiles, refused: Arc<AtomicU64>) -> Result<Encryption, String> {
     let ServerTlsFiles { certificate, key, client_ca } = files.clone();
-    Encryption::new(ServerTlsOptions { certificate, key, client_ca })
+    Encryption::new(ServerTlsOptions { certificate, key, client_ca }, refused)
         .map_err(|why| format!("cannot serve the page: {why}"))
 }
 
