@@ -163,7 +163,8 @@ fn standby_that_takes_over_without_the_state_says_so() {
     let mut active = Giving::default();
     let mut standby = following(&mut active);
     standby.note_standstill();
-    run(&mut standby, &mut active, LEASE);
+    // Before that it accepts no handover.
+    run(&mut standby, &mut active, 2 * SECOND);
     promote(&mut standby);
     let said =
         "takes over before it has the state of member 0000000000000002; this member may lack messages until ";
