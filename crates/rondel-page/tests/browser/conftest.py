@@ -12,8 +12,12 @@ from fake import Fake
 
 HERE = pathlib.Path(__file__).parent
 ROOT = HERE.parents[3]
-# Whether the machine does little else: only then times by the clock have limits.
-IS_IDLE = os.getloadavg()[0] < (os.cpu_count() or 1)
+
+
+def is_idle():
+    """Whether the machine has done little else in the last minute: only then times by the clock have limits."""
+    return os.getloadavg()[0] < (os.cpu_count() or 1)
+
 
 # Milliseconds: other work on the machine slows the browser down.
 PATIENCE = 30_000

@@ -4,7 +4,7 @@ import json
 
 import pytest
 import scenes
-from conftest import IS_IDLE, rows, wait_rows
+from conftest import is_idle, rows, wait_rows
 from playwright.sync_api import expect
 
 FRAME = 50  # milliseconds, of the processor for every task, and by the clock between 99 % of the frames
@@ -54,7 +54,7 @@ def test_frames_of_the_overview(browser, open_page, busy, scrolls):
     at = lambda share: frames[int((len(frames) - 1) * share)]
     print(f"{len(frames)} frames: median {at(0.5):.1f} ms, 99 % below {at(0.99):.1f} ms, longest {frames[-1]:.1f} ms; longest task {took[-1]:.1f} ms of the processor")
     assert took[-1] < FRAME
-    assert not IS_IDLE or at(0.99) < FRAME
+    assert not is_idle() or at(0.99) < FRAME
 
 
 @pytest.mark.quick
