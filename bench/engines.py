@@ -96,12 +96,7 @@ def main():
         "are those that a program prints, without the start of the engine; for Bytewax, of the whole processes. The verdicts "
         "are those of a plain loop.\n"
     )
-    if arguments.out:
-        arguments.out.parent.mkdir(parents=True, exist_ok=True)
-        arguments.out.write_text(text, encoding="utf-8")
-        print(f"wrote {arguments.out}")
-    else:
-        print(text)
+    machine.write(text, arguments.out)
 
 
 if __name__ == "__main__":

@@ -61,6 +61,16 @@ def table(columns, rows):
     return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines) + "\n"
 
 
+def write(text, path):
+    """Writes tables into a file, whose folders it makes, or without a path to the standard output."""
+    if path is None:
+        print(text)
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    print(f"wrote {path}")
+
+
 def turns(cases, repeat):
     """Pairs of a turn's number and a case: each case comes once in each turn, and each turn begins with another one."""
     for turn in range(repeat):

@@ -265,18 +265,15 @@ def main():
         views = first_views(arguments, browser, folder)
         memory = memories(arguments, folder)
     text += cost_table(arguments, found) + first_view_table(arguments, views) + memory_table(arguments, *memory)
+    machine.write(text, arguments.out)
     if not arguments.out:
-        print(text)
         return
-    arguments.out.parent.mkdir(parents=True, exist_ok=True)
-    arguments.out.write_text(text, encoding="utf-8")
     single = {
         "costs": [{"properties": count, "rate": rate, "case": case.name, "turns": turns} for (count, rate, case), turns in found.items()],
         "first_views_ms": [{"properties": count, "rate": rate, "load, content, row": times} for (count, rate), times in views.items()],
         "memory": memory[0],
     }
     arguments.out.with_suffix(".json").write_text(json.dumps(single, indent=1), encoding="utf-8")
-    print(f"wrote {arguments.out}")
 
 
 if __name__ == "__main__":

@@ -233,12 +233,7 @@ def main():
         f"times in the table and {sum(of_check.values()):,} times in the recording; the results of package and command are equal. `push`: of one property, each "
         f"turn of {push.SAMPLES:,} messages. `import`: in a new interpreter, without its start.\n"
     )
-    if arguments.out:
-        arguments.out.parent.mkdir(parents=True, exist_ok=True)
-        arguments.out.write_text(text, encoding="utf-8")
-        print(f"wrote {arguments.out}")
-    else:
-        print(text)
+    machine.write(text, arguments.out)
 
 
 if __name__ == "__main__":
